@@ -1,0 +1,1 @@
+"""What a row is: states and their legal transitions, tables, migrations."""

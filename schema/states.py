@@ -1,0 +1,98 @@
+"""The states of jobs and executions, and the transitions that are legal between them.
+
+The table `TRANSITIONS` is the single truth: ARCHITECTURE.md draws it, the statements in `app.executions`
+implement it, a test compares both, and the CHECK constraints in `schema.tables` hold what SQL can hold.
+"""
+
+from enum import StrEnum
+
+
+class ExecutionStatus(StrEnum):
+    """Where one execution is on its way (brief 1, "Domain Model")."""
+
+    PENDING = "PENDING"  # waits for a run_at beyond the scheduler's look-ahead
+    QUEUED = "QUEUED"  # may be claimed once run_at has come
+    RUNNING = "RUNNING"  # claimed by `worker_id`; that worker and attempt number are the fence
+    RETRYING = "RETRYING"  # an attempt failed; may be claimed again once run_at has come
+    SUCCESS = "SUCCESS"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+class JobStatus(StrEnum):
+    """ACTIVE means "still to do"; a RETIRED job starts no further execution."""
+
+    ACTIVE = "ACTIVE"
+    RETIRED = "RETIRED"
+
+
+class AttemptStatus(StrEnum):
+    """How one try ended."""
+
+    SUCCESS = "SUCCESS"
+    FAILED = "FAILED"
+
+
+class Trigger(StrEnum):
+    """What makes a job fire."""
+
+    IMMEDIATE = "IMMEDIATE"
+    DELAYED = "DELAYED"
+    CRON = "CRON"
+
+
+class EndpointType(StrEnum):
+    """The transport of an endpoint."""
+
+    HTTP = "HTTP"
+    KAFKA = "KAFKA"
+    REDIS_STREAM = "REDIS_STREAM"
+
+    @property
+    def queue(self) -> str:
+        """The Dramatiq queue whose actor serves this transport."""
+        return self.value.lower()
+
+
+class LogLevel(StrEnum):
+    """Severity of a line in `execution_logs`."""
+
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARN = "WARN"
+    ERROR = "ERROR"
+
+
+class WorkerStatus(StrEnum):
+    """DEAD is written by a worker that leaves in order; one that crashed only lets its lease run out."""
+
+    ALIVE = "ALIVE"
+    DEAD = "DEAD"
+
+
+_S = ExecutionStatus
+
+CLAIMABLE = frozenset({_S.QUEUED, _S.RETRYING})
+FINAL = frozenset({_S.SUCCESS, _S.FAILED, _S.CANCELLED})
+CANCELLABLE = frozenset({_S.PENDING, _S.QUEUED, _S.RETRYING})
+
+# from -> to: the verb that does it
+TRANSITIONS: dict[tuple[ExecutionStatus | None, ExecutionStatus], str] = {
+    (None, _S.PENDING): "create, due beyond the look-ahead",
+    (None, _S.QUEUED): "create, due now or soon; materialize a cron tick",
+    (_S.PENDING, _S.QUEUED): "promote",
+    (_S.PENDING, _S.CANCELLED): "cancel",
+    (_S.QUEUED, _S.CANCELLED): "cancel",
+    (_S.RETRYING, _S.CANCELLED): "cancel",
+    (_S.QUEUED, _S.RUNNING): "claim",
+    (_S.RETRYING, _S.RUNNING): "claim",
+    (_S.RUNNING, _S.SUCCESS): "conclude",
+    (_S.RUNNING, _S.FAILED): "conclude or reclaim, attempts used up or a permanent error",
+    (_S.RUNNING, _S.RETRYING): "conclude or reclaim, attempts left; release of a later attempt",
+    (_S.RUNNING, _S.QUEUED): "release of a first attempt that was never started",
+}
+
+
+def may_become(before: ExecutionStatus | None, after: ExecutionStatus) -> bool:
+    """Tell whether the transition is legal."""
+    return (before, after) in TRANSITIONS

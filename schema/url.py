@@ -1,0 +1,28 @@
+"""Database URLs: what users write, and what SQLAlchemy is given."""
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+_DRIVERS = {
+    "postgresql": "postgresql+psycopg2",
+    "postgres": "postgresql+psycopg2",
+    "postgresql+psycopg2": "postgresql+psycopg2",
+    "cockroachdb": "cockroachdb+psycopg2",
+    "cockroachdb+psycopg2": "cockroachdb+psycopg2",
+}
+
+
+def database_url(text: str) -> URL:
+    """Parse a database URL and pin its driver.
+
+    A bare `postgresql://` names another driver in each SQLAlchemy release, so it is normalised to psycopg2.
+    Raises ValueError, without repeating the URL (it holds a password), for anything else.
+    """
+    try:
+        url = make_url(text)
+    except ArgumentError:
+        raise ValueError("not a database URL; write postgresql://USER:PASSWORD@HOST:PORT/NAME") from None
+    driver = _DRIVERS.get(url.drivername)
+    if driver is None:
+        raise ValueError(f"database {url.drivername!r} is not supported; use postgresql:// or cockroachdb://")
+    return url.set(drivername=driver)
