@@ -1,0 +1,39 @@
+"""What every dispatcher is: the port that `actors.deliver` calls."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a delivery is, the same on each attempt but for the number; user templates cannot override it."""
+
+    execution_id: str
+    job_id: str
+    attempt: int
+    scheduled_at: datetime
+    traceparent: str
+
+    @property
+    def idempotency_key(self) -> str:
+        """The key that stays the same on every attempt."""
+        return self.execution_id
+
+
+class Dispatcher(Protocol):
+    """Sends one rendered endpoint spec and returns the brief's output shape.
+
+    `send` raises `app.executions.model.DeliveryError` and nothing else, and returns or raises within the spec's
+    `timeout_ms`. `close` releases connections; `sweep` closes those to targets that are no longer used.
+    """
+
+    async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
+        """Deliver; the returned object is stored as the attempt's output."""
+
+    async def sweep(self) -> None:
+        """Close connections that have been idle for long."""
+
+    async def close(self) -> None:
+        """Close everything."""

@@ -1,0 +1,133 @@
+"""Every setting, read from the environment by the composition roots (web, worker, scheduler, CLI) and nobody else.
+
+docs/settings.md is the commented reference; a test compares both.
+"""
+
+import ipaddress
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from schema.url import database_url
+
+
+class SettingError(ValueError):
+    """A setting is missing or malformed; the message names the variable and the fix."""
+
+
+def _whole(minimum: int, maximum: int = 2**31) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = int(text)
+        if not minimum <= value <= maximum:
+            raise ValueError(f"a whole number from {minimum} to {maximum} is needed")
+        return value
+
+    return parse
+
+
+def _seconds(minimum: float) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        value = float(text)
+        if not minimum <= value <= 10**9:
+            raise ValueError(f"a number of seconds of at least {minimum} is needed")
+        return value
+
+    return parse
+
+
+def _choice(*values: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in values:
+            raise ValueError(f"one of {', '.join(values)} is needed")
+        return text
+
+    return parse
+
+
+def _networks(text: str) -> tuple[str, ...]:
+    items = tuple(item.strip() for item in text.split(",") if item.strip())
+    for item in items:
+        ipaddress.ip_network(item)
+    return items
+
+
+def _address(text: str) -> str:
+    _host, separator, port = text.rpartition(":")
+    if not separator or not port.isdigit():
+        raise ValueError("HOST:PORT is needed")
+    return text
+
+
+def _url(text: str) -> str:
+    database_url(text)
+    return text
+
+
+def _env(name: str, default: Any, parse: Callable[[str], Any] = str) -> Any:
+    return field(default=default, metadata={"env": name, "parse": parse})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of all processes; each reads those it needs."""
+
+    database_url: str = _env("TE_DATABASE_URL", "", _url)
+    db_pool_size: int | None = _env("TE_DB_POOL_SIZE", None, _whole(1, 1000))
+    queue_shards: int | None = _env("TE_QUEUE_SHARDS", None, _whole(1, 256))
+    startup_timeout_seconds: float = _env("TE_STARTUP_TIMEOUT_SEC", 60.0, _seconds(0))
+    secret_encryption_key: str = _env("TE_SECRET_ENCRYPTION_KEY", "")
+    log_level: str = _env("TE_LOG_LEVEL", "INFO", _choice("DEBUG", "INFO", "WARNING", "ERROR"))
+    log_format: str = _env("TE_LOG_FORMAT", "text", _choice("text", "json"))
+
+    listen_addr: str = _env("TE_LISTEN_ADDR", "0.0.0.0:8080", _address)
+    web_workers: int = _env("TE_WEB_WORKERS", 2, _whole(1, 128))
+    web_threads: int = _env("TE_WEB_THREADS", 8, _whole(1, 128))
+    max_body_bytes: int = _env("TE_MAX_BODY_BYTES", 1_048_576, _whole(1024))
+
+    worker_max_concurrent: int = _env("TE_WORKER_MAX_CONCURRENT", 50, _whole(1, 100_000))
+    worker_poll_interval_ms: int = _env("TE_WORKER_POLL_INTERVAL_MS", 200, _whole(1, 60_000))
+    worker_timeout_seconds: float = _env("TE_WORKER_TIMEOUT_SEC", 15.0, _seconds(1))
+    worker_shutdown_timeout_seconds: float = _env("TE_WORKER_SHUTDOWN_TIMEOUT_SEC", 30.0, _seconds(0))
+    config_cache_ttl_seconds: float = _env("TE_CONFIG_CACHE_TTL_SEC", 60.0, _seconds(0))
+    secret_cache_ttl_seconds: float = _env("TE_SECRET_CACHE_TTL_SEC", 300.0, _seconds(0))
+    connections_per_host: int = _env("TE_CONNECTIONS_PER_HOST", 100, _whole(1, 10_000))
+    egress_policy: str = _env("TE_EGRESS_POLICY", "default", _choice("default", "public-only"))
+    egress_allow: tuple[str, ...] = _env("TE_EGRESS_ALLOW", (), _networks)
+    egress_deny: tuple[str, ...] = _env("TE_EGRESS_DENY", (), _networks)
+
+    cron_tick_interval_seconds: float = _env("TE_CRON_TICK_INTERVAL_SEC", 1.0, _seconds(0.01))
+    cron_batch_size: int = _env("TE_CRON_BATCH_SIZE", 100, _whole(1, 500))
+    promote_interval_ms: int = _env("TE_PROMOTE_INTERVAL_MS", 500, _whole(1, 60_000))
+    reclaim_interval_seconds: float = _env("TE_RECLAIM_INTERVAL_SEC", 30.0, _seconds(0.01))
+    stuck_timeout_seconds: float = _env("TE_STUCK_EXECUTION_TIMEOUT_SEC", 300.0, _seconds(1))
+    look_ahead_seconds: float = _env("TE_LOOK_AHEAD_SEC", 5.0, _seconds(0))
+    retention_days: float = _env("TE_RETENTION_DAYS", 30.0, _seconds(0))
+
+    @classmethod
+    def from_env(cls, environment: Mapping[str, str]) -> "Settings":
+        """Read the settings; raises SettingError for one that is malformed, or without TE_DATABASE_URL."""
+        values: dict[str, Any] = {}
+        for item in fields(cls):
+            name, text = item.metadata["env"], environment.get(item.metadata["env"], "").strip()
+            if text:
+                values[item.name] = _parse(name, text, item.metadata["parse"])
+        settings = cls(**values)
+        if not settings.database_url:
+            raise SettingError("TE_DATABASE_URL is not set; for example postgresql://user:password@127.0.0.1:5432/te")
+        return settings
+
+    def shards(self, *, cockroach: bool) -> int:
+        """Count the shards of the queue: one on PostgreSQL, sixteen on CockroachDB unless set."""
+        if self.queue_shards is not None:
+            return self.queue_shards
+        return 16 if cockroach else 1
+
+
+def _parse(name: str, text: str, parse: Callable[[str], Any]) -> Any:
+    try:
+        return parse(text)
+    except ValueError as error:
+        # The value itself is not repeated: it may be a URL with a password or a key.
+        raise SettingError(
+            f"{name} is not valid: {error}" if name != "TE_DATABASE_URL" else f"{name}: {error}"
+        ) from None

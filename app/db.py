@@ -1,0 +1,171 @@
+"""The database: engine, pool, and the one place where a failed statement is tried again.
+
+The rule is by SQLSTATE, never by exception class: psycopg2 files "outcome unknown" (40003) in the same class as
+a serialization failure. Every statement of ours may be repeated: ids come from the client, and each write has a
+witness that makes its second run a no-op.
+"""
+
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, Executable, Row, create_engine, event
+from sqlalchemy.exc import DBAPIError, DisconnectionError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from app.errors import UnavailableError
+from schema.url import database_url
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+CONFLICT = frozenset({"40001", "40P01", "55P03"})  # serialization failure, deadlock, lock timeout: certainly undone
+MAX_TRIES = 8
+PING_AFTER_IDLE_SECONDS = 5.0
+_LOST_CLASSES = ("08", "57P", "53", "XX")
+
+
+class Database:
+    """Runs statements, in autocommit or in a transaction, and retries what may be retried."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    @property
+    def is_cockroach(self) -> bool:
+        """Tell the engines apart; only physical matters may depend on it."""
+        return self.engine.dialect.name == "cockroachdb"
+
+    def fetch(self, statement: Executable, params: Mapping[str, object] | None = None) -> Sequence[Row[Any]]:
+        """Run one statement in a transaction of its own and return its rows.
+
+        Raises UnavailableError when the database cannot be reached, also after a second try.
+        """
+        return self._retrying(lambda: self._run(statement, params))
+
+    def transact(self, body: Callable[[Connection], T]) -> T:
+        """Run `body` in one transaction; it may run several times, so it must have no other effect."""
+        return self._retrying(lambda: self._transact(body))
+
+    def close(self) -> None:
+        """Close the pooled connections."""
+        self.engine.dispose()
+
+    def _run(self, statement: Executable, params: Mapping[str, object] | None) -> Sequence[Row[Any]]:
+        with self._autocommit.connect() as connection:
+            result = connection.execute(statement, params or {})
+            return result.all() if result.returns_rows else ()
+
+    def _transact(self, body: Callable[[Connection], T]) -> T:
+        with self.engine.begin() as connection:
+            return body(connection)
+
+    def _retrying(self, run: Callable[[], T]) -> T:
+        lost = 0
+        for tries in range(1, MAX_TRIES + 1):
+            try:
+                return run()
+            except PoolTimeoutError:
+                raise UnavailableError("all database connections are in use; try again") from None
+            except DBAPIError as error:
+                if is_conflict(error) and tries < MAX_TRIES:
+                    time.sleep(random.uniform(0, 0.005 * 2**tries))
+                elif is_lost(error):
+                    # Once more on a fresh connection: a pooled one may have died while it was idle.
+                    lost += 1
+                    if lost > 1 or not error.connection_invalidated:
+                        raise UnavailableError("the database cannot be reached; try again") from error
+                else:
+                    raise
+        raise UnavailableError("the database is too busy; try again")
+
+
+def sqlstate(error: DBAPIError) -> str | None:
+    """Read the SQLSTATE of a driver error; None when the connection itself broke."""
+    return getattr(error.orig, "pgcode", None)
+
+
+def is_conflict(error: DBAPIError) -> bool:
+    """Tell whether the transaction was certainly rolled back and may simply run again."""
+    return sqlstate(error) in CONFLICT
+
+
+def is_lost(error: DBAPIError) -> bool:
+    """Tell whether the connection, or the outcome of the statement, was lost."""
+    state = sqlstate(error)
+    if state is None:
+        return error.connection_invalidated or type(error).__name__ in {"OperationalError", "InterfaceError"}
+    return state in {"40003", "57014"} or state.startswith(_LOST_CLASSES)
+
+
+def connect(
+    url: str | URL, *, pool_size: int, application_name: str, statement_timeout_seconds: float = 10.0
+) -> Database:
+    """Open a database with a fixed-size pool; no connection is made before the first statement."""
+    parsed = database_url(url) if isinstance(url, str) else url
+    query = dict(parsed.query)
+    mine = query.pop("options", "")
+    engine = create_engine(
+        parsed.set(query=query),
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=statement_timeout_seconds,
+        # Spread, so that the pools of many processes do not reconnect in step.
+        pool_recycle=int(random.uniform(240, 300)),
+        connect_args={
+            "connect_timeout": 5,
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 15_000,
+            "application_name": application_name,
+            # What the URL asks for comes last and wins.
+            "options": f"{_session_options(statement_timeout_seconds)} {mine}".strip(),
+        },
+    )
+    _ping_idle_connections(engine)
+    event.listen(engine, "handle_error", _mark_disconnects)
+    return Database(engine)
+
+
+def _session_options(statement_timeout_seconds: float) -> str:
+    settings = {
+        "TimeZone": "UTC",
+        "statement_timeout": str(int(statement_timeout_seconds * 1000)),
+        "lock_timeout": str(int(statement_timeout_seconds * 500)),
+        "idle_in_transaction_session_timeout": "30000",
+        "default_transaction_isolation": r"read\ committed",
+    }
+    return " ".join(f"-c {name}={value}" for name, value in settings.items())
+
+
+def _ping_idle_connections(engine: Engine) -> None:
+    """Ping a pooled connection that has been idle for a while.
+
+    SQLAlchemy's own pre-ping asks at each checkout and would double the round trips of a busy process.
+    """
+
+    @event.listens_for(engine, "checkin")
+    def note(_connection: Any, record: Any) -> None:
+        record.info["idle_since"] = time.monotonic()
+
+    @event.listens_for(engine, "checkout")
+    def ping(connection: Any, record: Any, _proxy: Any) -> None:
+        idle_since = record.info.get("idle_since")
+        if idle_since is None or time.monotonic() - idle_since < PING_AFTER_IDLE_SECONDS:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error as error:
+            raise DisconnectionError from error
+
+
+def _mark_disconnects(context: Any) -> None:
+    # SQLAlchemy's list of messages lacks CockroachDB's shutdown text; the SQLSTATE is the same on both engines.
+    state = getattr(context.original_exception, "pgcode", None)
+    if state is not None and state.startswith(("08", "57P")):
+        context.is_disconnect = True

@@ -1,0 +1,160 @@
+"""One tree of errors. Each knows the code and HTTP status of the brief; the API only shapes them."""
+
+from collections.abc import Sequence
+from typing import ClassVar, TypedDict
+
+
+class Detail(TypedDict):
+    """One fault in a request: where (a JSON pointer into the body, or a parameter's name) and what."""
+
+    pointer: str
+    message: str
+
+
+class TaskExecutorError(Exception):
+    """Something that a client is told about, in words meant for it."""
+
+    code: ClassVar[str] = "INTERNAL_ERROR"
+    status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, details: Sequence[Detail] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = list(details)
+
+
+class InvalidRequestError(TaskExecutorError):
+    """The request itself is malformed."""
+
+    code = "INVALID_REQUEST"
+    status = 400
+
+
+class UnauthorizedError(TaskExecutorError):
+    """The API key is missing, unknown, expired or revoked."""
+
+    code = "UNAUTHORIZED"
+    status = 401
+
+
+class ForbiddenError(TaskExecutorError):
+    """The API key lacks the scope that the operation needs."""
+
+    code = "FORBIDDEN"
+    status = 403
+
+
+class NotFoundError(TaskExecutorError):
+    """The base of the *_NOT_FOUND codes; itself for an unknown path."""
+
+    code = "NOT_FOUND"
+    status = 404
+
+
+class PayloadSpecNotFoundError(NotFoundError):
+    """No payload spec has that name."""
+
+    code = "PAYLOAD_SPEC_NOT_FOUND"
+
+
+class ConfigNotFoundError(NotFoundError):
+    """No config has that name."""
+
+    code = "CONFIG_NOT_FOUND"
+
+
+class SecretNotFoundError(NotFoundError):
+    """No secret has that name."""
+
+    code = "SECRET_NOT_FOUND"
+
+
+class EndpointNotFoundError(NotFoundError):
+    """No live endpoint has that name."""
+
+    code = "ENDPOINT_NOT_FOUND"
+
+
+class JobNotFoundError(NotFoundError):
+    """No job has that id."""
+
+    code = "JOB_NOT_FOUND"
+
+
+class ExecutionNotFoundError(NotFoundError):
+    """No execution has that id."""
+
+    code = "EXECUTION_NOT_FOUND"
+
+
+class ConflictError(TaskExecutorError):
+    """Something else depends on the resource, or its name is taken."""
+
+    code = "CONFLICT"
+    status = 409
+
+
+class JobNotUpdatableError(TaskExecutorError):
+    """Only an active CRON job can be updated."""
+
+    code = "JOB_NOT_UPDATABLE"
+    status = 409
+
+
+class ExecutionNotCancellableError(TaskExecutorError):
+    """The execution is running or final."""
+
+    code = "EXECUTION_NOT_CANCELLABLE"
+    status = 409
+
+
+class UnprocessableError(TaskExecutorError):
+    """The base of the 422 codes: well-formed, but it cannot work."""
+
+    code = "INVALID_REQUEST"
+    status = 422
+
+
+class InvalidCronError(UnprocessableError):
+    """The cron expression is not one, or never fires."""
+
+    code = "INVALID_CRON"
+
+
+class InvalidSchemaError(UnprocessableError):
+    """The payload spec's schema is not a JSON Schema that can be used."""
+
+    code = "INVALID_SCHEMA"
+
+
+class InvalidPayloadSpecRefError(UnprocessableError):
+    """The endpoint names a payload spec that does not exist."""
+
+    code = "INVALID_PAYLOAD_SPEC_REF"
+
+
+class InvalidConfigRefError(UnprocessableError):
+    """The endpoint names a config that does not exist."""
+
+    code = "INVALID_CONFIG_REF"
+
+
+class InputValidationError(UnprocessableError):
+    """The job's input does not match the endpoint's payload spec."""
+
+    code = "INPUT_VALIDATION_FAILED"
+
+
+class TemplateError(UnprocessableError):
+    """A template is malformed, or a variable in it cannot be resolved."""
+
+    code = "TEMPLATE_RESOLUTION_FAILED"
+
+
+class UnavailableError(TaskExecutorError):
+    """The database cannot be reached or is not migrated; nothing was lost, try again."""
+
+    code = "SERVICE_UNAVAILABLE"
+    status = 503
+    retryable = True

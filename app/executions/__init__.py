@@ -1,0 +1,1 @@
+"""Executions: the rows that workers claim, deliver and conclude."""

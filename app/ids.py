@@ -1,0 +1,44 @@
+"""Ids: prefixed, opaque, random, and made before the first try so that a repeated write is recognised."""
+
+import uuid
+import zlib
+
+
+def _new(prefix: str) -> str:
+    # Version 4, not 7: CockroachDB splits ranges by key, and a time-ordered key makes one range hot.
+    return f"{prefix}_{uuid.uuid4().hex}"
+
+
+def job_id() -> str:
+    """Make the id of a job."""
+    return _new("job")
+
+
+def execution_id() -> str:
+    """Make the id of an execution, which is also its idempotency key at the receiver."""
+    return _new("exec")
+
+
+def attempt_id() -> str:
+    """Make the id of an attempt."""
+    return _new("att")
+
+
+def log_id() -> str:
+    """Make the id of a log line."""
+    return _new("log")
+
+
+def request_id() -> str:
+    """Make the id of an API request."""
+    return _new("req")
+
+
+def worker_id() -> str:
+    """Make the id of a worker process, new at each boot."""
+    return _new("wrk")
+
+
+def shard_of(execution: str, shards: int) -> int:
+    """Choose the shard of an execution; `shards` is 1 where one index range is no hot spot."""
+    return zlib.crc32(execution.encode()) % shards

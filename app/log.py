@@ -1,0 +1,40 @@
+"""Logging, the same for every process: one line an event, as text or JSON."""
+
+import json
+import logging
+import time
+from typing import Any
+
+_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line; whatever was passed as `extra` becomes a field."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Render the record."""
+        entry: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        entry |= {key: value for key, value in vars(record).items() if key not in _PLAIN}
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry, default=str)
+
+
+def formatter(style: str) -> logging.Formatter:
+    """Make the formatter that TE_LOG_FORMAT asks for: `text` or `json`."""
+    if style == "json":
+        return JsonFormatter()
+    return logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+
+
+def configure(level: str, style: str) -> None:
+    """Send everything to stderr in the chosen style, replacing the handlers there are."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(formatter(style))
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging.getLogger("alembic").setLevel(logging.WARNING)

@@ -1,0 +1,42 @@
+"""Waiting for the database when a process starts: with backoff, saying so, and not for ever."""
+
+import logging
+import random
+import time
+
+from app.db import Database
+from app.errors import UnavailableError
+from schema import migrate
+
+log = logging.getLogger(__name__)
+
+
+class NotReadyError(UnavailableError):
+    """The database stayed away, or unmigrated, for the whole startup timeout."""
+
+
+def check_ready(database: Database) -> None:
+    """Raise UnavailableError unless the database can be reached and has the schema this code needs."""
+    revision = database.transact(migrate.current)
+    if revision is None or revision < migrate.head():
+        found = revision or "nothing"
+        raise UnavailableError(
+            f"the database is not migrated: it is at {found}, this code needs {migrate.head()}; "
+            "run `flask --app app db upgrade`"
+        )
+
+
+def wait_until_ready(database: Database, timeout_seconds: float) -> None:
+    """Wait for `check_ready`; raises NotReadyError after the timeout."""
+    deadline = time.monotonic() + timeout_seconds
+    pause = 0.1
+    while True:
+        try:
+            return check_ready(database)
+        except UnavailableError as error:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise NotReadyError(f"gave up after {timeout_seconds:.0f} s: {error.message}") from error
+            log.warning("waiting for the database: %s (giving up in %.0f s)", error.message, left)
+            time.sleep(min(pause * random.uniform(0.8, 1.2), left))
+            pause = min(pause * 2, 5.0)
