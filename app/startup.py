@@ -3,6 +3,7 @@
 import logging
 import random
 import time
+from collections.abc import Callable
 
 from app.db import Database
 from app.errors import UnavailableError
@@ -26,8 +27,10 @@ def check_ready(database: Database) -> None:
         )
 
 
-def wait_until_ready(database: Database, timeout_seconds: float) -> None:
-    """Wait for `check_ready`; raises NotReadyError after the timeout."""
+def wait_until_ready(
+    database: Database, timeout_seconds: float, *, stopping: Callable[[], bool] = lambda: False
+) -> None:
+    """Wait for `check_ready`; raises NotReadyError after the timeout, or once `stopping` says so."""
     deadline = time.monotonic() + timeout_seconds
     pause = 0.1
     while True:
@@ -35,8 +38,8 @@ def wait_until_ready(database: Database, timeout_seconds: float) -> None:
             return check_ready(database)
         except UnavailableError as error:
             left = deadline - time.monotonic()
-            if left <= 0:
+            if left <= 0 or stopping():
                 raise NotReadyError(f"gave up after {timeout_seconds:.0f} s: {error.message}") from error
             log.warning("waiting for the database: %s (giving up in %.0f s)", error.message, left)
             time.sleep(min(pause * random.uniform(0.8, 1.2), left))
-            pause = min(pause * 2, 5.0)
+            pause = min(pause * 2, 2.0)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 Backoff = Literal["fixed", "linear", "exponential"]
 
 MAX_RETRY_AFTER_MS = 24 * 3600 * 1000
-_MAX_EXPONENT = 62  # 2**62 ms is far beyond any cap; larger exponents would only cost time
+_MAX_EXPONENT = 62  # a doubling beyond 2**62 ms is far above any cap and would only cost time
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,4 +44,4 @@ def _base_ms(policy: RetryPolicy, attempt: int) -> int:
         return policy.initial_delay_ms
     if policy.backoff == "linear":
         return policy.initial_delay_ms * attempt
-    return policy.initial_delay_ms * 2 ** min(attempt - 1, _MAX_EXPONENT)
+    return policy.initial_delay_ms << min(attempt - 1, _MAX_EXPONENT)

@@ -1,0 +1,84 @@
+"""The worker: `dramatiq actors` imports this module in each of its processes.
+
+A composition root: it reads the environment and builds the objects. No thread and no connection exists before
+Dramatiq boots the worker.
+"""
+
+import os
+import sys
+
+import dramatiq
+from app.catalog.crypto import SecretBox
+from app.catalog.loader import Catalog
+
+from actors.deliver import Deliveries
+from actors.dispatch import open_dispatchers
+from actors.loop import DeliveryLoop
+from app import db
+from app.config import SettingError, Settings
+from brokers.attempt import Attempt
+from brokers.broker import ExecutionsBroker
+from brokers.listener import WakeupListener
+from brokers.middleware import Lifecycle, Verdicts
+from brokers.session import Session, SessionSettings
+
+
+def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
+    """Build the broker of a worker process and what its actors call."""
+    database = db.connect(settings.database_url, pool_size=settings.db_pool_size or 10, application_name="te-worker")
+    lease_database = db.connect(
+        settings.database_url,
+        pool_size=1,
+        application_name="te-heartbeat",
+        statement_timeout_seconds=max(1.0, settings.worker_timeout_seconds / 3),
+    )
+    session = Session(database, lease_database, _session_settings(settings, database))
+    box = SecretBox.from_setting(settings.secret_encryption_key) if settings.secret_encryption_key else None
+    catalog = Catalog(
+        database,
+        box,
+        config_ttl_seconds=settings.config_cache_ttl_seconds,
+        secret_ttl_seconds=settings.secret_cache_ttl_seconds,
+    )
+    session.on_catalog_revision = catalog.observe
+    loop = DeliveryLoop(lambda: open_dispatchers(settings))
+    listener = WakeupListener(db.connect(settings.database_url, pool_size=1, application_name="te-listener"), session)
+    broker = ExecutionsBroker(session, [Lifecycle(session, [loop, listener]), Verdicts()])
+    return broker, Deliveries(catalog, loop)
+
+
+def _session_settings(settings: Settings, database: db.Database) -> SessionSettings:
+    return SessionSettings(
+        capacity=settings.worker_max_concurrent,
+        poll_interval_ms=settings.worker_poll_interval_ms,
+        shards=settings.shards(cockroach=database.is_cockroach),
+        lease_seconds=settings.worker_timeout_seconds,
+        shutdown_timeout_seconds=settings.worker_shutdown_timeout_seconds,
+        startup_timeout_seconds=settings.startup_timeout_seconds,
+    )
+
+
+try:
+    broker, _deliveries = build(Settings.from_env(os.environ))
+except SettingError as error:
+    sys.exit(f"worker: {error}")
+
+dramatiq.set_broker(broker)
+
+
+@dramatiq.actor(queue_name="http")
+def http(attempt: Attempt) -> None:
+    """Start an HTTP delivery."""
+    _deliveries.start(attempt)
+
+
+@dramatiq.actor(queue_name="kafka")
+def kafka(attempt: Attempt) -> None:
+    """Start a Kafka delivery."""
+    _deliveries.start(attempt)
+
+
+@dramatiq.actor(queue_name="redis_stream")
+def redis_stream(attempt: Attempt) -> None:
+    """Start a Redis Stream delivery."""
+    _deliveries.start(attempt)

@@ -1,0 +1,121 @@
+"""From an attempt in hand to its conclusion: prepare, send, decide.
+
+An actor only starts a delivery; the completion of the send concludes the attempt. Nothing here lets an exception
+out, because Dramatiq would acknowledge the message as done.
+"""
+
+import hashlib
+import logging
+import random
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from app.catalog.loader import Catalog, Prepared
+
+from actors.dispatch.base import Dispatcher, Identity
+from actors.loop import DeliveryLoop
+from app.errors import UnavailableError
+from app.executions.backoff import RetryPolicy
+from app.executions.model import Claim, DeliveryError, LogLine
+from app.executions.verdict import Verdict, decide
+from brokers.attempt import Attempt
+from schema.states import EndpointType, ExecutionStatus, LogLevel
+
+log = logging.getLogger(__name__)
+
+MOST_MESSAGE_CHARACTERS = 2000
+
+
+class Deliveries:
+    """Starts the delivery of attempts on the process's event loop."""
+
+    def __init__(self, catalog: Catalog, loop: DeliveryLoop) -> None:
+        self._catalog = catalog
+        self._loop = loop
+
+    def start(self, attempt: Attempt) -> None:
+        """Prepare the attempt on the calling thread and hand it to the loop; concludes it if that fails."""
+        if not attempt.begin():
+            return
+        try:
+            prepared = self._catalog.prepare(attempt.claim)
+        except DeliveryError as error:
+            _conclude(attempt, _judge(error, attempt.claim, RetryPolicy()))
+        except UnavailableError as error:
+            # Nothing was sent: the attempt is not spent.
+            log.warning("%s handed back: %s", attempt.claim.execution_id, error.message)
+            attempt.release(even_if_started=True)
+        except Exception as error:  # noqa: BLE001 - one odd row must not end the worker thread
+            _conclude(attempt, _judge(_unexpected(error), attempt.claim, RetryPolicy()))
+        else:
+            self._loop.submit(lambda dispatchers: deliver(dispatchers, attempt, prepared))
+
+
+async def deliver(dispatchers: Mapping[EndpointType, Dispatcher], attempt: Attempt, prepared: Prepared) -> None:
+    """Send and conclude."""
+    try:
+        output = await dispatchers[prepared.endpoint_type].send(prepared.spec, identify(attempt.claim))
+        verdict = Verdict.success(prepared.scrubber.scrub(output))
+    except DeliveryError as error:
+        verdict = _judge(_scrubbed(error, prepared), attempt.claim, prepared.policy)
+    except Exception as error:  # noqa: BLE001 - see the module docstring
+        verdict = _judge(_scrubbed(_unexpected(error), prepared), attempt.claim, prepared.policy)
+    _conclude(attempt, verdict)
+
+
+def identify(claim: Claim) -> Identity:
+    """Make the identity that every transport carries; the trace is the execution's, the span the attempt's."""
+    trace = hashlib.blake2b(claim.execution_id.encode(), digest_size=16).hexdigest()
+    return Identity(
+        execution_id=claim.execution_id,
+        job_id=claim.job_id,
+        attempt=claim.attempt,
+        scheduled_at=claim.scheduled_at,
+        traceparent=f"00-{trace}-{secrets.token_hex(8)}-01",
+    )
+
+
+def _judge(error: DeliveryError, claim: Claim, policy: RetryPolicy) -> Verdict:
+    return decide(
+        error,
+        attempt=claim.attempt,
+        max_attempts=claim.max_attempts,
+        policy=policy,
+        spread=random.uniform(-1, 1),
+    )
+
+
+def _conclude(attempt: Attempt, verdict: Verdict) -> None:
+    attempt.conclude(verdict, _line(attempt.claim, verdict))
+
+
+def _line(claim: Claim, verdict: Verdict) -> LogLine:
+    label = f"attempt {claim.attempt} of {claim.max_attempts}"
+    if verdict.is_success:
+        return LogLine(LogLevel.INFO, f"{label} delivered over {claim.endpoint_type}")
+    error = verdict.error or {}
+    reason = f"{error.get('type')}: {error.get('message')}"
+    if verdict.status is ExecutionStatus.RETRYING:
+        return LogLine(LogLevel.WARN, f"{label} failed, next in {verdict.delay_ms} ms: {reason}")
+    return LogLine(LogLevel.ERROR, f"{label} failed for good: {reason}")
+
+
+def _scrubbed(error: DeliveryError, prepared: Prepared) -> DeliveryError:
+    extra: dict[str, Any] = prepared.scrubber.scrub(error.extra)
+    return DeliveryError(
+        error.type,
+        prepared.scrubber.scrub(error.message)[:MOST_MESSAGE_CHARACTERS],
+        permanent=error.permanent,
+        retry_after_ms=error.retry_after_ms,
+        may_have_been_delivered=error.may_have_been_delivered,
+        extra=extra,
+    )
+
+
+def _unexpected(error: Exception) -> DeliveryError:
+    # The text of a foreign exception may hold anything, also a secret: its type must do.
+    log.error("unexpected %s in a delivery", type(error).__name__)
+    return DeliveryError(
+        "INTERNAL_ERROR", f"unexpected {type(error).__name__} in the worker", may_have_been_delivered=True
+    )

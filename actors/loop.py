@@ -1,0 +1,86 @@
+"""The event loop of a worker process: deliveries wait here, not in threads."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+import uvloop
+
+from actors.dispatch.base import Dispatcher
+from schema.states import EndpointType
+
+log = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 60.0
+STOP_SECONDS = 5.0
+
+Task = Callable[[Mapping[EndpointType, Dispatcher]], Coroutine[Any, Any, None]]
+
+
+class DeliveryLoop:
+    """Runs deliveries on a uvloop in a thread of its own and owns the dispatchers, which live on that loop."""
+
+    def __init__(self, open_dispatchers: Callable[[], Mapping[EndpointType, Dispatcher]]) -> None:
+        self._open_dispatchers = open_dispatchers
+        self._lock = threading.Lock()
+        self._inbox: list[Task] = []
+        self._running: set[asyncio.Task[None]] = set()
+        self._loop = uvloop.new_event_loop()
+        self._opened = threading.Event()
+        self._stop = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="te-delivery", daemon=True)
+
+    def start(self) -> None:
+        """Start the loop; `submit` works as soon as this returns."""
+        self._thread.start()
+        self._opened.wait()
+
+    def submit(self, task: Task) -> None:
+        """Start a delivery; callable from any thread."""
+        with self._lock:
+            self._inbox.append(task)
+            first = len(self._inbox) == 1
+        # One wake-up of the loop serves everything that is in the inbox by then.
+        if first:
+            self._loop.call_soon_threadsafe(self._take)
+
+    def stop(self) -> None:
+        """Cancel what still runs, close the dispatchers, end the thread."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(timeout=STOP_SECONDS)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._main())
+        finally:
+            self._opened.set()
+            self._loop.close()
+
+    async def _main(self) -> None:
+        self._dispatchers = self._open_dispatchers()
+        self._opened.set()
+        sweeper = self._loop.create_task(self._sweep())
+        await self._stop.wait()
+        for task in (sweeper, *self._running):
+            task.cancel()
+        await asyncio.gather(sweeper, *self._running, return_exceptions=True)
+        for dispatcher in self._dispatchers.values():
+            await dispatcher.close()
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            for dispatcher in self._dispatchers.values():
+                await dispatcher.sweep()
+
+    def _take(self) -> None:
+        with self._lock:
+            waiting, self._inbox = self._inbox, []
+        for start in waiting:
+            task = self._loop.create_task(start(self._dispatchers))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)

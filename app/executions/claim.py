@@ -1,0 +1,125 @@
+"""Claiming due executions, handing unstarted ones back, and knowing what a worker holds."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.db import Database
+from app.executions.model import Claim
+from app.sql import statement
+from schema.states import EndpointType
+
+# The lock is a hint; the UPDATE repeats the whole condition and is the guarantee. The claimer's own lease is part
+# of it, so a worker that was declared dead claims nothing. The answer always has one row or more: it also tells
+# when the next execution of this queue is due and which catalogue revision the claims must be delivered with.
+CLAIM = statement(
+    "executions.claim",
+    """
+    WITH due AS MATERIALIZED (
+      SELECT execution_id FROM executions
+       WHERE queue = :queue AND shard = :shard AND status IN ('QUEUED', 'RETRYING')
+         AND run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
+         AND attempt_count < max_attempts
+       ORDER BY run_at, execution_id LIMIT :limit FOR UPDATE SKIP LOCKED),
+    claimed AS (
+      UPDATE executions AS e
+         SET status = 'RUNNING', worker_id = :worker, started_at = now(), attempt_count = e.attempt_count + 1
+        FROM due, jobs AS j
+       WHERE e.execution_id = due.execution_id AND j.job_id = e.job_id
+         AND e.status IN ('QUEUED', 'RETRYING') AND e.attempt_count < e.max_attempts
+         AND e.run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
+         AND EXISTS (SELECT 1 FROM workers AS w
+                      WHERE w.worker_id = :worker AND w.status = 'ALIVE' AND w.lease_expires_at > now())
+      RETURNING e.execution_id, e.job_id, e.endpoint, e.endpoint_version, e.endpoint_type, e.attempt_count,
+                e.max_attempts, e.scheduled_at, e.created_at, e.run_at, j.input)
+    SELECT now() AS db_now,
+           (SELECT revision FROM catalog_revision WHERE id = 'catalog') AS revision,
+           (SELECT f.run_at FROM executions AS f
+             WHERE f.queue = :queue AND f.shard = :shard AND f.status IN ('QUEUED', 'RETRYING')
+               AND f.run_at > now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
+             ORDER BY f.run_at, f.execution_id LIMIT 1) AS next_run_at,
+           claimed.*
+      FROM (SELECT 1 AS one) AS always LEFT JOIN claimed ON true
+    """,
+)
+
+# Gives the attempt number back too: nothing was sent.
+RELEASE = statement(
+    "executions.release",
+    """
+    UPDATE executions AS e
+       SET status = CASE WHEN e.attempt_count = 1 THEN 'QUEUED' ELSE 'RETRYING' END,
+           attempt_count = e.attempt_count - 1, started_at = NULL
+      FROM unnest(CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[])) AS u (execution_id, attempt)
+     WHERE e.execution_id = u.execution_id AND e.attempt_count = u.attempt
+       AND e.worker_id = :worker AND e.status = 'RUNNING'
+    RETURNING e.execution_id
+    """,
+)
+
+HELD = statement(
+    "executions.held",
+    """
+    SELECT execution_id, attempt_count FROM executions
+     WHERE worker_id = :worker AND status = 'RUNNING' AND queue = :queue ORDER BY execution_id
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The answer to a claim: the executions, and what the consumer needs to know next."""
+
+    claims: list[Claim]
+    catalog_revision: int
+    next_due_in_seconds: float | None
+
+
+def claim(database: Database, *, queue: str, shard: int, worker_id: str, limit: int, ahead_ms: int) -> Claimed:
+    """Claim up to `limit` executions due within `ahead_ms`, in one statement."""
+    params = {"queue": queue, "shard": shard, "worker": worker_id, "limit": limit, "ahead_ms": ahead_ms}
+    rows = database.fetch(CLAIM, params)
+    received_at = time.monotonic()
+    first = rows[0]
+    claims = [
+        Claim(
+            execution_id=row.execution_id,
+            job_id=row.job_id,
+            endpoint=row.endpoint,
+            endpoint_version=row.endpoint_version,
+            endpoint_type=EndpointType(row.endpoint_type),
+            worker_id=worker_id,
+            attempt=row.attempt_count,
+            max_attempts=row.max_attempts,
+            scheduled_at=row.scheduled_at,
+            created_at=row.created_at,
+            claimed_at=row.db_now,
+            due_in_seconds=(row.run_at - row.db_now).total_seconds(),
+            received_at=received_at,
+            input=row.input,
+        )
+        for row in rows
+        if row.execution_id is not None
+    ]
+    claims.sort(key=lambda c: c.due_in_seconds)
+    return Claimed(claims, first.revision or 0, _seconds_until(first.next_run_at, first.db_now))
+
+
+def release(database: Database, worker_id: str, held: Sequence[tuple[str, int]]) -> int:
+    """Hand unstarted claims (execution id, attempt) back with no attempt spent; returns how many were still held."""
+    if not held:
+        return 0
+    held = sorted(held)
+    params = {"worker": worker_id, "ids": [i for i, _ in held], "attempts": [a for _, a in held]}
+    return len(database.fetch(RELEASE, params))
+
+
+def held_by(database: Database, worker_id: str, queue: str) -> set[tuple[str, int]]:
+    """List what the database believes a worker holds of a queue, as (execution id, attempt)."""
+    rows = database.fetch(HELD, {"worker": worker_id, "queue": queue})
+    return {(row.execution_id, row.attempt_count) for row in rows}
+
+
+def _seconds_until(instant: datetime | None, now: datetime) -> float | None:
+    return None if instant is None else (instant - now).total_seconds()

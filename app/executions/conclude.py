@@ -1,0 +1,133 @@
+"""Writing how attempts ended: execution, attempt, log lines and job in one fenced statement."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from app import ids
+from app.db import Database
+from app.executions.model import Claim, LogLine
+from app.executions.verdict import Verdict
+from app.sql import statement
+
+# Only rows that still match (execution, worker, attempt, RUNNING) are touched, and everything else in the
+# statement hangs on them: a conclusion that lost its claim writes nothing at all.
+CONCLUDE = statement(
+    "executions.conclude",
+    """
+    WITH v AS (
+      SELECT * FROM unnest(
+        CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:statuses AS TEXT[]), CAST(:delays AS BIGINT[]),
+        CAST(:outputs AS TEXT[]), CAST(:errors AS TEXT[]), CAST(:started AS TIMESTAMPTZ[]),
+        CAST(:completed AS TIMESTAMPTZ[]), CAST(:durations AS BIGINT[]), CAST(:attempt_ids AS TEXT[]))
+      AS u (execution_id, attempt, status, delay_ms, output, error, started_at, completed_at, duration_ms, attempt_id)),
+    fin AS (
+      UPDATE executions AS e
+         SET status = v.status, output = CAST(v.output AS JSONB), started_at = v.started_at,
+             duration_ms = v.duration_ms,
+             completed_at = CASE WHEN v.status = 'RETRYING' THEN NULL ELSE v.completed_at END,
+             run_at = CASE WHEN v.status = 'RETRYING'
+                           THEN now() + v.delay_ms * INTERVAL '1 millisecond' ELSE e.run_at END
+        FROM v
+       WHERE e.execution_id = v.execution_id AND e.attempt_count = v.attempt
+         AND e.worker_id = :worker AND e.status = 'RUNNING'
+      RETURNING e.execution_id, e.job_id, v.status, v.attempt, v.attempt_id, v.started_at, v.completed_at,
+                v.duration_ms, v.output, v.error),
+    tried AS (
+      INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
+                            duration_ms, output, error)
+      SELECT fin.attempt_id, fin.execution_id, fin.attempt,
+             CASE WHEN fin.status = 'SUCCESS' THEN 'SUCCESS' ELSE 'FAILED' END, :worker,
+             fin.started_at, fin.completed_at, fin.duration_ms, CAST(fin.output AS JSONB), CAST(fin.error AS JSONB)
+        FROM fin
+      RETURNING attempt_id),
+    logged AS (
+      INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message, logged_at)
+      SELECT l.log_id, fin.execution_id, fin.attempt, l.level, l.message, fin.completed_at
+        FROM unnest(CAST(:log_ids AS TEXT[]), CAST(:log_executions AS TEXT[]), CAST(:log_levels AS TEXT[]),
+                    CAST(:log_messages AS TEXT[])) AS l (log_id, execution_id, level, message)
+        JOIN fin ON fin.execution_id = l.execution_id
+      RETURNING log_id),
+    retired AS (
+      UPDATE jobs AS j SET status = 'RETIRED', retired_at = now()
+        FROM fin
+       WHERE j.job_id = fin.job_id AND fin.status <> 'RETRYING'
+         AND j.trigger_type IN ('IMMEDIATE', 'DELAYED') AND j.status = 'ACTIVE'
+      RETURNING j.job_id)
+    SELECT execution_id FROM fin
+    """,
+)
+
+WRITTEN = statement(
+    "executions.written",
+    "SELECT execution_id FROM attempts WHERE attempt_id = ANY (CAST(:attempt_ids AS TEXT[]))",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """One attempt that is over, ready to be written; times by the database's clock."""
+
+    claim: Claim
+    attempt_id: str
+    verdict: Verdict
+    started_at: datetime
+    duration_ms: int
+    logs: tuple[LogLine, ...]
+
+    @property
+    def completed_at(self) -> datetime:
+        """The instant the attempt ended."""
+        return self.started_at + timedelta(milliseconds=self.duration_ms)
+
+    def without_payload(self, reason: str) -> "Conclusion":
+        """Keep the outcome and drop what the database refused to store."""
+        verdict = Verdict(self.verdict.status, self.verdict.delay_ms, None, None)
+        if not verdict.is_success:
+            verdict = Verdict(verdict.status, verdict.delay_ms, None, {"type": "UNSTORABLE", "message": reason})
+        return Conclusion(self.claim, self.attempt_id, verdict, self.started_at, self.duration_ms, ())
+
+
+def conclude(database: Database, worker_id: str, conclusions: Sequence[Conclusion]) -> set[str]:
+    """Write conclusions and return the ids of the executions they took effect on.
+
+    An id that is missing from the answer lost its claim (to reclaim, or to another worker) and changed nothing.
+    """
+    if not conclusions:
+        return set()
+    # In key order, so that two batches never lock the same rows crosswise.
+    ordered = sorted(conclusions, key=lambda c: c.claim.execution_id)
+    effective = {row.execution_id for row in database.fetch(CONCLUDE, _params(worker_id, ordered))}
+    missing = [c for c in ordered if c.claim.execution_id not in effective]
+    if missing:
+        # The statement may have run twice (its first answer lost): then our attempt row is there.
+        rows = database.fetch(WRITTEN, {"attempt_ids": [c.attempt_id for c in missing]})
+        effective |= {row.execution_id for row in rows}
+    return effective
+
+
+def _params(worker_id: str, conclusions: Sequence[Conclusion]) -> dict[str, object]:
+    logs = [(c.claim.execution_id, line) for c in conclusions for line in c.logs]
+    return {
+        "worker": worker_id,
+        "ids": [c.claim.execution_id for c in conclusions],
+        "attempts": [c.claim.attempt for c in conclusions],
+        "statuses": [c.verdict.status.value for c in conclusions],
+        "delays": [c.verdict.delay_ms or 0 for c in conclusions],
+        "outputs": [_json(c.verdict.output) for c in conclusions],
+        "errors": [_json(c.verdict.error) for c in conclusions],
+        "started": [c.started_at for c in conclusions],
+        "completed": [c.completed_at for c in conclusions],
+        "durations": [c.duration_ms for c in conclusions],
+        "attempt_ids": [c.attempt_id for c in conclusions],
+        "log_ids": [ids.log_id() for _ in logs],
+        "log_executions": [execution_id for execution_id, _ in logs],
+        "log_levels": [line.level.value for _, line in logs],
+        "log_messages": [line.message for _, line in logs],
+    }
+
+
+def _json(value: dict[str, Any] | None) -> str | None:
+    return None if value is None else json.dumps(value)

@@ -1,0 +1,47 @@
+"""The Dramatiq broker whose queues are rows of `executions`."""
+
+from typing import Any, NoReturn
+
+from dramatiq.broker import Broker
+from dramatiq.errors import QueueNotFound
+from dramatiq.message import Message
+from dramatiq.middleware import Middleware
+
+from brokers.consumer import ClaimConsumer
+from brokers.session import Session
+
+
+class ExecutionsBroker(Broker):
+    """Consumes executions; each queue is a transport.
+
+    There are no delay queues and no retries by message: a retry is the same row with a later run_at. Rows are
+    created by the API and the scheduler, in their own transactions.
+    """
+
+    def __init__(self, session: Session, middleware: list[Middleware]) -> None:
+        # Exactly the middleware given: Dramatiq's defaults assume that a raised exception means a retry message.
+        super().__init__(middleware=middleware)
+        self.session = session
+        self.queues: dict[str, None] = {}
+
+    def declare_queue(self, queue_name: str) -> None:
+        """Declare a queue; declaring it again does nothing."""
+        if queue_name in self.queues:
+            return
+        self.emit_before("declare_queue", queue_name)
+        self.queues[queue_name] = None
+        self.emit_after("declare_queue", queue_name)
+
+    def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 30_000) -> ClaimConsumer:
+        """Make the consumer of a queue.
+
+        `prefetch` is Dramatiq's guess from its thread count. Deliveries do not occupy threads here, so claims are
+        bounded by the session's capacity (TE_WORKER_MAX_CONCURRENT) instead.
+        """
+        if queue_name not in self.queues:
+            raise QueueNotFound(queue_name)
+        return ClaimConsumer(self.session, queue_name, timeout)
+
+    def enqueue(self, message: Message[Any], *, delay: int | None = None) -> NoReturn:
+        """Refuse: an execution belongs to a job, and jobs are created through the API."""
+        raise NotImplementedError("create a job with POST /jobs; `send()` on a delivery actor has no job to belong to")

@@ -1,0 +1,196 @@
+"""Claims due executions of one queue in batches and hands each out at its instant."""
+
+import heapq
+import itertools
+import logging
+import random
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from dramatiq.broker import Consumer, MessageProxy
+from dramatiq.message import Message
+
+from app.errors import UnavailableError
+from app.executions import claim as claims
+from app.executions.backoff import RetryPolicy
+from app.executions.model import DeliveryError
+from app.executions.verdict import decide
+from brokers.attempt import Attempt
+from brokers.session import Session
+
+log = logging.getLogger(__name__)
+
+MOST_PER_CLAIM = 200
+FIRST_IDLE_WAIT_SECONDS = 0.01
+AWAY_WAIT_SECONDS = 0.5
+
+
+class ClaimConsumer(Consumer):
+    """What `Worker` iterates over for one queue.
+
+    It belongs to one consumer thread; `ack`, `nack` and `requeue` are called from others and keep nothing here.
+    """
+
+    def __init__(self, session: Session, queue: str, timeout_ms: int) -> None:
+        self._session = session
+        self._queue = queue
+        self._timeout = timeout_ms / 1000
+        self._wake = threading.Event()
+        self._held: list[tuple[float, int, Attempt]] = []  # claimed ahead, by the instant to start at
+        self._order = itertools.count()
+        self._next_poll = 0.0
+        self._idle_wait = FIRST_IDLE_WAIT_SECONDS
+        self._shard = random.randrange(session.settings.shards)
+        self._uncertain = False
+        session.on_wake(queue, self._woken)
+        session.holdings.on_room(self._wake.set)
+
+    def __next__(self) -> MessageProxy | None:
+        deadline = time.monotonic() + self._timeout
+        while not self._session.draining.is_set():
+            now = time.monotonic()
+            if self._held and self._held[0][0] <= now:
+                return self._message(heapq.heappop(self._held)[2])
+            if now >= deadline:
+                return None
+            self._wake.clear()
+            if now >= self._next_poll and self._poll():
+                continue
+            self._wait_until(min(deadline, self._wake_at()))
+        self.close()
+        # Dramatiq asks again until its workers have stopped; do not let it spin.
+        time.sleep(min(0.05, self._timeout))
+        return None
+
+    def ack(self, message: MessageProxy) -> None:
+        """Nothing to do for a delivery that was started: its completion concludes the attempt."""
+        attempt = _attempt_of(message)
+        if not attempt.started:
+            _conclude_without_verdict(attempt, "the actor returned without starting the delivery")
+
+    def nack(self, message: MessageProxy) -> None:
+        """Conclude as failed whatever has no verdict: an actor that raised, a skipped message, an unknown actor."""
+        _conclude_without_verdict(_attempt_of(message), "the actor did not start the delivery")
+
+    def requeue(self, messages: Iterable[MessageProxy]) -> None:
+        """Hand messages back that no actor has seen."""
+        for message in messages:
+            _attempt_of(message).release()
+
+    def close(self) -> None:
+        """Hand back what was claimed ahead; may be called twice."""
+        while self._held:
+            heapq.heappop(self._held)[2].release()
+
+    def _poll(self) -> bool:
+        """Claim once; True when something was claimed."""
+        session = self._session
+        if not session.may_claim():
+            self._next_poll = time.monotonic() + FIRST_IDLE_WAIT_SECONDS
+            return False
+        reserved = session.holdings.reserve(MOST_PER_CLAIM)
+        if not reserved:
+            # `holdings` wakes us when there is room.
+            self._next_poll = 0.0
+            return False
+        attempts: list[Attempt] = []
+        try:
+            attempts = self._claim(reserved)
+        except UnavailableError as error:
+            self._away(error)
+        finally:
+            session.holdings.settle(reserved, attempts)
+        for attempt in attempts:
+            heapq.heappush(self._held, (attempt.due_at, next(self._order), attempt))
+        return bool(attempts)
+
+    def _claim(self, limit: int) -> list[Attempt]:
+        session, settings = self._session, self._session.settings
+        if self._uncertain:
+            self._hand_back_strays()
+        claimed = claims.claim(
+            session.database,
+            queue=self._queue,
+            shard=self._shard,
+            worker_id=session.worker_id,
+            limit=limit,
+            ahead_ms=settings.claim_ahead_ms,
+        )
+        session.on_catalog_revision(claimed.catalog_revision)
+        session.counters.add("claimed", len(claimed.claims))
+        self._plan_next_poll(len(claimed.claims) == limit, bool(claimed.claims), claimed.next_due_in_seconds)
+        return [session.attempt(claim) for claim in claimed.claims]
+
+    def _plan_next_poll(self, full: bool, any_claimed: bool, next_due_in: float | None) -> None:
+        """Poll again at once after a full batch, else when the next row is due, else after the idle wait."""
+        settings = self._session.settings
+        if full:
+            self._next_poll = 0.0
+            return
+        self._shard = (self._shard + 1) % settings.shards
+        longest = settings.poll_interval_ms / 1000
+        self._idle_wait = FIRST_IDLE_WAIT_SECONDS if any_claimed else min(self._idle_wait * 2, longest)
+        wait = self._idle_wait / settings.shards * random.uniform(0.9, 1.1)
+        if next_due_in is not None:
+            wait = min(wait, max(0.0, next_due_in - settings.claim_ahead_ms / 1000))
+        self._next_poll = time.monotonic() + wait
+
+    def _hand_back_strays(self) -> None:
+        """Hand back what the database gave us in a claim whose answer was lost.
+
+        Only this thread claims from this queue, so whatever is neither in hand nor being written is a stray.
+        """
+        session = self._session
+        known = session.holdings.in_hand() | session.finalizer.pending()
+        held = claims.held_by(session.database, session.worker_id, self._queue)
+        strays = held - known - session.holdings.in_hand() - session.finalizer.pending()
+        for execution_id, attempt in strays:
+            session.finalizer.submit_release(execution_id, attempt)
+        session.counters.add("strays", len(strays))
+        self._uncertain = False
+
+    def _away(self, error: UnavailableError) -> None:
+        if not self._uncertain:
+            log.warning("cannot claim from %s, trying again: %s", self._queue, error.message)
+        self._uncertain = True
+        self._next_poll = time.monotonic() + AWAY_WAIT_SECONDS * random.uniform(0.5, 1.5)
+
+    def _woken(self) -> None:
+        self._next_poll = 0.0
+        self._wake.set()
+
+    def _wake_at(self) -> float:
+        """The next instant at which there is something to do without being woken."""
+        poll = self._next_poll or time.monotonic() + self._timeout
+        return min(poll, self._held[0][0]) if self._held else poll
+
+    def _wait_until(self, instant: float) -> None:
+        self._wake.wait(max(0.0, instant - time.monotonic()))
+
+    def _message(self, attempt: Attempt) -> MessageProxy:
+        claim = attempt.claim
+        message: Message[Any] = Message(
+            queue_name=self._queue,
+            actor_name=claim.endpoint_type.queue,
+            args=(attempt,),
+            kwargs={},
+            options={},
+            message_id=claim.execution_id,
+        )
+        return MessageProxy(message)
+
+
+def _attempt_of(message: MessageProxy) -> Attempt:
+    attempt: Attempt = message.args[0]
+    return attempt
+
+
+def _conclude_without_verdict(attempt: Attempt, reason: str) -> None:
+    """Default-deny: what nobody vouched for is a failed attempt, never a success."""
+    error = DeliveryError("NO_VERDICT", reason)
+    claim = attempt.claim
+    attempt.conclude(
+        decide(error, attempt=claim.attempt, max_attempts=claim.max_attempts, policy=RetryPolicy(), spread=0.0)
+    )

@@ -1,0 +1,175 @@
+"""The one thread of a process that writes results: natural group commit.
+
+What gathers while one batch commits goes into the next; there is no linger. `submit` neither blocks nor raises;
+the backlog is bounded by the consumers, which stop claiming above `high_water`. Results are kept and tried again
+while the database is away, for as long as the lease allows.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.db import Database
+from app.errors import UnavailableError
+from app.executions import claim as claims
+from app.executions.conclude import Conclusion, conclude
+from brokers.counters import Counters
+
+log = logging.getLogger(__name__)
+
+MOST_PER_STATEMENT = 500
+RETRY_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0)
+
+
+class Finalizer:
+    """Writes conclusions and hand-backs of one worker process."""
+
+    def __init__(self, database: Database, worker_id: str, counters: Counters, *, high_water: int = 5000) -> None:
+        self._database = database
+        self._worker_id = worker_id
+        self._counters = counters
+        self._high_water = high_water
+        self._ready = threading.Condition()
+        self._conclusions: deque[Conclusion] = deque()
+        self._releases: deque[tuple[str, int]] = deque()
+        self._writing: set[tuple[str, int]] = set()
+        self._stopping = False
+        self._abandoned = False
+        self._thread = threading.Thread(target=self._run, name="te-finalizer", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def submit(self, conclusion: Conclusion) -> None:
+        """Take a conclusion to write."""
+        with self._ready:
+            self._conclusions.append(conclusion)
+            self._ready.notify_all()
+
+    def submit_release(self, execution_id: str, attempt: int) -> None:
+        """Take an unstarted claim to hand back."""
+        with self._ready:
+            self._releases.append((execution_id, attempt))
+            self._ready.notify_all()
+
+    @property
+    def is_backed_up(self) -> bool:
+        """Tell whether claiming should wait until results are written."""
+        return len(self._conclusions) >= self._high_water
+
+    def flush(self, timeout_seconds: float) -> bool:
+        """Wait until all that was submitted is written; False after the timeout."""
+        with self._ready:
+            return self._ready.wait_for(self._is_idle, timeout_seconds)
+
+    def stop(self, timeout_seconds: float) -> bool:
+        """Flush, then end the thread; False when something was left unwritten."""
+        flushed = self.flush(timeout_seconds)
+        with self._ready:
+            self._stopping = True
+            self._ready.notify_all()
+        self._thread.join(timeout=5)
+        return flushed
+
+    def abandon(self) -> None:
+        """Drop everything: the lease is lost, the rows belong to others now."""
+        with self._ready:
+            self._abandoned = True
+            self._counters.add("results_abandoned", len(self._conclusions))
+            self._conclusions.clear()
+            self._releases.clear()
+            self._ready.notify_all()
+
+    def pending(self) -> set[tuple[str, int]]:
+        """List what is not written yet, as (execution id, attempt)."""
+        with self._ready:
+            waiting = {(c.claim.execution_id, c.claim.attempt) for c in self._conclusions}
+            return waiting | set(self._releases) | self._writing
+
+    def _is_idle(self) -> bool:
+        return not (self._conclusions or self._releases or self._writing)
+
+    def _run(self) -> None:
+        while True:
+            with self._ready:
+                self._writing = set()
+                self._ready.notify_all()
+                self._ready.wait_for(lambda: self._conclusions or self._releases or self._stopping)
+                if not (self._conclusions or self._releases):
+                    return
+                batch = [self._conclusions.popleft() for _ in range(min(MOST_PER_STATEMENT, len(self._conclusions)))]
+                releases = [self._releases.popleft() for _ in range(len(self._releases))]
+                self._writing = {(c.claim.execution_id, c.claim.attempt) for c in batch} | set(releases)
+            self._write_releases(releases)
+            self._write(batch)
+
+    def _write_releases(self, releases: list[tuple[str, int]]) -> None:
+        def run() -> None:
+            self._counters.add("released", claims.release(self._database, self._worker_id, releases))
+
+        if not releases:
+            return
+        try:
+            self._persist(run, "hand back unstarted claims")
+        except SQLAlchemyError:
+            # They stay RUNNING and are taken back once this worker's lease ends.
+            log.exception("%d unstarted claims could not be handed back", len(releases))
+
+    def _write(self, batch: list[Conclusion]) -> None:
+        """Write a batch; when the database refuses it, split it so that one bad row cannot hold up the rest."""
+
+        def run() -> None:
+            effective = conclude(self._database, self._worker_id, batch)
+            self._count(batch, effective)
+
+        if not batch:
+            return
+        try:
+            self._persist(run, f"write {len(batch)} results")
+        except SQLAlchemyError as error:
+            if len(batch) > 1:
+                middle = len(batch) // 2
+                self._write(batch[:middle])
+                self._write(batch[middle:])
+            else:
+                self._write_poison(batch[0], error)
+
+    def _write_poison(self, conclusion: Conclusion, error: SQLAlchemyError) -> None:
+        """Store the bare outcome of a result that the database refuses to store in full."""
+        self._counters.add("results_refused", 1)
+        log.error("the result of %s was refused: %s", conclusion.claim.execution_id, type(error).__name__)
+        bare = conclusion.without_payload("the result could not be stored")
+        try:
+            self._count([bare], conclude(self._database, self._worker_id, [bare]))
+        except (SQLAlchemyError, UnavailableError):
+            # The stuck reclaim will find the row; nothing else depends on it.
+            log.exception("the outcome of %s could not be written", conclusion.claim.execution_id)
+
+    def _persist(self, run: Callable[[], None], what: str) -> None:
+        tries = 0
+        while not self._abandoned:
+            try:
+                return run()
+            except UnavailableError as error:
+                pause = RETRY_SECONDS[min(tries, len(RETRY_SECONDS) - 1)]
+                if tries == 0:
+                    log.warning("cannot %s, keeping them: %s", what, error.message)
+                tries += 1
+                with self._ready:
+                    self._ready.wait_for(lambda: self._abandoned, pause)
+        return None
+
+    def _count(self, batch: list[Conclusion], effective: set[str]) -> None:
+        self._counters.add("concluded", len(effective))
+        for conclusion in batch:
+            if conclusion.claim.execution_id not in effective:
+                self._counters.add("leases_lost", 1)
+                log.warning(
+                    "the claim on %s (attempt %d) was lost; its result changes nothing",
+                    conclusion.claim.execution_id,
+                    conclusion.claim.attempt,
+                )

@@ -1,0 +1,80 @@
+"""The lease of this process, renewed by a thread of its own.
+
+The thread has a database connection of its own as well, so that neither a busy pool nor a slow statement of
+another thread can cost the lease.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from app.db import Database
+from app.errors import UnavailableError
+from app.executions import workers
+
+log = logging.getLogger(__name__)
+
+
+class Heartbeat:
+    """Renews the worker's lease every third of its length and tells when it is lost."""
+
+    def __init__(
+        self,
+        database: Database,
+        worker_id: str,
+        *,
+        lease_seconds: float,
+        in_flight: Callable[[], int],
+        on_lost: Callable[[str], None],
+    ) -> None:
+        self._database = database
+        self._worker_id = worker_id
+        self._lease_seconds = lease_seconds
+        self._in_flight = in_flight
+        self._on_lost = on_lost
+        self._valid_until = 0.0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="te-heartbeat", daemon=True)
+
+    def start(self, *, registered_at: float) -> None:
+        """Start renewing; `registered_at` is `time.monotonic()` from before the worker's row was written."""
+        self._valid_until = registered_at + self._lease_seconds
+        self._thread.start()
+
+    def is_valid(self) -> bool:
+        """Tell whether the lease certainly still holds; errs on the early side, the database decides."""
+        return time.monotonic() < self._valid_until
+
+    def stop(self) -> None:
+        """End the thread and write the last heartbeat, DEAD."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=self._lease_seconds)
+        try:
+            workers.leave(self._database, self._worker_id)
+        except UnavailableError as error:
+            log.warning("the last heartbeat was not written: %s", error.message)
+
+    def _run(self) -> None:
+        interval = self._lease_seconds / 3
+        while not self._stop.wait(interval):
+            sent_at = time.monotonic()
+            try:
+                renewed = workers.renew(
+                    self._database,
+                    worker_id=self._worker_id,
+                    in_flight=self._in_flight(),
+                    lease_ms=int(self._lease_seconds * 1000),
+                )
+            except UnavailableError as error:
+                if not self.is_valid():
+                    return self._on_lost(f"no heartbeat could be written for {self._lease_seconds:.0f} s")
+                interval = min(1.0, self._lease_seconds / 10)
+                log.warning("heartbeat failed, trying again: %s", error.message)
+                continue
+            if not renewed:
+                return self._on_lost("the database says the lease is over")
+            self._valid_until = sent_at + self._lease_seconds
+            interval = self._lease_seconds / 3
+        return None

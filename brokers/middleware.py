@@ -1,0 +1,115 @@
+"""The two hooks into Dramatiq's worker: its life cycle, and the rule that only a verdict is a success."""
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from dramatiq.errors import BrokerConnectionError
+from dramatiq.middleware import Middleware, MiddlewareError
+
+from app.errors import UnavailableError
+from brokers.service import Service
+from brokers.session import Session
+
+if TYPE_CHECKING:
+    from dramatiq.broker import Broker, MessageProxy
+    from dramatiq.worker import Worker
+
+log = logging.getLogger(__name__)
+
+TERM_REPEAT_SECONDS = 2.0
+
+
+class BootError(MiddlewareError, BrokerConnectionError):
+    """The worker cannot start; Dramatiq lets it through its hooks and exits with its "cannot connect" status."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+class Verdicts(Middleware):
+    """Marks a message as failed when its actor raised or was skipped.
+
+    Without Retries, Dramatiq acknowledges such messages as done.
+    """
+
+    def after_process_message(
+        self,
+        broker: "Broker",
+        message: "MessageProxy",
+        *,
+        result: Any = None,
+        exception: BaseException | None = None,
+    ) -> None:
+        """Reject what raised."""
+        if exception is not None:
+            message.fail()
+
+    def after_skip_message(self, broker: "Broker", message: "MessageProxy") -> None:
+        """Reject what another middleware skipped."""
+        message.fail()
+
+
+class Lifecycle(Middleware):
+    """Opens the session before the first claim and closes it after the last delivery."""
+
+    def __init__(self, session: Session, services: Sequence[Service]) -> None:
+        self._session = session
+        self._services = services
+
+    def after_process_boot(self, broker: "Broker") -> None:
+        """Take over TERM: stop claiming at once, and ignore its repeats."""
+        install_term_handler(self._session)
+
+    def before_worker_boot(self, broker: "Broker", worker: "Worker") -> None:
+        """Register this process; threads start here and not at import, in the child and not in its parent."""
+        queues = worker.consumer_whitelist or broker.get_declared_queues()
+        threading.excepthook = self._thread_died
+        try:
+            self._session.open(queues)
+        except UnavailableError as error:
+            raise BootError(error.message) from error
+        for service in self._services:
+            service.start()
+
+    def before_worker_shutdown(self, broker: "Broker", worker: "Worker") -> None:
+        """Stop claiming while Dramatiq stops its threads."""
+        self._session.drain()
+
+    def after_worker_shutdown(self, broker: "Broker", worker: "Worker") -> None:
+        """Let deliveries end, write results, leave."""
+        self._session.close()
+        for service in reversed(self._services):
+            service.stop()
+
+    def _thread_died(self, args: threading.ExceptHookArgs) -> None:
+        name = args.thread.name if args.thread else "?"
+        log.critical("thread %s died", name, exc_info=args.exc_value)
+        if name.startswith("te-"):
+            # A worker without its finalizer, heartbeat or delivery loop only looks alive.
+            self._session.give_up(f"its thread {name} died")
+
+
+def install_term_handler(session: Session) -> None:
+    """Drain as soon as TERM arrives, and swallow repeats that follow within two seconds.
+
+    Dramatiq's parent forwards TERM to its children; when the whole process group got it too (honcho, systemd,
+    `timeout`), the second one would make Dramatiq exit at once and lose the orderly shutdown.
+    """
+    inner = signal.getsignal(signal.SIGTERM)
+    first: list[float] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if first and now - first[0] < TERM_REPEAT_SECONDS:
+            return
+        first.append(now)
+        session.draining.set()
+        if callable(inner):
+            inner(number, frame)
+
+    signal.signal(signal.SIGTERM, handle)

@@ -1,0 +1,134 @@
+"""One worker process: its identity, its lease, what it holds, and how it starts and leaves."""
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from app import ids
+from app.db import Database
+from app.executions import workers
+from app.executions.conclude import Conclusion
+from app.executions.model import Claim
+from app.startup import wait_until_ready
+from brokers.attempt import Attempt
+from brokers.counters import Counters
+from brokers.finalizer import Finalizer
+from brokers.heartbeat import Heartbeat
+from brokers.holdings import Holdings
+
+log = logging.getLogger(__name__)
+
+EXIT_LEASE_LOST = 75  # EX_TEMPFAIL of sysexits.h: a supervisor should start the process again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSettings:
+    """How a worker process behaves; durations in seconds unless the name says milliseconds."""
+
+    capacity: int
+    poll_interval_ms: int
+    shards: int
+    lease_seconds: float
+    shutdown_timeout_seconds: float
+    startup_timeout_seconds: float
+    claim_ahead_ms: int = 50
+
+
+class Session:
+    """The state that consumers, finalizer and heartbeat of one worker process share."""
+
+    def __init__(self, database: Database, lease_database: Database, settings: SessionSettings) -> None:
+        self.database = database
+        self.settings = settings
+        self.worker_id = ids.worker_id()
+        self.counters = Counters()
+        self.holdings = Holdings(settings.capacity)
+        self.finalizer = Finalizer(database, self.worker_id, self.counters)
+        self.draining = threading.Event()
+        self.on_catalog_revision: Callable[[int], None] = lambda _: None
+        self._lease_database = lease_database
+        self._wakers: dict[str, Callable[[], None]] = {}
+        self.heartbeat = Heartbeat(
+            lease_database,
+            self.worker_id,
+            lease_seconds=settings.lease_seconds,
+            in_flight=lambda: len(self.holdings),
+            on_lost=self.give_up,
+        )
+
+    def open(self, queues: Collection[str]) -> None:
+        """Wait for the database, register this process and start its threads.
+
+        Raises app.startup.NotReadyError when the database stays away for the startup timeout.
+        """
+        wait_until_ready(self.database, self.settings.startup_timeout_seconds, stopping=self.draining.is_set)
+        registered_at = time.monotonic()
+        workers.register(
+            self._lease_database,
+            worker_id=self.worker_id,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            queues=sorted(queues),
+            capacity=self.settings.capacity,
+            lease_ms=int(self.settings.lease_seconds * 1000),
+        )
+        self.finalizer.start()
+        self.heartbeat.start(registered_at=registered_at)
+        log.info("worker %s claims from %s", self.worker_id, ", ".join(sorted(queues)))
+
+    def may_claim(self) -> bool:
+        """Tell whether claiming makes sense now; the claim itself checks the lease in the database."""
+        return not (self.draining.is_set() or self.finalizer.is_backed_up) and self.heartbeat.is_valid()
+
+    def attempt(self, claim: Claim) -> Attempt:
+        """Take a claim in hand."""
+        return Attempt(claim, conclude=self._concluded, release=self._released)
+
+    def on_wake(self, queue: str, wake: Callable[[], None]) -> None:
+        """Let `wake(queue)` reach the consumer of a queue."""
+        self._wakers[queue] = wake
+
+    def wake(self, queue: str | None = None) -> None:
+        """Tell a consumer, or all of them, that something may have become claimable."""
+        for name, wake in list(self._wakers.items()):
+            if queue in (None, name):
+                wake()
+
+    def drain(self) -> None:
+        """Stop claiming, at once."""
+        self.draining.set()
+        self.wake()
+
+    def close(self) -> None:
+        """Let started deliveries end, write what is known, and write the last heartbeat."""
+        self.drain()
+        deadline = time.monotonic() + self.settings.shutdown_timeout_seconds
+        if not self.holdings.wait_until_empty(self.settings.shutdown_timeout_seconds):
+            log.warning("%d deliveries are unfinished after the shutdown timeout", len(self.holdings))
+        if not self.finalizer.stop(max(1.0, deadline - time.monotonic())):
+            log.warning("some results could not be written before the process ended")
+        self.heartbeat.stop()
+        self.database.close()
+        self._lease_database.close()
+        log.info("worker %s left: %s", self.worker_id, self.counters.snapshot())
+
+    def give_up(self, reason: str) -> None:
+        """Leave without writing anything: what this process holds belongs to others from now on."""
+        log.critical("worker %s lost its lease and exits: %s", self.worker_id, reason)
+        self.drain()
+        self.finalizer.abandon()
+        logging.shutdown()
+        # Not sys.exit: this is a thread, and deliveries that run on must not get the chance to conclude.
+        os._exit(EXIT_LEASE_LOST)
+
+    def _concluded(self, attempt: Attempt, conclusion: Conclusion) -> None:
+        self.finalizer.submit(conclusion)
+        self.holdings.remove(attempt)
+
+    def _released(self, attempt: Attempt) -> None:
+        self.finalizer.submit_release(attempt.claim.execution_id, attempt.claim.attempt)
+        self.holdings.remove(attempt)
