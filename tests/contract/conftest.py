@@ -1,0 +1,72 @@
+"""Fixtures of the contract ring: our own objects over a real database."""
+
+from collections.abc import Callable, Iterator
+
+import dramatiq
+import pytest
+from dramatiq import Worker
+
+from app import db
+from app.db import Database
+from brokers.attempt import Attempt
+from brokers.broker import ExecutionsBroker
+from brokers.middleware import Lifecycle, Verdicts
+from brokers.session import Session, SessionSettings
+from tests import rows
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """A migrated database with one HTTP endpoint called `target`."""
+    database = db.connect(database_url, pool_size=10, application_name="te-test")
+    rows.add_endpoint(database)
+    yield database
+    database.close()
+
+
+def session_settings(**changes: object) -> SessionSettings:
+    """Settings of a worker process, quick to stop."""
+    values: dict[str, object] = {
+        "capacity": 20,
+        "poll_interval_ms": 50,
+        "shards": 1,
+        "lease_seconds": 15.0,
+        "shutdown_timeout_seconds": 5.0,
+        "startup_timeout_seconds": 5.0,
+    }
+    return SessionSettings(**(values | changes))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def session(database: Database, database_url: str) -> Iterator[Session]:
+    """An open session with a valid lease; no consumer runs."""
+    lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
+    session = Session(database, lease, session_settings())
+    session.open(["http"])
+    yield session
+    session.close()
+
+
+StartWorker = Callable[..., tuple[Worker, Session]]
+
+
+@pytest.fixture
+def start_worker(database_url: str) -> Iterator[StartWorker]:
+    """Start a real Dramatiq worker over our broker with a given actor body; stopped at the end."""
+    started: list[Worker] = []
+
+    def start(body: Callable[[Attempt], None], **changes: object) -> tuple[Worker, Session]:
+        database = db.connect(database_url, pool_size=5, application_name="te-test-worker")
+        lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
+        session = Session(database, lease, session_settings(**changes))
+        broker = ExecutionsBroker(session, [Lifecycle(session, []), Verdicts()])
+        dramatiq.Actor(body, broker=broker, actor_name="http", queue_name="http", priority=0, options={})
+        worker = Worker(broker, worker_threads=4, worker_timeout=100)
+        worker.start()
+        started.append(worker)
+        return worker, session
+
+    yield start
+    for worker in started:
+        if not worker.broker.session.draining.is_set():  # type: ignore[attr-defined]
+            worker.stop()

@@ -1,0 +1,146 @@
+"""Concluding: one fenced statement writes everything, or nothing."""
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import text
+
+from app.executions import claim as claims
+from app.executions.conclude import CONCLUDE, Conclusion, conclude
+from app.executions.model import DeliveryError, LogLine
+from app.executions.verdict import Verdict
+from brokers.attempt import Attempt
+from brokers.session import Session
+from schema.states import LogLevel
+from tests import rows
+
+ERROR = DeliveryError("HTTP_ERROR", "answered 503", extra={"status_code": 503})
+VERDICTS: list[tuple[Verdict, str, str, str]] = [
+    (Verdict.success({"status_code": 200, "body": "OK"}), "SUCCESS", "SUCCESS", "RETIRED"),
+    (Verdict.retry(ERROR, 60_000), "RETRYING", "FAILED", "ACTIVE"),
+    (Verdict.fail(ERROR), "FAILED", "FAILED", "RETIRED"),
+]
+
+
+def claimed(session: Session, count: int = 1, max_attempts: int = 3) -> list[Attempt]:
+    rows.add_executions(session.database, count, max_attempts=max_attempts)
+    answer = claims.claim(session.database, queue="http", shard=0, worker_id=session.worker_id, limit=count, ahead_ms=0)
+    return [session.attempt(claim) for claim in answer.claims]
+
+
+def conclusion_of(attempt: Attempt, verdict: Verdict, *logs: LogLine) -> Conclusion:
+    """End an attempt by hand and catch what it would have submitted."""
+    caught: list[Conclusion] = []
+    ours = Attempt(attempt.claim, conclude=lambda _, c: caught.append(c), release=lambda _: None)
+    assert ours.begin()
+    assert ours.conclude(verdict, *logs)
+    return caught[0]
+
+
+@pytest.mark.parametrize(("verdict", "execution", "attempt", "job"), VERDICTS)
+def test_each_verdict_writes_execution_attempt_log_and_job(
+    session: Session, verdict: Verdict, execution: str, attempt: str, job: str
+) -> None:
+    (mine,) = claimed(session)
+    execution_id = mine.claim.execution_id
+    ended = conclusion_of(mine, verdict, LogLine(LogLevel.INFO, "a line"))
+    assert conclude(session.database, session.worker_id, [ended]) == {execution_id}
+    row = rows.execution(session.database, execution_id)
+    (tried,) = rows.attempts(session.database, execution_id)
+    assert (row.status, tried.status, tried.attempt_number) == (execution, attempt, 1)
+    assert (row.completed_at is None) == (execution == "RETRYING")
+    assert (row.output, tried.output, tried.error) == (verdict.output, verdict.output, verdict.error)
+    assert rows.job_of(session.database, execution_id).status == job
+    logs = session.database.fetch(text("SELECT level, message, attempt_number FROM execution_logs"))
+    assert [tuple(line) for line in logs] == [("INFO", "a line", 1)]
+
+
+def test_a_retry_is_the_same_row_later_by_the_databases_clock(session: Session) -> None:
+    (mine,) = claimed(session)
+    conclude(session.database, session.worker_id, [conclusion_of(mine, Verdict.retry(ERROR, 60_000))])
+    row = rows.execution(session.database, mine.claim.execution_id)
+    wait = (row.run_at - rows.database_now(session.database)).total_seconds()
+    assert 55 < wait <= 60
+    assert row.scheduled_at < row.run_at
+
+
+def expire(session: Session, attempt: Attempt) -> None:
+    session.database.fetch(text("UPDATE executions SET status = 'RETRYING'"))
+
+
+def take_over(session: Session, attempt: Attempt) -> None:
+    session.database.fetch(text("UPDATE executions SET worker_id = 'wrk_other'"))
+
+
+def next_attempt(session: Session, attempt: Attempt) -> None:
+    session.database.fetch(text("UPDATE executions SET attempt_count = 2"))
+
+
+@pytest.mark.parametrize("lose", [expire, take_over, next_attempt])
+def test_a_stale_claim_writes_nothing_at_all(session: Session, lose: Callable[[Session, Attempt], None]) -> None:
+    """Invariant 2: worker, attempt number and RUNNING must all match."""
+    (mine,) = claimed(session)
+    ended = conclusion_of(mine, Verdict.success({"status_code": 200}), LogLine(LogLevel.INFO, "x"))
+    lose(session, mine)
+    before = rows.execution(session.database, mine.claim.execution_id)
+    assert conclude(session.database, session.worker_id, [ended]) == set()
+    assert rows.execution(session.database, mine.claim.execution_id) == before
+    assert rows.attempts(session.database, mine.claim.execution_id) == []
+    assert session.database.fetch(text("SELECT 1 FROM execution_logs")) == []
+    assert rows.job_of(session.database, mine.claim.execution_id).status == "ACTIVE"
+
+
+def test_a_repeated_statement_is_known_by_its_attempt_id(session: Session) -> None:
+    """The first answer was lost on the way: the second run changes nothing and still reports success."""
+    (mine,) = claimed(session)
+    ended = conclusion_of(mine, Verdict.success({"status_code": 200}))
+    conclude(session.database, session.worker_id, [ended])
+    assert conclude(session.database, session.worker_id, [ended]) == {mine.claim.execution_id}
+    assert len(rows.attempts(session.database, mine.claim.execution_id)) == 1
+
+
+def test_the_finalizer_keeps_a_bad_row_from_holding_up_its_batch(session: Session) -> None:
+    """A NUL character cannot be stored as JSONB: the outcome is written without the payload."""
+    good, bad, other = claimed(session, 3)
+    ended = [
+        conclusion_of(good, Verdict.success({"body": "fine"})),
+        conclusion_of(bad, Verdict.success({"body": "bad \x00 byte"})),
+        conclusion_of(other, Verdict.success({"body": "fine"})),
+    ]
+    for one in ended:
+        session.finalizer.submit(one)
+    assert session.finalizer.flush(10)
+    assert rows.statuses(session.database) == {"SUCCESS": 3}
+    assert rows.execution(session.database, bad.claim.execution_id).output is None
+    assert rows.execution(session.database, good.claim.execution_id).output == {"body": "fine"}
+    assert session.counters.snapshot()["results_refused"] == 1
+
+
+def test_a_lost_claim_is_counted(session: Session) -> None:
+    (mine,) = claimed(session)
+    take_over(session, mine)
+    session.finalizer.submit(conclusion_of(mine, Verdict.success({})))
+    assert session.finalizer.flush(10)
+    assert session.counters.snapshot()["leases_lost"] == 1
+
+
+def test_the_first_end_of_an_attempt_wins(session: Session) -> None:
+    (mine,) = claimed(session)
+    assert mine.begin()
+    assert mine.conclude(Verdict.fail(ERROR))
+    assert not mine.conclude(Verdict.success({}))
+    assert not mine.release(even_if_started=True)
+    assert session.finalizer.flush(10)
+    assert rows.statuses(session.database) == {"FAILED": 1}
+
+
+def test_the_conclusion_finds_its_rows_by_primary_key(session: Session) -> None:
+    claimed(session, 50)
+    rows.add_executions(session.database, 20_000)
+    session.database.fetch(text("ANALYZE"))
+    (mine,) = claimed(session)
+    ended = conclusion_of(mine, Verdict.success({}))
+    from app.executions.conclude import _params
+
+    plan = session.database.fetch(text("EXPLAIN " + CONCLUDE.text), _params(session.worker_id, [ended]))
+    assert not [row[0] for row in plan if "Seq Scan on executions" in row[0] or "Seq Scan on jobs" in row[0]]

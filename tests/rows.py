@@ -1,0 +1,121 @@
+"""Rows in any state, written straight into the tables: what the API and the scheduler would have written."""
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import text
+
+from app import ids
+from app.db import Database
+from schema.states import EndpointType
+
+
+def add_endpoint(
+    database: Database,
+    name: str = "target",
+    *,
+    type_: EndpointType = EndpointType.HTTP,
+    spec: dict[str, Any] | None = None,
+    retry_policy: dict[str, Any] | None = None,
+    config_ref: str | None = None,
+) -> str:
+    """Register an endpoint at version 1."""
+    params = {
+        "name": name,
+        "type": type_.value,
+        "spec": json.dumps(spec or {"url": "http://127.0.0.1:9/", "method": "POST"}),
+        "policy": json.dumps(retry_policy) if retry_policy else None,
+        "config": config_ref,
+    }
+    database.fetch(
+        text(
+            "INSERT INTO endpoints (name, endpoint_type, spec, retry_policy, config_ref) "
+            "VALUES (:name, :type, CAST(:spec AS JSONB), CAST(:policy AS JSONB), :config)"
+        ),
+        params,
+    )
+    database.fetch(
+        text(
+            "INSERT INTO endpoint_versions (endpoint, version, endpoint_type, spec, retry_policy, config_ref) "
+            "VALUES (:name, 1, :type, CAST(:spec AS JSONB), CAST(:policy AS JSONB), :config)"
+        ),
+        params,
+    )
+    return name
+
+
+def add_executions(
+    database: Database,
+    count: int = 1,
+    *,
+    endpoint: str = "target",
+    type_: EndpointType = EndpointType.HTTP,
+    status: str = "QUEUED",
+    due_in: timedelta = timedelta(0),
+    max_attempts: int = 1,
+    input_: Any = None,
+    shards: int = 1,
+) -> list[str]:
+    """Create one-shot jobs with one execution each, due `due_in` from the database's now; returns execution ids."""
+    executions = [ids.execution_id() for _ in range(count)]
+    params = {
+        "jobs": [ids.job_id() for _ in range(count)],
+        "execs": executions,
+        "shards": [ids.shard_of(e, shards) for e in executions],
+        "endpoint": endpoint,
+        "type": type_.value,
+        "queue": type_.queue,
+        "status": status,
+        "ms": due_in / timedelta(milliseconds=1),
+        "max": max_attempts,
+        "input": json.dumps(input_ if input_ is not None else {}),
+    }
+    database.fetch(
+        text(
+            """
+            WITH u AS (SELECT * FROM unnest(CAST(:jobs AS TEXT[]), CAST(:execs AS TEXT[]), CAST(:shards AS BIGINT[]))
+                         AS u (job_id, execution_id, shard)),
+            j AS (INSERT INTO jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, idempotency_key,
+                                    input, max_attempts)
+                  SELECT job_id, :endpoint, 1, :type, 'IMMEDIATE', job_id, CAST(:input AS JSONB), :max FROM u
+                  RETURNING job_id)
+            INSERT INTO executions (execution_id, job_id, endpoint, endpoint_version, endpoint_type, queue, shard,
+                                    idempotency_key, status, max_attempts, run_at, scheduled_at)
+            SELECT u.execution_id, u.job_id, :endpoint, 1, :type, :queue, u.shard, u.job_id, :status, :max,
+                   now() + :ms * INTERVAL '1 millisecond', now() + :ms * INTERVAL '1 millisecond'
+              FROM u JOIN j ON j.job_id = u.job_id
+            """
+        ),
+        params,
+    )
+    return executions
+
+
+def execution(database: Database, execution_id: str) -> Any:
+    """Read one execution."""
+    return database.fetch(text("SELECT * FROM executions WHERE execution_id = :id"), {"id": execution_id})[0]
+
+
+def attempts(database: Database, execution_id: str) -> list[Any]:
+    """Read its attempts, in order."""
+    query = text("SELECT * FROM attempts WHERE execution_id = :id ORDER BY attempt_number")
+    return list(database.fetch(query, {"id": execution_id}))
+
+
+def job_of(database: Database, execution_id: str) -> Any:
+    """Read the job of an execution."""
+    query = text("SELECT j.* FROM jobs j JOIN executions e ON e.job_id = j.job_id WHERE e.execution_id = :id")
+    return database.fetch(query, {"id": execution_id})[0]
+
+
+def statuses(database: Database) -> dict[str, int]:
+    """Count executions by status."""
+    rows = database.fetch(text("SELECT status, count(*) AS n FROM executions GROUP BY status ORDER BY status"))
+    return {row.status: row.n for row in rows}
+
+
+def database_now(database: Database) -> datetime:
+    """Read the database's clock."""
+    now: datetime = database.fetch(text("SELECT now() AS now"))[0].now
+    return now
