@@ -28,14 +28,18 @@ def check_ready(database: Database) -> None:
 
 
 def wait_until_ready(
-    database: Database, timeout_seconds: float, *, stopping: Callable[[], bool] = lambda: False
+    database: Database,
+    timeout_seconds: float,
+    *,
+    stopping: Callable[[], bool] = lambda: False,
+    check: Callable[[Database], None] = check_ready,
 ) -> None:
-    """Wait for `check_ready`; raises NotReadyError after the timeout, or once `stopping` says so."""
+    """Wait until `check` passes; raises NotReadyError after the timeout, or once `stopping` says so."""
     deadline = time.monotonic() + timeout_seconds
     pause = 0.1
     while True:
         try:
-            return check_ready(database)
+            return check(database)
         except UnavailableError as error:
             left = deadline - time.monotonic()
             if left <= 0 or stopping():

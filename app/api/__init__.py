@@ -1,0 +1,57 @@
+"""The REST API: Flask blueprints that parse a request, call the store and shape its answer."""
+
+import os
+from typing import cast
+
+import click
+from flask import Flask
+from flask.json.provider import DefaultJSONProvider
+
+from app import cli, db
+from app.api import auth, body, errors, health, openapi, request_ids
+from app.api.keys import KeyRing
+from app.api.services import EXTENSION, Services
+from app.config import SettingError, Settings
+
+APPLICATION_NAME = "te-web"
+POOL_SIZE = 20
+
+RESOURCES = [health.resource]
+
+
+def create_app(settings: Settings | None = None) -> Flask:
+    """Build the web application; connects to nothing yet. Reads the environment only when given no settings."""
+    settings = settings if settings is not None else _settings_from_environment()
+    app = Flask("task_executor", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
+    cast("DefaultJSONProvider", app.json).sort_keys = False
+    app.config["WAKEUP"] = lambda _queue: None
+    # One path, one resource: /jobs/ is not /jobs, and no redirect may lose a body.
+    app.url_map.merge_slashes = False
+    app.extensions[EXTENSION] = _services(settings)
+    request_ids.register(app)
+    body.register(app)
+    auth.register(app)
+    openapi.register(app, RESOURCES)
+    errors.register(app)
+    cli.register(app)
+    return app
+
+
+def _services(settings: Settings) -> Services:
+    database = db.connect(
+        settings.database_url,
+        pool_size=settings.db_pool_size or POOL_SIZE,
+        application_name=APPLICATION_NAME,
+    )
+    return Services(settings=settings, database=database, keys=KeyRing(database))
+
+
+def _settings_from_environment() -> Settings:
+    try:
+        return Settings.from_env(os.environ)
+    except SettingError as error:
+        if click.get_current_context(silent=True) is None:
+            raise
+        # Under `flask ...` this becomes one line and a non-zero exit status.
+        raise click.ClickException(str(error)) from None

@@ -1,0 +1,46 @@
+"""Who may do what: every path needs a key, except the few that say they do not."""
+
+from flask import Flask, current_app, g, request
+
+from app.api import openapi
+from app.api.keys import Scope
+from app.api.resource import Resource
+from app.api.services import services
+from app.errors import ForbiddenError, UnauthorizedError
+
+_SAFE_METHODS = frozenset({"GET", "HEAD"})
+
+
+def register(app: Flask) -> None:
+    """Check the key of each request before its view runs."""
+    app.before_request(check)
+
+
+def check() -> None:
+    """Raise UnauthorizedError or ForbiddenError unless the request's key covers what it asks for."""
+    # Without a matching route the answer is 404 or 405 in any case, and the API's paths are no secret.
+    if request.url_rule is None or request.method == "OPTIONS":
+        return
+    scope = _needed()
+    if scope is None:
+        return
+    g.api_key = services().keys.verify(_bearer())
+    if not g.api_key.allows(scope):
+        raise ForbiddenError(f"This API key lacks the scope {scope.value!r}.")
+
+
+def _needed() -> Scope | None:
+    resource = Resource.of(current_app.blueprints.get(request.blueprint or ""))
+    if resource is None:
+        # The OpenAPI document is the only thing that is served outside of a resource.
+        return None if request.path == openapi.PATH else Scope.ADMIN
+    if resource.is_public:
+        return None
+    return Scope.READ if request.method in _SAFE_METHODS else resource.write_scope
+
+
+def _bearer() -> str:
+    kind, _, key = request.headers.get("Authorization", "").strip().partition(" ")
+    if kind.lower() != "bearer" or not key.strip():
+        raise UnauthorizedError("An API key is needed: send `Authorization: Bearer te_...`.")
+    return key.strip()

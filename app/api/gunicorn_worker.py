@@ -1,0 +1,41 @@
+"""gunicorn's threaded worker, with the API's envelope for requests that are not even HTTP."""
+
+import json
+import logging
+import socket
+from typing import Any
+
+from gunicorn import util
+from gunicorn.http import errors as http
+from gunicorn.workers.gthread import ThreadWorker
+
+from app import ids
+from app.api.errors import envelope, http_error
+
+log = logging.getLogger(__name__)
+
+_NOT_THE_CLIENTS = (http.ConfigurationProblem, http.InvalidResponseHeader, http.InvalidResponseHeaderName)
+_STATUS = {http.LimitRequestLine: 414, http.LimitRequestHeaders: 431, http.ExpectationFailed: 417}
+
+
+class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
+    """Answers what gunicorn itself refuses, before the application sees it."""
+
+    def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: Exception) -> None:
+        """Write the envelope; everything that is not the client's fault keeps gunicorn's own handling."""
+        if not isinstance(exc, http.ParseException) or isinstance(exc, _NOT_THE_CLIENTS):
+            super().handle_error(req, client, addr, exc)
+            return
+        status = _STATUS.get(type(exc), 400)
+        code, message = http_error(status)
+        request_id = ids.request_id()
+        log.info("request %s: refused before it was parsed: %s", request_id, type(exc).__name__)
+        body = json.dumps(envelope(code, message, request_id)).encode()
+        head = (
+            f"HTTP/1.1 {status} {code}\r\nConnection: close\r\nContent-Type: application/json\r\n"
+            f"X-Request-ID: {request_id}\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        try:
+            util.write_nonblock(client, head.encode() + body)
+        except OSError:
+            log.debug("request %s: the client did not wait for the answer", request_id)

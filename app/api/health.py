@@ -1,0 +1,28 @@
+"""Is the process alive, and can it serve: for load balancers and process managers."""
+
+from marshmallow import Schema, fields
+
+from app import startup
+from app.api.resource import Resource
+from app.api.services import services
+
+resource = Resource("health", "Liveness and readiness; no key needed.", is_public=True)
+
+
+class HealthSchema(Schema):
+    """The answer when all is well."""
+
+    status = fields.String(required=True, metadata={"example": "ok"})
+
+
+@resource.route("GET", "/health/live", returns=HealthSchema)
+def live() -> dict[str, str]:
+    """Tell that the process answers."""
+    return {"status": "ok"}
+
+
+@resource.route("GET", "/health/ready", returns=HealthSchema)
+def ready() -> dict[str, str]:
+    """Tell that the database can be reached and is migrated; 503 otherwise."""
+    startup.check_ready(services().database)
+    return {"status": "ok"}

@@ -1,0 +1,38 @@
+"""The OpenAPI document, made by flask-smorest from the resources, at /openapi.json."""
+
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from flask import Flask
+from flask_smorest import Api
+
+from app.api.errors import ErrorSchema
+from app.api.resource import Resource
+
+PATH = "/openapi.json"
+_DESCRIPTION = "setTimeout and setInterval as a service: durable deliveries to HTTP, Kafka and Redis Streams."
+
+
+def register(app: Flask, resources: Sequence[Resource]) -> None:
+    """Register the resources in the application and in the document."""
+    app.config["API_TITLE"] = "Task Executor"
+    app.config["API_VERSION"] = _version()
+    app.config["OPENAPI_VERSION"] = "3.1.0"
+    app.config["OPENAPI_URL_PREFIX"] = "/"
+    app.config["OPENAPI_JSON_PATH"] = PATH.removeprefix("/")
+    app.config["API_SPEC_OPTIONS"] = {"info": {"description": _DESCRIPTION}}
+    api: Any = Api()
+    api.ERROR_SCHEMA = ErrorSchema
+    api.DEFAULT_ERROR_RESPONSE_NAME = None  # each operation lists its own
+    api.init_app(app)
+    api.spec.components.security_scheme("api_key", {"type": "http", "scheme": "bearer"})
+    for resource in resources:
+        api.register_blueprint(resource.blueprint)
+
+
+def _version() -> str:
+    try:
+        return version("task-executor")
+    except PackageNotFoundError:  # run from a source tree that was not installed
+        return "0"

@@ -1,0 +1,49 @@
+"""X-Request-ID: taken from the client when it is harmless, made otherwise, and returned on every answer."""
+
+import logging
+import re
+import time
+
+from flask import Flask, Response, g, has_request_context, request
+
+from app import ids
+
+log = logging.getLogger(__name__)
+
+HEADER = "X-Request-ID"
+_ACCEPTED = re.compile(r"[A-Za-z0-9._-]{1,128}")
+
+
+def register(app: Flask) -> None:
+    """Give each request its id, and log each answer at DEBUG."""
+    app.before_request(_begin)
+    app.after_request(_end)
+
+
+def current_request_id() -> str:
+    """Return the id of the current request; a new one outside of any."""
+    if not has_request_context():
+        return ids.request_id()
+    if "request_id" not in g:
+        given = request.headers.get(HEADER, "")
+        g.request_id = given if _ACCEPTED.fullmatch(given) else ids.request_id()
+    return str(g.request_id)
+
+
+def _begin() -> None:
+    g.began_at = time.perf_counter()
+
+
+def _end(response: Response) -> Response:
+    response.headers[HEADER] = current_request_id()
+    if log.isEnabledFor(logging.DEBUG):
+        milliseconds = (time.perf_counter() - g.get("began_at", time.perf_counter())) * 1000
+        log.debug(
+            "%s %s %s: %d in %.1f ms",
+            current_request_id(),
+            request.method,
+            request.path,
+            response.status_code,
+            milliseconds,
+        )
+    return response

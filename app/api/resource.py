@@ -1,0 +1,81 @@
+"""A typed face for flask-smorest's Blueprint: one decorator per operation, so that none forgets its documents."""
+
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+from flask_smorest import Blueprint
+from marshmallow import Schema
+
+from app.api.body import StrictParser
+from app.api.keys import Scope
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+
+class Resource:
+    """The operations under one path prefix; a write needs `write_scope`, a read needs `read`."""
+
+    def __init__(
+        self, name: str, description: str, *, write_scope: Scope = Scope.ADMIN, is_public: bool = False
+    ) -> None:
+        self.blueprint: Any = Blueprint(name, __name__, description=description)
+        self.blueprint.ARGUMENTS_PARSER = StrictParser()
+        self.write_scope = write_scope
+        self.is_public = is_public
+        self.blueprint.resource = self
+
+    @classmethod
+    def of(cls, blueprint: object) -> "Resource | None":
+        """Find the resource whose blueprint that is."""
+        resource = getattr(blueprint, "resource", None)
+        return resource if isinstance(resource, cls) else None
+
+    def route(
+        self,
+        method: str,
+        path: str,
+        *,
+        returns: type[Schema] | None,
+        status: int = 200,
+        also: int | None = None,
+        body: type[Schema] | None = None,
+        query: type[Schema] | None = None,
+        headers: Sequence[dict[str, Any]] = (),
+        errors: Sequence[int] = (),
+    ) -> Callable[[View], View]:
+        """Register a view: it is given the parsed body or query first and the parts of the path by name.
+
+        It returns what `returns` dumps, or that and a status. `also` is a second status with the same body, `headers`
+        and `errors` are for the OpenAPI document only.
+        """
+
+        def decorate(view: View) -> View:
+            wrapped: Any = self.blueprint.response(status, returns)(view)
+            for code in sorted({*self._usual_errors(body), *errors}):
+                wrapped = self.blueprint.alt_response(code, response=HTTPStatus(code).name)(wrapped)
+            if also is not None:
+                wrapped = self.blueprint.alt_response(also, schema=returns, success=True)(wrapped)
+            if query is not None:
+                wrapped = self.blueprint.arguments(query, location="query")(wrapped)
+            if body is not None:
+                wrapped = self.blueprint.arguments(body)(wrapped)
+            wrapped = self.blueprint.doc(**self._doc(headers))(wrapped)
+            self.blueprint.route(path, methods=[method])(wrapped)
+            return view
+
+        return decorate
+
+    def _usual_errors(self, body: type[Schema] | None) -> set[int]:
+        codes = {500, 503}
+        if not self.is_public:
+            codes |= {400, 401, 403}
+        if body is not None:
+            codes |= {413, 415, 422}
+        return codes
+
+    def _doc(self, headers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        doc: dict[str, Any] = {} if self.is_public else {"security": [{"api_key": []}]}
+        if headers:
+            doc["parameters"] = list(headers)
+        return doc

@@ -1,0 +1,50 @@
+"""gunicorn's configuration: `gunicorn --config python:app.api.server 'app:create_app()'`.
+
+A composition root: it reads the environment when gunicorn imports it, in the master and nowhere else.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from app import db, log, startup
+from app.config import SettingError, Settings
+
+
+def _settings() -> Settings:
+    try:
+        return Settings.from_env(os.environ)
+    except SettingError as error:
+        sys.exit(f"task-executor web: {error}")
+
+
+_SETTINGS = _settings()
+
+bind = _SETTINGS.listen_addr
+worker_class = "app.api.gunicorn_worker.Worker"
+workers = _SETTINGS.web_workers
+threads = _SETTINGS.web_threads
+keepalive = 15
+graceful_timeout = 30
+accesslog = None  # TE_LOG_LEVEL=DEBUG logs each request with its id
+limit_request_line = 8190
+proc_name = "te-web"
+control_socket_disable = True  # an administrative socket in the home directory that nobody asked for
+if Path("/dev/shm").is_dir():  # noqa: S108 - the heartbeat file must not wait for a disk
+    worker_tmp_dir = "/dev/shm"  # noqa: S108
+
+
+def on_starting(server: Any) -> None:
+    """Wait for the database before any worker starts; exits with one line when it stays away."""
+    log.configure(_SETTINGS.log_level, _SETTINGS.log_format)
+    server.log.error_log.handlers.clear()
+    server.log.error_log.propagate = True
+    database = db.connect(_SETTINGS.database_url, pool_size=1, application_name="te-web")
+    try:
+        startup.wait_until_ready(database, _SETTINGS.startup_timeout_seconds)
+    except startup.NotReadyError as error:
+        sys.exit(f"task-executor web: {error.message}")
+    finally:
+        # Nothing of it may be inherited by the workers.
+        database.close()

@@ -1,0 +1,94 @@
+"""`flask api-keys`: the keys that clients of the API present."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import click
+from flask.cli import AppGroup
+
+from app import startup
+from app.api import keys
+from app.api.keys import Scope
+from app.api.services import services
+from app.cli.errors import one_line
+
+group = AppGroup("api-keys", help="The keys of the API.")
+
+_DURATION = re.compile(r"([1-9][0-9]{0,4})([dhm])")
+_UNITS = {"d": "days", "h": "hours", "m": "minutes"}
+
+
+def _scopes(_context: click.Context, _parameter: click.Parameter, text: str) -> list[Scope]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    try:
+        return [Scope(name) for name in dict.fromkeys(names)]
+    except ValueError:
+        raise click.BadParameter(f"use one or more of {', '.join(Scope)}, separated by commas") from None
+
+
+def _expiry(_context: click.Context, _parameter: click.Parameter, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    if duration := _DURATION.fullmatch(text):
+        return datetime.now(UTC) + timedelta(**{_UNITS[duration[2]]: int(duration[1])})
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        instant = None
+    if instant is None or instant.tzinfo is None or instant <= datetime.now(UTC):
+        raise click.BadParameter("use a duration (90d, 12h, 30m) or a future time with offset (2030-01-01T00:00:00Z)")
+    return instant
+
+
+@group.command("create")
+@click.argument("name")
+@click.option(
+    "--scopes", default=Scope.ADMIN.value, show_default=True, callback=_scopes, help="admin, jobs:write, read"
+)
+@click.option("--expires", callback=_expiry, help="90d, 12h, 30m, or a time such as 2030-01-01T00:00:00Z")
+def create(name: str, scopes: list[Scope], expires: datetime | None) -> None:
+    """Make a key and print it, this once: only its hash is stored.
+
+    The key alone goes to standard output, so that KEY=$(flask --app app api-keys create ci) works.
+    """
+    if not scopes or not name.strip() or len(name) > 200 or not name.isprintable():
+        raise click.UsageError("a name of 1 to 200 printable characters and at least one scope are needed")
+    database = services().database
+    with one_line():
+        startup.check_ready(database)
+        key = keys.create(database, name, scopes, expires)
+    until = f", until {expires.isoformat(timespec='seconds')}" if expires else ""
+    click.echo(f"key {name!r} with scopes {', '.join(scopes)}{until}; it is shown only now:", err=True)
+    click.echo(key)
+
+
+@group.command("list")
+def list_() -> None:
+    """List all keys; the part of a key before its second underscore is te_ and the id shown here."""
+    database = services().database
+    with one_line():
+        startup.check_ready(database)
+        stored = keys.list_keys(database)
+    click.echo(f"{'ID':<17} {'STATE':<8} {'SCOPES':<22} {'LAST USED':<20} {'EXPIRES':<20} NAME")
+    for key in stored:
+        click.echo(
+            f"{key.key_id:<17} {key.state:<8} {','.join(key.scopes):<22} {_show(key.last_used_at):<20} "
+            f"{_show(key.expires_at):<20} {key.name}"
+        )
+
+
+@group.command("revoke")
+@click.argument("key_id")
+def revoke(key_id: str) -> None:
+    """Refuse a key from now on; running servers notice within a few seconds."""
+    database = services().database
+    with one_line():
+        startup.check_ready(database)
+        name = keys.revoke(database, key_id)
+    if name is None:
+        raise click.ClickException(f"there is no key with the id {key_id!r}; see `flask --app app api-keys list`")
+    click.echo(f"key {name!r} ({key_id}) is revoked")
+
+
+def _show(instant: datetime | None) -> str:
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if instant else "-"

@@ -1,0 +1,34 @@
+"""`flask db`: the database's schema."""
+
+import click
+from flask.cli import AppGroup
+
+from app import startup
+from app.api.services import services
+from app.cli.errors import one_line
+from app.db import Database
+from schema import migrate
+
+group = AppGroup("db", help="The database's schema.")
+
+
+@group.command("upgrade")
+def upgrade() -> None:
+    """Bring the database to the newest schema; does nothing when it is there. Waits for the database."""
+    settings, database = services().settings, services().database
+    with one_line():
+        startup.wait_until_ready(database, settings.startup_timeout_seconds, check=_reach)
+        revision = migrate.upgrade(settings.database_url)
+    click.echo(f"the database is at revision {revision}")
+
+
+@group.command("current")
+def current() -> None:
+    """Show the revision that the database is at, and the newest one."""
+    with one_line():
+        revision = services().database.transact(migrate.current)
+    click.echo(f"{revision or 'not migrated'} (newest: {migrate.head()})")
+
+
+def _reach(database: Database) -> None:
+    database.transact(migrate.current)
