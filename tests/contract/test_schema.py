@@ -1,0 +1,120 @@
+"""Migrations: from empty, again, and by two migrators at once."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Engine, create_engine, inspect, text
+from sqlalchemy.exc import IntegrityError
+
+from app import db
+from app.db import Database
+from app.errors import UnavailableError
+from app.startup import check_ready
+from schema import migrate
+from schema.states import TRANSITIONS, ExecutionStatus
+from schema.tables import metadata
+from schema.url import database_url as parse_url
+from tests import rows
+
+
+@pytest.fixture
+def empty_url(empty_database_url: str) -> str:
+    """A database without a schema."""
+    return empty_database_url
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    engine = create_engine(parse_url(database_url))
+    yield engine
+    engine.dispose()
+
+
+def test_up_from_empty_and_again(empty_url: str) -> None:
+    assert migrate.upgrade(empty_url) == migrate.head()
+    assert migrate.upgrade(empty_url) == migrate.head()
+
+
+def test_two_migrators_at_once(empty_url: str) -> None:
+    failures: list[BaseException] = []
+    barrier = threading.Barrier(3)
+
+    def run() -> None:
+        barrier.wait()
+        try:
+            migrate.upgrade(empty_url)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    database = db.connect(empty_url, pool_size=1, application_name="te-test")
+    check_ready(database)
+    database.close()
+
+
+def test_a_migrator_gives_up_when_another_holds_the_lease(empty_url: str) -> None:
+    engine = create_engine(parse_url(empty_url), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(migrate._CREATE_LEASE)
+        connection.execute(migrate._TAKE_LEASE, {"holder": "other", "seconds": 60})
+    with pytest.raises(migrate.MigrationBusyError):
+        migrate.upgrade(empty_url, wait_seconds=0.3)
+    engine.dispose()
+
+
+def test_the_lease_of_a_migrator_that_died_runs_out(empty_url: str) -> None:
+    engine = create_engine(parse_url(empty_url), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(migrate._CREATE_LEASE)
+        connection.execute(migrate._TAKE_LEASE, {"holder": "other", "seconds": -1})
+    assert migrate.upgrade(empty_url) == migrate.head()
+    engine.dispose()
+
+
+def test_the_migrations_build_what_the_tables_say(engine: Engine) -> None:
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        differences = [d for d in compare_metadata(context, metadata) if "migration_lease" not in str(d)]
+        assert differences == []
+        inspector = inspect(connection)
+        for table in metadata.sorted_tables:
+            wanted = {c.name for c in table.constraints if c.name and str(c.name).startswith("chk_")}
+            found = {c["name"] for c in inspector.get_check_constraints(table.name)}
+            assert wanted == found
+
+
+def test_a_database_that_is_not_migrated_is_not_ready(empty_url: str) -> None:
+    database = db.connect(empty_url, pool_size=1, application_name="te-test")
+    with pytest.raises(UnavailableError, match="flask --app app db upgrade"):
+        check_ready(database)
+    database.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "status = 'LOST'",
+        "status = 'RUNNING'",
+        "status = 'SUCCESS'",
+        "completed_at = now()",
+        "attempt_count = 2",
+        "attempt_count = -1",
+    ],
+)
+def test_the_database_refuses_rows_that_no_transition_makes(database: Database, change: str) -> None:
+    rows.add_executions(database)
+    with pytest.raises(IntegrityError):
+        database.fetch(text(f"UPDATE executions SET {change}"))
+
+
+def test_every_state_can_be_reached() -> None:
+    reached = {after for _, after in TRANSITIONS}
+    assert reached == set(ExecutionStatus)

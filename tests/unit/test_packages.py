@@ -1,0 +1,22 @@
+"""What importing a package must not do."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        ("app", "flask"),
+        ("app.executions.claim", "flask"),
+        ("app.scheduler", "dramatiq"),
+        ("app.api", "dramatiq"),
+        ("brokers.broker", "flask"),
+        ("schema.migrate", "app"),
+    ],
+)
+def test_importing_one_side_does_not_pull_in_the_other(module: str, absent: str) -> None:
+    program = f"import {module}, sys; sys.exit({absent!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -1,0 +1,67 @@
+"""Settings: the brief's names and defaults, and messages that name the variable."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from app.config import SettingError, Settings
+
+URL = {"TE_DATABASE_URL": "postgresql://user:hunter2@127.0.0.1/te"}
+
+
+def test_the_briefs_defaults() -> None:
+    settings = Settings.from_env(URL)
+    assert settings.worker_max_concurrent == 50
+    assert settings.worker_poll_interval_ms == 200
+    assert settings.config_cache_ttl_seconds == 60
+    assert settings.secret_cache_ttl_seconds == 300
+    assert settings.worker_shutdown_timeout_seconds == 30
+    assert settings.cron_tick_interval_seconds == 1
+    assert settings.cron_batch_size == 100
+    assert settings.promote_interval_ms == 500
+    assert settings.reclaim_interval_seconds == 30
+    assert settings.stuck_timeout_seconds == 300
+    assert settings.listen_addr == "0.0.0.0:8080"
+    assert settings.worker_timeout_seconds == 15
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TE_WORKER_MAX_CONCURRENT", "0"),
+        ("TE_WORKER_MAX_CONCURRENT", "many"),
+        ("TE_WORKER_TIMEOUT_SEC", "nan"),
+        ("TE_LISTEN_ADDR", "8080"),
+        ("TE_EGRESS_ALLOW", "10.0.0.0/33"),
+        ("TE_EGRESS_POLICY", "open"),
+        ("TE_LOG_FORMAT", "xml"),
+    ],
+)
+def test_a_malformed_setting_is_named(name: str, value: str) -> None:
+    with pytest.raises(SettingError, match=name):
+        Settings.from_env(URL | {name: value})
+
+
+@pytest.mark.parametrize("url", ["mysql://root:hunter2@db/x", "hunter2", "postgresql://user:hunter2@host:port/x"])
+def test_a_bad_database_url_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(SettingError, match="TE_DATABASE_URL") as caught:
+        Settings.from_env({"TE_DATABASE_URL": url})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_the_database_url_is_required() -> None:
+    with pytest.raises(SettingError, match="TE_DATABASE_URL is not set"):
+        Settings.from_env({})
+
+
+def test_sixteen_shards_on_cockroachdb_one_on_postgresql_unless_set() -> None:
+    assert Settings.from_env(URL).shards(cockroach=False) == 1
+    assert Settings.from_env(URL).shards(cockroach=True) == 16
+    assert Settings.from_env(URL | {"TE_QUEUE_SHARDS": "4"}).shards(cockroach=False) == 4
+
+
+def test_every_setting_is_in_the_reference() -> None:
+    reference = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+    missing = [f.metadata["env"] for f in fields(Settings) if f"`{f.metadata['env']}`" not in reference]
+    assert missing == []

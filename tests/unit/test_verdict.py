@@ -1,0 +1,52 @@
+"""Verdicts: every end of an attempt is one legal transition."""
+
+import pytest
+
+from app.executions.backoff import RetryPolicy
+from app.executions.model import DeliveryError
+from app.executions.verdict import Verdict, decide
+from schema.states import ExecutionStatus, may_become
+
+POLICY = RetryPolicy(max_attempts=3)
+
+
+def judge(error: DeliveryError, attempt: int) -> Verdict:
+    return decide(error, attempt=attempt, max_attempts=3, policy=POLICY, spread=0.0)
+
+
+def test_a_failure_is_retried_while_attempts_are_left() -> None:
+    error = DeliveryError("TIMEOUT", "no answer")
+    assert judge(error, 1).status is ExecutionStatus.RETRYING
+    assert judge(error, 2).delay_ms == 2000
+    assert judge(error, 3).status is ExecutionStatus.FAILED
+
+
+def test_a_permanent_failure_is_not_retried() -> None:
+    verdict = judge(DeliveryError("HTTP_ERROR", "gone", permanent=True), 1)
+    assert verdict.status is ExecutionStatus.FAILED
+    assert verdict.error is not None
+    assert verdict.error["retryable"] is False
+
+
+def test_the_error_keeps_the_briefs_shape_and_what_is_added_to_it() -> None:
+    error = DeliveryError("HTTP_ERROR", "answered 503", extra={"status_code": 503}, may_have_been_delivered=True)
+    assert judge(error, 1).error == {
+        "type": "HTTP_ERROR",
+        "message": "answered 503",
+        "status_code": 503,
+        "retryable": True,
+        "may_have_been_delivered": True,
+    }
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [Verdict.success({}), Verdict.retry(DeliveryError("X", ""), 1), Verdict.fail(DeliveryError("X", ""))],
+)
+def test_every_verdict_is_a_legal_transition(verdict: Verdict) -> None:
+    assert may_become(ExecutionStatus.RUNNING, verdict.status)
+
+
+def test_nothing_leaves_a_final_state() -> None:
+    for final in (ExecutionStatus.SUCCESS, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED):
+        assert not [after for after in ExecutionStatus if may_become(final, after)]
