@@ -1,0 +1,1 @@
+"""Jobs: what makes them fire, and the rows that hold them."""

@@ -1,0 +1,157 @@
+"""Cron schedules in a time zone: which instant comes next.
+
+croniter does the calendar on local times without a zone; the mapping from local times to instants is done here,
+because croniter's own handling of clock changes repeats and skips ticks.
+
+When the clock changes, Vixie cron's rule holds (cron(8): jobs at a particular time run once, also when their time was
+skipped or came twice; jobs with `*` in the minute or hour follow the new clock at once), made precise as follows:
+
+- Skipped local times (clock forward): a schedule that matches every hour passes over them. Any other schedule fires
+  once, at the first instant after the gap, for all its times in the gap together.
+- Repeated local times (clock back): a schedule whose hours are all 24, or whose minute field begins with `*`, runs by
+  elapsed time and fires in both passes. Any other schedule fires in the first pass only.
+
+Where this is not Vixie's letter: `*/2` in the hours is a list of hours here, each of which comes once a day, and
+`0-23` is the same as `*`; `*/10 2 * * *` still fires once on the day whose hour 2 is skipped.
+"""
+
+import copy
+import zoneinfo
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cache, lru_cache
+
+from croniter import croniter
+
+from app.errors import InvalidRequestError
+from app.jobs.cron_expression import CronExpression
+
+# Ticks are looked for between these; zones cannot shift times at the ends of Python's calendar.
+_FIRST = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST = datetime(9900, 1, 1, tzinfo=UTC)
+_MINUTE = timedelta(minutes=1)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A cron expression in a time zone; immutable and safe to share between threads."""
+
+    expression: str
+    timezone: str
+    _fields: CronExpression = field(repr=False)
+    _zone: zoneinfo.ZoneInfo = field(repr=False)
+    _calendar: croniter = field(repr=False, compare=False)
+
+    @classmethod
+    def parse(cls, expression: str, timezone: str) -> "Schedule":
+        """Read a schedule.
+
+        Raises InvalidCronError for an expression that is malformed or never fires, InvalidRequestError for a zone that
+        is not in the IANA database.
+        """
+        return _parse(expression, timezone)
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        """Find the first tick strictly after an instant, in UTC; None when the calendar ends before it."""
+        instant = max(instant.astimezone(UTC), _FIRST - _MICROSECOND)
+        if instant >= _LAST:
+            return None
+        local = instant.astimezone(self._zone)
+        tick = self._first_tick(local.replace(tzinfo=None), instant)
+        if self._fires_in_both_passes:
+            back = self._clock_goes_back_over(local)
+            if back is not None and (tick is None or tick >= back):
+                # The second pass begins before that tick, at a local time that lies behind the present one.
+                start = back.astimezone(self._zone).replace(tzinfo=None)
+                return self._first_tick(start - _MINUTE, back - _MICROSECOND)
+        return tick
+
+    def local(self, instant: datetime) -> datetime:
+        """Show an instant in the schedule's zone, with its offset from UTC."""
+        return instant.astimezone(self._zone)
+
+    @property
+    def _fires_in_both_passes(self) -> bool:
+        return self._fields.every_hour or self._fields.sub_hourly
+
+    def _first_tick(self, wall: datetime, instant: datetime) -> datetime | None:
+        """Find the first tick after `instant` among the local times after `wall`."""
+        for time in self._local_times(wall):
+            for tick in self._instants(time):
+                if tick > instant:
+                    return tick
+        return None
+
+    def _local_times(self, wall: datetime) -> Iterator[datetime]:
+        """Walk the matching local times after a whole minute, as if no clock ever changed."""
+        # A croniter keeps its position in itself, so each walk takes a copy of its own.
+        calendar = copy.copy(self._calendar)
+        calendar.set_current(wall.replace(second=0, microsecond=0, fold=0))
+        while True:
+            time = calendar.get_next(datetime)
+            if time >= _LAST.replace(tzinfo=None):
+                return
+            yield time
+
+    def _instants(self, time: datetime) -> tuple[datetime, ...]:
+        """Map a local time to the instants it fires at, in order."""
+        early = time.replace(tzinfo=self._zone, fold=0)
+        late = time.replace(tzinfo=self._zone, fold=1)
+        first, second = early.astimezone(UTC), late.astimezone(UTC)
+        if first == second:
+            return (first,)
+        if first < second:
+            return (first, second) if self._fires_in_both_passes else (first,)
+        # In a gap the offset of fold 0 is the one before it, so `first` lies after the gap and `second` before.
+        return () if self._fields.every_hour else (self._change_between(second, first),)
+
+    def _clock_goes_back_over(self, local: datetime) -> datetime | None:
+        """Find when the clock will be set back to before `local`; None unless `local` is the first of two passes."""
+        again = local.replace(fold=1)
+        if local.fold == 1 or again.utcoffset() == local.utcoffset():
+            return None
+        return self._change_between(local.astimezone(UTC), again.astimezone(UTC))
+
+    def _change_between(self, before: datetime, after: datetime) -> datetime:
+        """Find the instant at which the offset of `after` begins; there is one change between the two."""
+        offset = after.astimezone(self._zone).utcoffset()
+        low, high = int(before.timestamp()), int(after.timestamp())
+        while high - low > 1:
+            middle = (low + high) // 2
+            if datetime.fromtimestamp(middle, self._zone).utcoffset() == offset:
+                high = middle
+            else:
+                low = middle
+        return datetime.fromtimestamp(high, UTC)
+
+
+@lru_cache(maxsize=4096)
+def _parse(expression: str, timezone: str) -> Schedule:
+    fields = CronExpression.parse(expression)
+    if timezone not in _zones():
+        message = "not a time zone of the IANA database; for example Europe/Berlin or UTC"
+        raise InvalidRequestError(f"timezone is {message}", [{"pointer": "/timezone", "message": message}])
+    return Schedule(expression, timezone, fields, zoneinfo.ZoneInfo(timezone), _calendar(fields))
+
+
+@cache
+def _zones() -> frozenset[str]:
+    # These two name whatever the machine is set to, and nothing.
+    return frozenset(zoneinfo.available_timezones() - {"localtime", "Factory"})
+
+
+def _calendar(fields: CronExpression) -> croniter:
+    """Make the croniter of plain lists; a full field becomes `*`, which is also what it means in either day field."""
+    days, weekdays = _text(fields.days, 31), _text(fields.weekdays, 7)
+    if fields.either_day and not fields.has_day_of_month():
+        days = "*"  # croniter would search decades for such a day, at each call
+    elif fields.either_day and "*" in (days, weekdays):
+        days = weekdays = "*"
+    text = " ".join([_text(fields.minutes, 60), _text(fields.hours, 24), days, _text(fields.months, 12), weekdays])
+    return croniter(text, datetime(1970, 1, 1), day_or=fields.either_day)  # noqa: DTZ001 - local, of no zone
+
+
+def _text(values: tuple[int, ...], size: int) -> str:
+    return "*" if len(values) == size else ",".join(map(str, values))
