@@ -1,0 +1,173 @@
+"""What a template compiles to: placeholders, and the nodes that render them. Pure.
+
+One pass: what a placeholder resolves to is never scanned again.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from app.catalog import urls
+from app.errors import Detail, TemplateError
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """One `{{namespace.path}}` and the JSON pointer of the field it stands in."""
+
+    namespace: str
+    path: tuple[str, ...]
+    pointer: str
+
+    def __str__(self) -> str:
+        return "{{" + ".".join((self.namespace, *self.path)) + "}}"
+
+    def error(self, reason: str) -> TemplateError:
+        """Make the error for this placeholder; it never holds the value."""
+        return template_error(self.pointer, f"{self} {reason}")
+
+
+def template_error(pointer: str, message: str) -> TemplateError:
+    """Make the error for one field."""
+    return TemplateError(f"{message} (at {pointer})", [Detail(pointer=pointer, message=message)])
+
+
+Roots = Mapping[str, Any]
+Part = str | Placeholder
+Escape = Callable[[str], str]
+
+
+def resolve(placeholder: Placeholder, roots: Roots) -> Any:
+    """Find what the placeholder stands for; raises TemplateError when there is nothing."""
+    value = roots[placeholder.namespace]
+    if placeholder.namespace == "secret":
+        name = ".".join(placeholder.path)
+        if name not in value:
+            raise placeholder.error("cannot be resolved: there is no such secret")
+        return value[name]
+    for step in placeholder.path:
+        if isinstance(value, Mapping) and step in value:
+            value = value[step]
+        elif isinstance(value, list) and _is_index(step) and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            raise placeholder.error(f"cannot be resolved: the {placeholder.namespace} has no such value")
+    return value
+
+
+def _is_index(step: str) -> bool:
+    return step.isascii() and step.isdigit() and len(step) < 10
+
+
+def as_text(value: Any) -> str:
+    """Spell a value inside a longer string: strings as they are, everything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+class Node(Protocol):
+    """A compiled piece of a spec."""
+
+    def render(self, roots: Roots) -> Any:
+        """Resolve the placeholders in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A piece without placeholders."""
+
+    value: Any
+
+    def render(self, _roots: Roots) -> Any:
+        """Return the value itself; nobody changes a rendered spec."""
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A string that is exactly one placeholder, in a field that takes any JSON."""
+
+    placeholder: Placeholder
+
+    def render(self, roots: Roots) -> Any:
+        """Keep the JSON type."""
+        return resolve(self.placeholder, roots)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A placeholder that must be a whole number."""
+
+    placeholder: Placeholder
+
+    def render(self, roots: Roots) -> Any:
+        """Return the number."""
+        value = resolve(self.placeholder, roots)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise self.placeholder.error("must be a whole number of at least 1")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A string with placeholders in it."""
+
+    parts: tuple[Part, ...]
+    one_line: bool
+
+    def render(self, roots: Roots) -> Any:
+        """Join the parts; a control character in a one-line field is refused, not removed."""
+        return "".join(part if isinstance(part, str) else self._piece(part, roots) for part in self.parts)
+
+    def _piece(self, placeholder: Placeholder, roots: Roots) -> str:
+        text = as_text(resolve(placeholder, roots))
+        if self.one_line and urls.CONTROL.search(text):
+            raise placeholder.error("has a line break or another control character in it, which this field cannot hold")
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """A URL with placeholders; `pieces` pairs each part with its encoding."""
+
+    pieces: tuple[tuple[Part, Escape | None], ...]
+    pointer: str
+    schemes: frozenset[str]
+
+    def render(self, roots: Roots) -> Any:
+        """Join the parts, the input percent-encoded, and check what came out."""
+        url, prefix = "", None
+        for part, escape in self.pieces:
+            if isinstance(part, Placeholder):
+                if part.namespace == "input" and prefix is None:
+                    prefix = url
+                text = as_text(resolve(part, roots))
+                url += escape(text) if escape else text
+            else:
+                url += part
+        try:
+            return urls.finish(url, self.schemes, prefix)
+        except ValueError as error:
+            raise template_error(self.pointer, str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """A JSON object."""
+
+    items: tuple[tuple[str, Node], ...]
+
+    def render(self, roots: Roots) -> Any:
+        """Render the values; keys are never templates."""
+        return {key: node.render(roots) for key, node in self.items}
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A JSON array."""
+
+    items: tuple[Node, ...]
+
+    def render(self, roots: Roots) -> Any:
+        """Render the items."""
+        return [node.render(roots) for node in self.items]

@@ -1,0 +1,186 @@
+"""Templates in endpoint specs: `{{input.user.name}}`, `{{config.base_url}}`, `{{secret.api_key}}`. Pure.
+
+A spec is compiled once per endpoint version into a tree of nodes and rendered once per delivery. A string that is
+exactly one placeholder keeps the value's JSON type (in fields that take any JSON); a placeholder inside a longer
+string becomes text. There is no way to write a literal `{{`, but a config value may hold one.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.catalog import urls
+from app.catalog.fields import DEFAULTS, FIELDS, Field, Kind
+from app.catalog.nodes import Array, Constant, Count, Escape, Node, Object, Part, Placeholder, Text, Url, Whole
+from app.errors import Detail, TemplateError
+from schema.states import EndpointType
+
+NAMESPACES = ("input", "config", "secret")
+MAX_DEPTH = 100
+
+_TOKEN = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+_VARIABLE = re.compile(r"([A-Za-z_]+)((?:\.[^\s.{}]+)*)")
+_NO_FIELD = Field(Kind.VALUE, frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class SpecTemplate:
+    """A compiled endpoint spec, defaults filled in."""
+
+    root: Node = field(repr=False)
+    placeholders: tuple[Placeholder, ...]
+
+    @property
+    def secret_refs(self) -> frozenset[str]:
+        """Name the secrets that the spec needs."""
+        return frozenset(".".join(item.path) for item in self.placeholders if item.namespace == "secret")
+
+    def render(self, input_: Any, config: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str, Any]:
+        """Resolve every template; raises TemplateError naming the variable and the field, never a value."""
+        rendered: dict[str, Any] = self.root.render({"input": input_, "config": config, "secret": secrets})
+        return rendered
+
+
+def compile_spec(endpoint_type: EndpointType, spec: Mapping[str, Any]) -> SpecTemplate:
+    """Compile a spec; raises TemplateError with one detail per fault."""
+    compiler = _Compiler()
+    table = FIELDS[endpoint_type]
+    items = tuple(
+        (name, compiler.node(value, f"/spec/{escape_pointer(name)}", table.get(name, _NO_FIELD), 0))
+        for name, value in {**DEFAULTS[endpoint_type], **spec}.items()
+    )
+    if compiler.faults:
+        first = compiler.faults[0]
+        raise TemplateError(f"{first['message']} (at {first['pointer']})", compiler.faults)
+    return SpecTemplate(Object(items), tuple(compiler.placeholders))
+
+
+def escape_pointer(key: str) -> str:
+    """Escape one step of a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+class _Compiler:
+    """Walks one spec, collecting placeholders and faults."""
+
+    def __init__(self) -> None:
+        self.placeholders: list[Placeholder] = []
+        self.faults: list[Detail] = []
+
+    def node(self, value: Any, pointer: str, rule: Field, depth: int) -> Node:
+        if isinstance(value, str):
+            return self._string(value, pointer, rule)
+        if depth > MAX_DEPTH:
+            self._fault(pointer, f"the spec is nested more than {MAX_DEPTH} levels deep")
+        elif isinstance(value, Mapping):
+            return self._object(value, pointer, rule, depth)
+        elif isinstance(value, list):
+            nodes = tuple(self.node(item, f"{pointer}/{index}", rule, depth + 1) for index, item in enumerate(value))
+            return Constant(value) if _are_constant(nodes) else Array(nodes)
+        return Constant(value)
+
+    def _object(self, value: Mapping[str, Any], pointer: str, rule: Field, depth: int) -> Node:
+        items = []
+        for key, item in value.items():
+            below = f"{pointer}/{escape_pointer(key)}"
+            if "{{" in key or "}}" in key:
+                self._fault(below, "a key cannot be a template")
+            items.append((key, self.node(item, below, rule, depth + 1)))
+        return Constant(value) if _are_constant([node for _, node in items]) else Object(tuple(items))
+
+    def _string(self, text: str, pointer: str, rule: Field) -> Node:
+        parts = tuple(self._parse(text, pointer, rule))
+        if rule.kind is Kind.URL:
+            return self._url(parts, pointer, rule)
+        literal = [part for part in parts if isinstance(part, str)]
+        if rule.kind is Kind.LINE and any(urls.CONTROL.search(part) for part in literal):
+            self._fault(pointer, "a line break or another control character is not allowed here")
+        if len(literal) == len(parts):
+            return Constant(text)
+        if len(parts) == 1 and isinstance(parts[0], Placeholder) and rule.kind in {Kind.VALUE, Kind.COUNT}:
+            return Whole(parts[0]) if rule.kind is Kind.VALUE else Count(parts[0])
+        if rule.kind is Kind.COUNT:
+            self._fault(pointer, "a number must be a placeholder of its own, without other text")
+        return Text(parts, one_line=rule.kind is Kind.LINE)
+
+    def _url(self, parts: tuple[Part, ...], pointer: str, rule: Field) -> Node:
+        used = [part.namespace if isinstance(part, Placeholder) else None for part in parts]
+        if "input" in used:
+            shape = [part if isinstance(part, str) else None for part in parts]
+            fault = urls.template_fault(shape, used.index("input"))
+            if fault:
+                self._fault(pointer, fault)
+        elif not any(used):
+            return self._literal_url("".join(map(str, parts)), pointer, rule)
+        pieces = tuple((part, _escape_for(parts, index)) for index, part in enumerate(parts))
+        return Url(pieces, pointer, rule.schemes)
+
+    def _literal_url(self, text: str, pointer: str, rule: Field) -> Node:
+        try:
+            return Constant(urls.finish(text, rule.schemes, None))
+        except ValueError as error:
+            self._fault(pointer, str(error))
+            return Constant(text)
+
+    def _parse(self, text: str, pointer: str, rule: Field) -> Iterator[Part]:
+        position, literal = 0, ""
+        for match in _TOKEN.finditer(text):
+            if match.start() > position:
+                literal += text[position : match.start()]
+                yield text[position : match.start()]
+            position = match.end()
+            placeholder = self._placeholder(match[1], pointer, rule)
+            if placeholder:
+                yield placeholder
+        literal += text[position:]
+        if "{{" in literal or _closes_too_often(literal):
+            self._fault(pointer, "the braces are not balanced")
+        if text[position:]:
+            yield text[position:]
+
+    def _placeholder(self, inside: str, pointer: str, rule: Field) -> Placeholder | None:
+        match = _VARIABLE.fullmatch(inside.strip())
+        shown = "{{" + inside[:80] + "}}"
+        if match is None or match[1] not in NAMESPACES or not match[2]:
+            self._fault(pointer, f"{shown} is not a variable: {{{{input.…}}}}, {{{{config.…}}}} or {{{{secret.…}}}}")
+            return None
+        if match[1] not in rule.namespaces:
+            allowed = ", ".join(sorted(rule.namespaces)) or "no variable at all"
+            self._fault(pointer, f"{shown} is not allowed in this field; allowed: {allowed}")
+            return None
+        placeholder = Placeholder(match[1], tuple(match[2][1:].split(".")), pointer)
+        self.placeholders.append(placeholder)
+        return placeholder
+
+    def _fault(self, pointer: str, message: str) -> None:
+        self.faults.append(Detail(pointer=pointer, message=message))
+
+
+def _are_constant(nodes: list[Node] | tuple[Node, ...]) -> bool:
+    return all(isinstance(node, Constant) for node in nodes)
+
+
+def _closes_too_often(literal: str) -> bool:
+    """Find a `}}` that nothing opened; `{"a": {"b": 1}}` in a string is nobody's template."""
+    depth = 0
+    for index, character in enumerate(literal):
+        depth += (character == "{") - (character == "}")
+        if depth < 0 and "}}" in literal[max(index - 1, 0) : index + 2]:
+            return True
+    return False
+
+
+def _escape_for(parts: tuple[Part, ...], index: int) -> Escape | None:
+    """Choose the encoding of one part of a URL.
+
+    Input is always encoded. A config or secret value may be a whole base URL or a path, so it goes in as it is,
+    but for two places where it is one value: user and password before the host, and a secret in the query.
+    """
+    part = parts[index]
+    if isinstance(part, str):
+        return None
+    before = "".join(item if isinstance(item, str) else "x" for item in parts[:index])
+    after = "".join(item if isinstance(item, str) else "x" for item in parts[index + 1 :])
+    is_value = part.namespace == "input" or urls.in_userinfo(before, after)
+    return urls.encode if is_value or (part.namespace == "secret" and "?" in before) else None

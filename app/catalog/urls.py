@@ -1,0 +1,77 @@
+"""The URL of an endpoint spec: what a template may look like, and what a rendered one must be. Pure.
+
+The rule that keeps the input from choosing the target: whatever stands before the first `{{input…}}` must already
+hold the whole scheme, host and port. It is checked on the template, and again on each rendered URL, because a
+config value decides part of it.
+"""
+
+import re
+from collections.abc import Sequence
+from urllib.parse import quote
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+_AUTHORITY = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]+)")
+_COMPLETE = re.compile(_AUTHORITY.pattern + "[/?]")
+_DOTS = frozenset({".", ".."})
+# Everything that RFC 3986 allows in a URL, and % itself: what an operator wrote already encoded stays as it is.
+_LEGAL = "%:/?#[]@!$&'()*+,;=-._~"
+
+
+def encode(text: str) -> str:
+    """Percent-encode all of a value but letters, digits and `-._~`."""
+    return quote(text, safe="", errors="replace")
+
+
+def template_fault(parts: Sequence[str | None], first_input: int) -> str | None:
+    """Say what is wrong with a template whose part number `first_input` is input; None is any placeholder."""
+    before = "".join("x" if part is None else part for part in parts[:first_input])
+    if parts[0] is None and not before.startswith("x://"):
+        # A leading placeholder is a base URL like {{config.api_base_url}}.
+        before = "http://" + before
+    if not _COMPLETE.match(before):
+        return "input is only possible in the path or query: the text before it must end the host, for example with /"
+    if has_dot_segment(before + "".join("x" if part is None else part for part in parts[first_input:])):
+        return "a path segment of a URL with input in it must not be . or .."
+    return None
+
+
+def in_userinfo(before: str, after: str) -> bool:
+    """Tell whether a placeholder between these texts is part of `user:password@`."""
+    authority_before, authority_after = before.partition("://")[2], re.split("[/?#]", after, maxsplit=1)[0]
+    return "://" in before and not re.search("[/?#]", authority_before) and "@" in authority_after
+
+
+def has_dot_segment(url: str) -> bool:
+    """Tell whether a path segment is `.` or `..`, also percent-encoded: receivers resolve those."""
+    path = re.split("[?#]", _AUTHORITY.sub("", url, count=1), maxsplit=1)[0]
+    return any(re.sub("%2e", ".", segment, flags=re.IGNORECASE) in _DOTS for segment in path.split("/"))
+
+
+def finish(url: str, schemes: frozenset[str], prefix: str | None) -> str:
+    """Make a rendered URL fit for sending; `prefix` is its part before the first input, if it has one.
+
+    Raises ValueError with a message that does not repeat the URL, which may hold a secret.
+    """
+    if CONTROL.search(url):
+        raise ValueError("the URL has a control character in it")
+    match = _AUTHORITY.match(url)
+    if match is None or match["scheme"].lower() not in schemes:
+        wanted = " or ".join(f"{scheme}://" for scheme in sorted(schemes))
+        raise ValueError(f"the URL must start with {wanted} and a host")
+    if prefix is not None and not _COMPLETE.match(prefix):
+        raise ValueError("the text before the input must hold the whole scheme, host and port of the URL")
+    if prefix is not None and has_dot_segment(url):
+        raise ValueError("a path segment of the URL must not be . or ..")
+    authority = _ascii_host(match["authority"])
+    return f"{match['scheme']}://{authority}{quote(url[match.end() :], safe=_LEGAL, errors='replace')}"
+
+
+def _ascii_host(authority: str) -> str:
+    userinfo, at, host = authority.rpartition("@")
+    if not host.isascii():
+        try:
+            host = host.encode("idna").decode()
+        except UnicodeError:
+            raise ValueError("the URL's host is not a valid name") from None
+    return f"{quote(userinfo, safe=_LEGAL, errors='replace')}{at}{host}"

@@ -1,0 +1,353 @@
+"""Templates: what compiles, what it renders to, and what the input can never do."""
+
+import json
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from app.catalog.templates import MAX_DEPTH, compile_spec
+from app.errors import TemplateError
+from schema.states import EndpointType
+
+HTTP, KAFKA, REDIS = EndpointType.HTTP, EndpointType.KAFKA, EndpointType.REDIS_STREAM
+SECRETS = {"key": "s3cret/+ =", "multi": "a\nb"}
+CONFIG = {"base": "https://api.example.com", "n": 5, "servers": "k1:9092", "obj": {"a": 1}, "url": "redis://r:6379"}
+
+
+def body(template, input_=None):
+    spec = {"url": "https://h/", "body_template": template}
+    return compile_spec(HTTP, spec).render(input_ or {}, CONFIG, SECRETS)["body_template"]
+
+
+def url(template, input_=None, config=CONFIG):
+    return compile_spec(HTTP, {"url": template}).render(input_ or {}, config, SECRETS)["url"]
+
+
+def header(template, input_=None):
+    spec = {"url": "https://h/", "headers": {"X": template}}
+    return compile_spec(HTTP, spec).render(input_ or {}, CONFIG, SECRETS)["headers"]["X"]
+
+
+INPUT = {
+    "s": "text",
+    "i": 7,
+    "f": 1.5,
+    "t": True,
+    "z": None,
+    "o": {"k": "é"},
+    "l": [{"id": 1}, "two"],
+    "deep": {"a": {"b-c": {"_d": 1}}},
+    "evil": "{{secret.key}}",
+}
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("plain", "plain"),
+        ("", ""),
+        ("{{input.s}}", "text"),
+        ("{{ input.s }}", "text"),
+        ("{{input.i}}", 7),
+        ("{{input.f}}", 1.5),
+        ("{{input.t}}", True),
+        ("{{input.z}}", None),
+        ("{{input.o}}", {"k": "é"}),
+        ("{{input.l}}", [{"id": 1}, "two"]),
+        ("{{input.l.0.id}}", 1),
+        ("{{input.l.1}}", "two"),
+        ("{{input.deep.a.b-c._d}}", 1),
+        ("{{config.obj.a}}", 1),
+        ("{{secret.key}}", "s3cret/+ ="),
+        ("<{{input.s}}>", "<text>"),
+        (" {{input.i}}", " 7"),
+        ("{{input.i}}{{input.i}}", "77"),
+        ("t={{input.t}} z={{input.z}} f={{input.f}}", "t=true z=null f=1.5"),
+        ("o={{input.o}} l={{input.l}}", 'o={"k":"é"} l=[{"id":1},"two"]'),
+        ("{{input.evil}}", "{{secret.key}}"),
+        ("<{{input.evil}}>", "<{{secret.key}}>"),
+        ('{"a":{"b":1}}', '{"a":{"b":1}}'),
+        ("query { user { id }}", "query { user { id }}"),
+        ('{"a":{{input.i}}}', '{"a":7}'),
+        ("{single} }", "{single} }"),
+        ({"a": ["{{input.i}}", {"b": "{{input.s}}"}]}, {"a": [7, {"b": "text"}]}),
+        ([1, None, True, 1.5, {}], [1, None, True, 1.5, {}]),
+    ],
+)
+def test_a_body_renders(template, expected):
+    rendered = body(template, INPUT)
+    assert rendered == expected
+    assert type(rendered) is type(expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{input.x",
+        "input.x}}",
+        "{{}}",
+        "{{input}}",
+        "{{input.}}",
+        "{{input..x}}",
+        "{{.x}}",
+        "{{env.HOME}}",
+        "{{Input.x}}",
+        "{{input.a b}}",
+        "{{{input.x}}}",
+        "{{ {{input.x}} }}",
+        "{{input.x}} and {{",
+        "{input.x}}",
+    ],
+)
+def test_a_malformed_template_is_refused_with_its_pointer(text):
+    with pytest.raises(TemplateError) as caught:
+        body({"a/b": ["ok", text]})
+    assert caught.value.details[0]["pointer"] == "/spec/body_template/a~1b/1"
+
+
+@pytest.mark.parametrize("key", ["{{input.x}}", "a{{", "}}"])
+def test_a_key_is_never_a_template(key):
+    with pytest.raises(TemplateError, match="key"):
+        body({key: 1})
+
+
+def test_every_fault_is_reported():
+    with pytest.raises(TemplateError) as caught:
+        body({"a": "{{", "b": "{{nope.x}}"})
+    assert [detail["pointer"] for detail in caught.value.details] == ["/spec/body_template/a", "/spec/body_template/b"]
+
+
+def test_a_spec_nested_without_end_is_refused():
+    value: object = "x"
+    for _ in range(MAX_DEPTH + 5):
+        value = [value]
+    with pytest.raises(TemplateError, match="deep"):
+        body(value)
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "input.nope",
+        "input.s.x",
+        "input.l.2",
+        "input.l.-1",
+        "input.l.x",
+        f"input.l.{'9' * 5000}",
+        "config.nope",
+        "secret.nope",
+    ],
+)
+def test_an_unresolvable_variable_is_named_with_its_field(variable):
+    with pytest.raises(TemplateError) as caught:
+        body({"f": "{{" + variable + "}}"}, INPUT)
+    assert variable in caught.value.message
+    assert caught.value.details[0]["pointer"] == "/spec/body_template/f"
+
+
+ALLOWED = {
+    (HTTP, "url"): "input config secret",
+    (HTTP, "headers"): "input config secret",
+    (HTTP, "body_template"): "input config secret",
+    (HTTP, "method"): "",
+    (HTTP, "timeout_ms"): "",
+    (KAFKA, "bootstrap_servers"): "config secret",
+    (KAFKA, "topic"): "config",
+    (KAFKA, "key_template"): "input config",
+    (KAFKA, "value_template"): "input config secret",
+    (KAFKA, "headers"): "input config secret",
+    (KAFKA, "properties"): "config secret",
+    (KAFKA, "acks"): "",
+    (REDIS, "redis_url"): "config secret",
+    (REDIS, "stream"): "config",
+    (REDIS, "fields_template"): "input config secret",
+    (REDIS, "max_len"): "config",
+    (REDIS, "approximate_trimming"): "",
+}
+
+
+@pytest.mark.parametrize("namespace", ["input", "config", "secret"])
+@pytest.mark.parametrize(("transport", "name"), ALLOWED)
+def test_each_field_takes_its_namespaces_only(transport, name, namespace):
+    template = "{{" + namespace + ".x}}"
+    value = {"k": template} if name in {"headers", "properties"} else template
+    if name == "url" and namespace == "input":
+        value = "https://h/" + template
+    if namespace in ALLOWED[transport, name].split():
+        assert compile_spec(transport, {name: value}).placeholders[0].namespace == namespace
+    else:
+        with pytest.raises(TemplateError, match="not allowed in this field"):
+            compile_spec(transport, {name: value})
+
+
+def test_secret_references_come_from_parsing():
+    spec = {"url": "https://h/{{secret.a}}", "headers": {"X": "Bearer {{ secret.b }}", "Y": "secret.c"}}
+    assert compile_spec(HTTP, spec).secret_refs == {"a", "b"}
+
+
+def test_defaults_are_filled_in():
+    rendered = compile_spec(HTTP, {"url": "https://h/"}).render({}, {}, {})
+    assert rendered["timeout_ms"] == 30_000
+    assert rendered["expected_status_codes"] == [200, 201, 202, 204]
+
+
+# headers
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"), [("{{input.i}}", "7"), ("{{input.o}}", '{"k":"é"}'), ("{{input.z}}", "null")]
+)
+def test_a_header_is_always_text(template, expected):
+    assert header(template, INPUT) == expected
+
+
+@pytest.mark.parametrize("transport", [HTTP, KAFKA])
+@pytest.mark.parametrize("bad", ["a\r\nX-Evil: 1", "\n", "\r", "\0", "\x7f", "\t"])
+def test_no_control_character_reaches_a_header(transport, bad):
+    template = compile_spec(transport, {"headers": {"X": "a{{input.v}}"}})
+    with pytest.raises(TemplateError, match="line break") as caught:
+        template.render({"v": bad}, {}, {})
+    assert bad not in caught.value.message
+    with pytest.raises(TemplateError, match="line break"):
+        compile_spec(transport, {"headers": {"X": bad}})
+
+
+def test_the_value_of_a_secret_is_not_in_the_error():
+    with pytest.raises(TemplateError) as caught:
+        header("{{secret.multi}}")
+    assert "a\nb" not in str(caught.value)
+    assert "secret.multi" in caught.value.message
+
+
+# max_len
+
+
+@pytest.mark.parametrize(
+    ("value", "fine"), [(5, True), ("5", False), (0, False), (True, False), (1.0, False), (None, False)]
+)
+def test_max_len_resolves_to_a_whole_number(value, fine):
+    template = compile_spec(REDIS, {"redis_url": "redis://r", "max_len": "{{config.n}}"})
+    if fine:
+        assert template.render({}, {"n": value}, {})["max_len"] == value
+    else:
+        with pytest.raises(TemplateError, match="whole number"):
+            template.render({}, {"n": value}, {})
+
+
+def test_max_len_is_the_placeholder_alone():
+    with pytest.raises(TemplateError, match="of its own"):
+        compile_spec(REDIS, {"max_len": "1{{config.n}}"})
+
+
+# URLs
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("https://h/a b?x=ä", "https://h/a%20b?x=%C3%A4"),
+        ("https://bücher.example/", "https://xn--bcher-kva.example/"),
+        ("{{config.base}}/emails", "https://api.example.com/emails"),
+        ("{{config.base}}/u/{{input.v}}", "https://api.example.com/u/a%2Fb%3Fc%23d%40e%3A%2520%20%25%C3%A9"),
+        ("{{config.base}}?q={{input.v}}", "https://api.example.com?q=a%2Fb%3Fc%23d%40e%3A%2520%20%25%C3%A9"),
+        ("https://u:{{secret.key}}@h:1/p", "https://u:s3cret%2F%2B%20%3D@h:1/p"),
+        ("https://h/p?k={{secret.key}}", "https://h/p?k=s3cret%2F%2B%20%3D"),
+        ("https://h/{{secret.key}}", "https://h/s3cret/+%20="),
+    ],
+)
+def test_a_url_renders(template, expected):
+    assert url(template, {"v": "a/b?c#d@e:%20 %é"}) == expected
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{input.url}}",
+        "https://{{input.host}}/",
+        "https://h{{input.x}}",
+        "https://h:{{input.port}}/",
+        "https://{{input.user}}@h/",
+        "{{input.scheme}}://h/",
+        "{{config.base}}{{input.path}}",
+        "{{config.scheme}}://{{input.host}}/",
+        "{{config.base}}#{{input.x}}",
+        "https:/{{input.x}}/",
+        "/{{input.x}}",
+        "https://h/../{{input.x}}",
+    ],
+)
+def test_input_before_the_end_of_the_host_is_refused_at_once(template):
+    with pytest.raises(TemplateError) as caught:
+        compile_spec(HTTP, {"url": template})
+    assert caught.value.details[0]["pointer"] == "/spec/url"
+
+
+@pytest.mark.parametrize(
+    "base", ["https:", "https:/", "https://", "https:///", "//h", "h", "", "ftp://h", "javascript:x", "https://h\n"]
+)
+def test_a_config_value_cannot_hand_the_host_to_the_input(base):
+    with pytest.raises(TemplateError, match="/spec/url"):
+        url("{{config.base}}/{{input.host}}/x", {"host": "evil.example"}, {"base": base})
+
+
+@pytest.mark.parametrize("values", [("..", ""), (".", ""), (".", "."), ("", "..")])
+def test_input_cannot_make_a_dot_segment(values):
+    with pytest.raises(TemplateError, match="path segment"):
+        url("https://h/a/{{input.x}}{{input.y}}/b", {"x": values[0], "y": values[1]})
+
+
+def test_redis_userinfo_is_encoded():
+    spec = {"redis_url": "redis://:{{secret.p}}@r:6379/0"}
+    assert compile_spec(REDIS, spec).render({}, {}, {"p": "a@b/c"})["redis_url"] == "redis://:a%40b%2Fc@r:6379/0"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(JSON)
+def test_a_sole_placeholder_keeps_any_value(value):
+    rendered = body("{{input.v}}", {"v": value})
+    assert rendered == value
+    assert type(rendered) is type(value)
+
+
+@given(st.text(), JSON)
+def test_rendering_is_one_pass(text, other):
+    hostile = f"{text}{{{{secret.key}}}}{{{{input.other}}}}"
+    rendered = body({"a": "<{{input.v}}>", "b": "{{input.v}}"}, {"v": hostile, "other": other})
+    assert rendered == {"a": f"<{hostile}>", "b": hostile}
+
+
+@given(
+    st.text(max_size=30),
+    st.text(max_size=30),
+    st.sampled_from(["https://good.example:8443/p/", "https://good.example:8443?q="]),
+)
+def test_no_input_changes_the_target(first, second, base):
+    try:
+        rendered = url(base + "{{input.a}}/{{input.b}}", {"a": first, "b": second})
+    except TemplateError:
+        assert {first, second} & {".", ".."}
+        return
+    parts = urlsplit(rendered)
+    assert (parts.scheme, parts.netloc, parts.fragment) == ("https", "good.example:8443", "")
+    assert rendered.isascii()
+    assert rendered.startswith(base)
+    assume("\ufffd" not in rendered and not any(0xD800 <= ord(c) <= 0xDFFF for c in first + second))
+    assert unquote(rendered.removeprefix(base)) == f"{first}/{second}"
+
+
+@given(st.text())
+def test_any_text_compiles_or_is_refused(text):
+    try:
+        rendered = body(json.loads(json.dumps(text)), {"x": 1})
+    except TemplateError:
+        assert "{{" in text or "}}" in text
+    else:
+        assert rendered == text
