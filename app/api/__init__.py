@@ -8,7 +8,7 @@ from flask import Flask
 from flask.json.provider import DefaultJSONProvider
 
 from app import cli, db
-from app.api import auth, body, errors, health, openapi, request_ids
+from app.api import auth, body, configs, errors, health, openapi, payload_specs, request_ids
 from app.api.keys import KeyRing
 from app.api.services import EXTENSION, Services
 from app.config import SettingError, Settings
@@ -16,7 +16,7 @@ from app.config import SettingError, Settings
 APPLICATION_NAME = "te-web"
 POOL_SIZE = 20
 
-RESOURCES = [health.resource]
+RESOURCES = [payload_specs.resource, configs.resource, health.resource]
 
 
 def create_app(settings: Settings | None = None) -> Flask:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from flask_smorest import Blueprint
 from marshmallow import Schema
 
-from app.api.body import StrictParser
+from app.api.body import StrictParser, invalid
 from app.api.keys import Scope
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -79,3 +79,9 @@ class Resource:
         if headers:
             doc["parameters"] = list(headers)
         return doc
+
+
+def same_name(body: dict[str, Any], name: str) -> None:
+    """Raise InvalidRequestError when a PUT's body has another name than its path."""
+    if body.get("name", name) != name:
+        raise invalid([{"pointer": "/name", "message": "Must be the name in the path; names cannot be changed."}])

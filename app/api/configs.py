@@ -1,0 +1,73 @@
+"""/configs."""
+
+from typing import Any
+
+from marshmallow import Schema, fields
+
+from app.api.fields import Body, Instant, Name
+from app.api.pagination import PageQuery, page_answer, page_request, page_schema
+from app.api.resource import Resource, same_name
+from app.api.services import services
+from app.catalog import configs
+from app.catalog.named import Named
+
+resource = Resource("configs", "Static values that endpoints refer to as {{config.*}}.")
+
+
+class ConfigSchema(Schema):
+    """A config."""
+
+    name = Name(required=True)
+    values = fields.Dict(required=True)
+    created_at = Instant(required=True)
+    updated_at = Instant(required=True)
+
+
+class NewConfigSchema(Body):
+    """A config to create."""
+
+    name = Name(required=True)
+    values = fields.Dict(required=True)
+
+
+class ChangedConfigSchema(Body):
+    """A config with another value; the name, when given, must be that of the path."""
+
+    name = Name()
+    values = fields.Dict(required=True)
+
+
+@resource.route("POST", "/configs", body=NewConfigSchema, returns=ConfigSchema, status=201, errors=[409])
+def create(body: dict[str, Any]) -> dict[str, Any]:
+    """Create a config."""
+    return _shape(configs.create(services().database, body["name"], body["values"]))
+
+
+@resource.route("GET", "/configs", query=PageQuery, returns=page_schema(ConfigSchema))
+def list_(query: dict[str, Any]) -> dict[str, Any]:
+    """List configs, newest first."""
+    page = configs.ROWS.page(services().database, page_request(query))
+    return page_answer(page, _shape, query)
+
+
+@resource.route("GET", "/configs/<name>", returns=ConfigSchema, errors=[404])
+def get(name: str) -> dict[str, Any]:
+    """Get a config."""
+    return _shape(configs.ROWS.get(services().database, name))
+
+
+@resource.route("PUT", "/configs/<name>", body=ChangedConfigSchema, returns=ConfigSchema, errors=[404])
+def replace(body: dict[str, Any], name: str) -> dict[str, Any]:
+    """Change a config; it takes effect for attempts that have not begun."""
+    same_name(body, name)
+    return _shape(configs.replace(services().database, name, body["values"]))
+
+
+@resource.route("DELETE", "/configs/<name>", returns=None, status=204, errors=[404, 409])
+def delete(name: str) -> None:
+    """Delete a config; refused while an endpoint, or an unfinished job, needs it."""
+    configs.delete(services().database, name)
+
+
+def _shape(row: Named) -> dict[str, Any]:
+    return {"name": row.name, "values": row.value, "created_at": row.created_at, "updated_at": row.updated_at}

@@ -1,0 +1,86 @@
+"""Fields that several resources share: names, instants, counts, and the base of every request body."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from marshmallow import RAISE, Schema, ValidationError, fields
+
+MAX_NAME = 128
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST = datetime(2200, 1, 1, tzinfo=UTC)
+
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+
+class Body(Schema):
+    """A request body or query; what it does not name is refused."""
+
+    class Meta:
+        """What marshmallow is told."""
+
+        unknown = RAISE
+
+
+class Name(fields.String):
+    """A name that fits in a URL: lower-case letters, digits and single hyphens between them."""
+
+    pattern = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+    words = "lower-case letters and digits, with single hyphens between them"
+
+    def __init__(self, **kwargs: Any) -> None:
+        shape = {"pattern": f"^{self.pattern.pattern}$", "minLength": 1, "maxLength": MAX_NAME}
+        super().__init__(metadata={**shape, **kwargs.pop("metadata", {})}, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> str:
+        text: str = super()._deserialize(value, attr, data, **kwargs)
+        if len(text) > MAX_NAME or not self.pattern.fullmatch(text):
+            raise ValidationError(f"Must be {self.words}, at most {MAX_NAME} characters.")
+        return text
+
+
+class SecretName(Name):
+    """A name in which underscores may stand for hyphens."""
+
+    pattern = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")
+    words = "lower-case letters and digits, with single hyphens or underscores between them"
+
+
+class Instant(fields.DateTime):
+    """RFC 3339 with an offset; read into UTC, written with Z, or with its own offset where it has another zone."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> datetime:  # noqa: ARG002
+        if not isinstance(value, str) or not _RFC3339.fullmatch(value):
+            raise ValidationError("Must be a time with an offset, such as 2030-01-31T09:00:00Z (RFC 3339).")
+        try:
+            instant = datetime.fromisoformat(value.upper()).astimezone(UTC)
+        except (ValueError, OverflowError):
+            raise ValidationError("There is no such time.") from None
+        if not EARLIEST <= instant < LATEST:
+            raise ValidationError(f"Must lie between {EARLIEST.year} and {LATEST.year}.")
+        return instant
+
+    def _serialize(self, value: datetime | None, attr: str | None, obj: Any, **kwargs: Any) -> str | None:  # noqa: ARG002
+        return None if value is None else show(value)
+
+
+class QueryInstant(Instant):
+    """The same in a query string, where an unescaped plus sign arrives as a space."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> datetime:
+        return super()._deserialize(str(value).replace(" ", "+"), attr, data, **kwargs)
+
+
+class Count(fields.Integer):
+    """A whole number in a query string: digits only."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> Any:
+        if not (isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10):
+            raise ValidationError("Must be a whole number.")
+        return super()._deserialize(value, attr, data, **kwargs)
+
+
+def show(instant: datetime) -> str:
+    """Write an instant as RFC 3339."""
+    return instant.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,80 @@
+"""Cursors: opaque to clients, bound to the list they came from, and refused when they were changed."""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from flask import request
+from marshmallow import Schema, fields, validate
+
+from app.api.body import invalid
+from app.api.fields import Body, Count
+from app.paging import Page, PageRequest, Position
+
+DEFAULT_LIMIT = 50
+MAX_LIMIT = 200
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DIGEST_BYTES = 6
+
+T = TypeVar("T")
+
+
+class PageQuery(Body):
+    """What every list takes."""
+
+    limit = Count(load_default=DEFAULT_LIMIT, validate=validate.Range(1, MAX_LIMIT))
+    cursor = fields.String(metadata={"description": "`cursor` of the page before"})
+
+
+def page_schema(item: type[Schema]) -> type[Schema]:
+    """Make the schema of a page of items."""
+    cursor = fields.String(required=True, allow_none=True, metadata={"description": "opaque; `null` on the last page"})
+    name = item.__name__.removesuffix("Schema") + "Page"
+    return Schema.from_dict({"items": fields.List(fields.Nested(item), required=True), "cursor": cursor}, name=name)
+
+
+def page_request(query: dict[str, Any]) -> PageRequest:
+    """Take `limit` and `cursor` out of a parsed query; what remains are the filters, which the cursor is bound to."""
+    limit, cursor = query.pop("limit"), query.pop("cursor", None)
+    return PageRequest(limit, None if cursor is None else _decode(cursor, _list_of(query)))
+
+
+def page_answer(page: Page[T], shape: Callable[[T], Mapping[str, Any]], filters: Mapping[str, Any]) -> dict[str, Any]:
+    """Shape a page; `filters` is what `page_request` left of the query."""
+    cursor = None if page.next is None else _encode(page.next, _list_of(filters))
+    return {"items": [shape(item) for item in page.items], "cursor": cursor}
+
+
+def _list_of(filters: Mapping[str, Any]) -> str:
+    return f"{request.path}?{sorted((name, str(value)) for name, value in filters.items())}"
+
+
+def _encode(position: Position, list_: str) -> str:
+    microseconds = (position.at - _EPOCH) // timedelta(microseconds=1)
+    payload = f"{microseconds}.{position.key}".encode()
+    return _encode_bytes(_digest(payload, list_) + payload)
+
+
+def _decode(cursor: str, list_: str) -> Position:
+    try:
+        raw = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        digest, payload = raw[:_DIGEST_BYTES], raw[_DIGEST_BYTES:]
+        microseconds, _, key = payload.decode().partition(".")
+        # A second spelling of the same bytes would be a changed cursor too.
+        if digest == _digest(payload, list_) and _encode_bytes(raw) == cursor:
+            return Position(_EPOCH + timedelta(microseconds=int(microseconds)), key)
+    except (ValueError, OverflowError, binascii.Error):
+        pass
+    raise invalid([{"pointer": "cursor", "message": "Not a cursor of this list with these filters."}])
+
+
+def _encode_bytes(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _digest(payload: bytes, list_: str) -> bytes:
+    # Against mistakes, not against forgery: a forged cursor shows nothing that the list itself would not.
+    return hashlib.blake2s(payload, digest_size=_DIGEST_BYTES, key=hashlib.blake2s(list_.encode()).digest()).digest()

@@ -1,0 +1,75 @@
+"""/payload-specs."""
+
+from typing import Any
+
+from marshmallow import Schema, fields
+
+from app.api.fields import Body, Instant, Name
+from app.api.pagination import PageQuery, page_answer, page_request, page_schema
+from app.api.resource import Resource, same_name
+from app.api.services import services
+from app.catalog import payload_specs
+from app.catalog.named import Named
+
+resource = Resource("payload-specs", "JSON Schemas that the input of jobs must match.")
+
+
+class PayloadSpecSchema(Schema):
+    """A payload spec."""
+
+    name = Name(required=True)
+    schema = fields.Raw(required=True, metadata={"description": "JSON Schema 2020-12", "type": "object"})
+    created_at = Instant(required=True)
+    updated_at = Instant(required=True)
+
+
+class NewPayloadSpecSchema(Body):
+    """A payload spec to create."""
+
+    name = Name(required=True)
+    schema = fields.Raw(required=True, metadata={"description": "JSON Schema 2020-12", "type": "object"})
+
+
+class ChangedPayloadSpecSchema(Body):
+    """A payload spec with another value; the name, when given, must be that of the path."""
+
+    name = Name()
+    schema = fields.Raw(required=True, metadata={"description": "JSON Schema 2020-12", "type": "object"})
+
+
+@resource.route(
+    "POST", "/payload-specs", body=NewPayloadSpecSchema, returns=PayloadSpecSchema, status=201, errors=[409]
+)
+def create(body: dict[str, Any]) -> dict[str, Any]:
+    """Create a payload spec."""
+    return _shape(payload_specs.create(services().database, body["name"], body["schema"]))
+
+
+@resource.route("GET", "/payload-specs", query=PageQuery, returns=page_schema(PayloadSpecSchema))
+def list_(query: dict[str, Any]) -> dict[str, Any]:
+    """List payload specs, newest first."""
+    page = payload_specs.ROWS.page(services().database, page_request(query))
+    return page_answer(page, _shape, query)
+
+
+@resource.route("GET", "/payload-specs/<name>", returns=PayloadSpecSchema, errors=[404])
+def get(name: str) -> dict[str, Any]:
+    """Get a payload spec."""
+    return _shape(payload_specs.ROWS.get(services().database, name))
+
+
+@resource.route("PUT", "/payload-specs/<name>", body=ChangedPayloadSpecSchema, returns=PayloadSpecSchema, errors=[404])
+def replace(body: dict[str, Any], name: str) -> dict[str, Any]:
+    """Change a payload spec; it binds the jobs created from now on."""
+    same_name(body, name)
+    return _shape(payload_specs.replace(services().database, name, body["schema"]))
+
+
+@resource.route("DELETE", "/payload-specs/<name>", returns=None, status=204, errors=[404, 409])
+def delete(name: str) -> None:
+    """Delete a payload spec; refused while an endpoint, or an unfinished job, needs it."""
+    payload_specs.delete(services().database, name)
+
+
+def _shape(row: Named) -> dict[str, Any]:
+    return {"name": row.name, "schema": row.value, "created_at": row.created_at, "updated_at": row.updated_at}

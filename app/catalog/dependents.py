@@ -1,0 +1,61 @@
+"""Who refers to a payload spec, config or secret, and what keeps an endpoint from being deleted.
+
+A live endpoint refers by its current version; an unfinished execution and an active CRON job refer by the version
+they were made with, which may be an older one.
+"""
+
+from sqlalchemy import Connection, TextClause
+
+from app.errors import ConflictError, Detail
+from app.sql import statement
+
+SHOWN = 10
+
+# The status predicates are spelled as in the partial indexes, so that only unfinished rows are read.
+_OF_VERSIONS = f"""
+    WITH v AS (SELECT endpoint, version FROM endpoint_versions WHERE {{refers}}),
+    found AS (
+      SELECT 'endpoint' AS what, e.name AS id FROM endpoints e
+        JOIN v ON v.endpoint = e.name AND v.version = e.version WHERE e.deleted_at IS NULL
+      UNION SELECT 'job', j.job_id FROM jobs j
+        JOIN v ON v.endpoint = j.endpoint AND v.version = j.endpoint_version
+       WHERE j.trigger_type = 'CRON' AND j.status = 'ACTIVE'
+      UNION SELECT 'job', x.job_id FROM executions x
+        JOIN v ON v.endpoint = x.endpoint AND v.version = x.endpoint_version WHERE x.status IN ('QUEUED', 'RETRYING')
+      UNION SELECT 'job', x.job_id FROM executions x
+        JOIN v ON v.endpoint = x.endpoint AND v.version = x.endpoint_version WHERE x.status = 'PENDING'
+      UNION SELECT 'job', x.job_id FROM executions x
+        JOIN v ON v.endpoint = x.endpoint AND v.version = x.endpoint_version WHERE x.status = 'RUNNING')
+    SELECT what, id FROM found ORDER BY what, id LIMIT {SHOWN + 1}
+    """  # noqa: S608 - constants of this module
+
+OF_PAYLOAD_SPEC = statement("dependents.of_payload_spec", _OF_VERSIONS.format(refers="payload_spec_ref = :name"))
+OF_CONFIG = statement("dependents.of_config", _OF_VERSIONS.format(refers="config_ref = :name"))
+OF_SECRET = statement(
+    "dependents.of_secret",
+    _OF_VERSIONS.format(refers="secret_refs @> jsonb_build_array(CAST(:name AS TEXT))"),
+)
+OF_ENDPOINT = statement(
+    "dependents.of_endpoint",
+    f"""
+    WITH found AS (
+      SELECT 'job' AS what, job_id AS id FROM jobs
+       WHERE endpoint = :name AND trigger_type = 'CRON' AND status = 'ACTIVE'
+      UNION SELECT 'execution', execution_id FROM executions
+       WHERE endpoint = :name AND status IN ('QUEUED', 'RETRYING')
+      UNION SELECT 'execution', execution_id FROM executions WHERE endpoint = :name AND status = 'PENDING'
+      UNION SELECT 'execution', execution_id FROM executions WHERE endpoint = :name AND status = 'RUNNING')
+    SELECT what, id FROM found ORDER BY what, id LIMIT {SHOWN + 1}
+    """,  # noqa: S608 - a constant of this module
+)
+
+
+def refuse(connection: Connection, query: TextClause, noun: str, name: str) -> None:
+    """Raise ConflictError, naming the dependents, when there are any."""
+    found = [f"{row.what} {row.id}" for row in connection.execute(query, {"name": name})]
+    if not found:
+        return
+    shown = found[:SHOWN]
+    details: list[Detail] = [{"pointer": "", "message": f"needed by {dependent}"} for dependent in shown]
+    more = " and others" if len(found) > SHOWN else ""
+    raise ConflictError(f"The {noun} {name!r} is still needed by {', '.join(shown)}{more}.", details)

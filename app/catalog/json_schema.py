@@ -1,0 +1,135 @@
+"""What may be stored as the schema of a payload spec."""
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import re2
+from jsonschema import Draft202012Validator
+from jsonschema_specifications import REGISTRY
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
+
+from app.catalog.validation import MAX_FAULTS, BoundedValidator, Budget, TooCostlyError, pointer, regex, short
+from app.errors import Detail, InvalidSchemaError
+
+MAX_SCHEMA_BYTES = 131_072
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_SPECIFICATION = "https://json-schema.org/draft/2020-12/"
+
+_METASCHEMA: Any = BoundedValidator(Draft202012Validator.META_SCHEMA, registry=REGISTRY)
+
+# Where a schema holds other schemas.
+_ONE = (
+    *("additionalProperties", "contains", "contentSchema", "else", "if", "items", "not", "propertyNames", "then"),
+    *("unevaluatedItems", "unevaluatedProperties"),
+)
+_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
+_MAPS = ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
+
+
+class _Part(NamedTuple):
+    """One schema object in the document: where it is, and how references in it are resolved."""
+
+    pointer: str
+    schema: Mapping[str, Any]
+    resolver: Any
+
+
+def check(schema: Any) -> None:
+    """Raise InvalidSchemaError unless this is a JSON Schema 2020-12 that can be used here."""
+    _check_outside(schema)
+    try:
+        with Budget():
+            _refuse([(pointer(fault.absolute_path), fault.message) for fault in _against_metaschema(schema)])
+            _refuse(list(itertools.islice(_faults(schema), MAX_FAULTS)))
+        # A schema without end refers to itself without going deeper into the input, so any input shows it.
+        with Budget():
+            for _fault in BoundedValidator(schema, registry=REGISTRY).iter_errors({}):
+                pass
+    except TooCostlyError:
+        _refuse([("", "the schema is too large to check")])
+    except RecursionError:
+        _refuse([("", "the schema is nested too deeply, or refers to itself without end")])
+
+
+def _check_outside(schema: Any) -> None:
+    if not isinstance(schema, dict):
+        _refuse([("", "a JSON Schema object is needed")])
+    elif len(json.dumps(schema)) > MAX_SCHEMA_BYTES:
+        _refuse([("", f"a schema may have at most {MAX_SCHEMA_BYTES} bytes")])
+    elif str(schema.get("$schema", DIALECT)).removesuffix("#") != DIALECT:
+        _refuse([("/$schema", f"only {DIALECT} is supported")])
+
+
+def _against_metaschema(schema: Any) -> Iterator[Any]:
+    return itertools.islice(_METASCHEMA.iter_errors(schema), MAX_FAULTS)
+
+
+def _faults(schema: Any) -> Iterator[tuple[str, str]]:
+    """Find what the metaschema does not: references that lead nowhere, and patterns that are not for RE2."""
+    parts = list(_parts(schema))
+    known = {id(part.schema) for part in parts}
+    has_patterns = any("patternProperties" in part.schema for part in parts)
+    for part in parts:
+        for name in ("$ref", "$dynamicRef"):
+            if name in part.schema and not _resolves(part, part.schema[name], known):
+                yield f"{part.pointer}/{name}", "points to no schema in this document; others are not fetched"
+        if has_patterns and "unevaluatedProperties" in part.schema:
+            # jsonschema would run these patterns through `re`, whose time has no bound.
+            yield f"{part.pointer}/unevaluatedProperties", "not supported together with patternProperties"
+        yield from _bad_patterns(part)
+
+
+def _parts(schema: Any) -> Iterator[_Part]:
+    resource = DRAFT202012.create_resource(schema)
+    waiting = [_Part("", schema, REGISTRY.resolver_with_root(resource))]
+    while waiting:
+        part = waiting.pop()
+        Budget.spend()
+        yield part
+        for where, child in _children(part.schema):
+            if isinstance(child, dict):
+                resolver = part.resolver.in_subresource(DRAFT202012.create_resource(child))
+                waiting.append(_Part(f"{part.pointer}{where}", child, resolver))
+
+
+def _children(schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name in _ONE:
+        if name in schema:
+            yield f"/{name}", schema[name]
+    for name in _LISTS:
+        yield from ((pointer((name, index)), child) for index, child in enumerate(schema.get(name, ())))
+    for name in _MAPS:
+        yield from ((pointer((name, key)), child) for key, child in schema.get(name, {}).items())
+
+
+def _resolves(part: _Part, reference: str, known: set[int]) -> bool:
+    try:
+        target = part.resolver.lookup(reference)
+    except (Unresolvable, ValueError):
+        return False
+    # A pointer may lead to something that is no schema, and that was therefore not checked.
+    return isinstance(target.contents, bool) or id(target.contents) in known or reference.startswith(_SPECIFICATION)
+
+
+def _bad_patterns(part: _Part) -> Iterator[tuple[str, str]]:
+    places = [
+        (pointer(("patternProperties", pattern)), pattern) for pattern in part.schema.get("patternProperties", {})
+    ]
+    if "pattern" in part.schema:
+        places.append(("/pattern", part.schema["pattern"]))
+    for where, pattern in places:
+        try:
+            regex(pattern)
+        except re2.error as error:
+            reason = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
+            yield part.pointer + where, f"not a regular expression in RE2's syntax: {reason}"
+
+
+def _refuse(faults: list[tuple[str, str]]) -> None:
+    if not faults:
+        return
+    details: list[Detail] = [{"pointer": f"/schema{where}", "message": short(why)} for where, why in faults]
+    raise InvalidSchemaError(f"The schema cannot be used. {details[0]['pointer']}: {details[0]['message']}", details)

@@ -1,0 +1,179 @@
+"""Validation by JSON Schema, bounded: neither a schema nor an input can stall the process.
+
+Both come from clients. So patterns run on RE2, which takes linear time and refuses what cannot (look-around, back
+references); equal items are found in one pass; and every keyword that is evaluated counts against a budget of CPU
+time. References are looked up in the document and in the specification's own schemas, never fetched.
+"""
+
+import functools
+import itertools
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import re2
+from jsonschema import Draft202012Validator, ValidationError, validators
+from jsonschema_specifications import REGISTRY
+
+from app.errors import Detail
+
+MAX_CPU_SECONDS = 1.0
+MAX_FAULTS = 20
+MAX_MESSAGE = 300
+_STEPS_PER_LOOK = 16  # reading the thread's CPU time is a system call
+
+Keyword = Callable[[Any, Any, Any, Any], Any]
+
+
+class TooCostlyError(Exception):
+    """A validation used up its budget."""
+
+
+class Validator:
+    """A compiled schema; safe to share between threads."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._validator = BoundedValidator(schema, registry=REGISTRY)
+
+    def faults(self, instance: Any) -> list[Detail]:
+        """List what is wrong with an input, the first twenty; empty when it is valid."""
+        try:
+            with Budget():
+                return [_detail(e) for e in itertools.islice(self._validator.iter_errors(instance), MAX_FAULTS)]
+        except TooCostlyError:
+            return [{"pointer": "", "message": "checking this input against the payload spec takes too long"}]
+        except RecursionError:
+            return [{"pointer": "", "message": "this input and the payload spec are nested too deeply together"}]
+
+
+def compiled(schema: Mapping[str, Any]) -> Validator:
+    """Compile a stored schema, or find it compiled already."""
+    return _compiled(json.dumps(schema, sort_keys=True))
+
+
+def pointer(path: Iterable[object]) -> str:
+    """Write a path as a JSON pointer (RFC 6901)."""
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
+
+
+def short(message: str) -> str:
+    """Cut a message that quotes a large value."""
+    return message if len(message) <= MAX_MESSAGE else f"{message[: MAX_MESSAGE - 1]}…"
+
+
+@functools.lru_cache(maxsize=512)
+def _compiled(schema: str) -> Validator:
+    return Validator(json.loads(schema))
+
+
+class Budget:
+    """The CPU time that one validation may take in its thread; a context manager."""
+
+    current = threading.local()
+
+    def __enter__(self) -> None:
+        self.current.deadline = time.thread_time() + MAX_CPU_SECONDS
+        self.current.steps = 0
+
+    def __exit__(self, *_: object) -> None:
+        self.current.deadline = None
+
+    @classmethod
+    def spend(cls) -> None:
+        """Count a step; raises TooCostlyError when the time is used up."""
+        cls.current.steps += 1
+        if cls.current.steps % _STEPS_PER_LOOK == 0 and time.thread_time() > cls.current.deadline:
+            raise TooCostlyError
+
+
+def _metered(keyword: Keyword) -> Keyword:
+    @functools.wraps(keyword)
+    def run(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
+        Budget.spend()
+        return keyword(validator, value, instance, schema)
+
+    return run
+
+
+@functools.lru_cache(maxsize=4096)
+def regex(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    # \uXXXX is ECMA-262's spelling; RE2 knows \x{XXXX} only. An escaped backslash before the u stays what it is.
+    return re2.compile(re.sub(r"\\(?:\\|u([0-9A-Fa-f]{4}))", _code_point, pattern), options)
+
+
+def _code_point(match: re.Match[str]) -> str:
+    return rf"\x{{{match[1]}}}" if match[1] else match[0]
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    if validator.is_type(instance, "string") and not regex(pattern).search(instance):
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def _pattern_properties(validator: Any, patterns: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    if not validator.is_type(instance, "object"):
+        return
+    for pattern, subschema in patterns.items():
+        search = regex(pattern).search
+        for name, value in instance.items():
+            Budget.spend()
+            if search(name):
+                yield from validator.descend(value, subschema, path=name, schema_path=pattern)
+
+
+def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    if not validator.is_type(instance, "object"):
+        return
+    for name in _additional_names(instance, schema):
+        if allowed is False:
+            yield ValidationError(f"additional property {name!r} is not allowed")
+        else:
+            yield from validator.descend(instance[name], allowed, path=name)
+
+
+def _additional_names(instance: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
+    named = schema.get("properties", {})
+    searches = [regex(pattern).search for pattern in schema.get("patternProperties", {})]
+    for name in instance:
+        Budget.spend()
+        if name not in named and not any(search(name) for search in searches):
+            yield name
+
+
+def _unique_items(validator: Any, wanted: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    # jsonschema compares each pair of items; by their canonical text it takes one pass.
+    if wanted and validator.is_type(instance, "array"):
+        texts = {json.dumps(_canonical(item), sort_keys=True) for item in instance}
+        if len(texts) != len(instance):
+            yield ValidationError("the array has equal items")
+
+
+def _canonical(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_canonical(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _canonical(item) for name, item in value.items()}
+    return value
+
+
+_OURS: dict[str, Keyword] = {
+    "pattern": _pattern,
+    "patternProperties": _pattern_properties,
+    "additionalProperties": _additional_properties,
+    "uniqueItems": _unique_items,
+}
+BoundedValidator: Any = validators.extend(
+    Draft202012Validator,
+    {name: _metered(keyword) for name, keyword in {**Draft202012Validator.VALIDATORS, **_OURS}.items()},
+)
+
+
+def _detail(error: ValidationError) -> Detail:
+    return {"pointer": pointer(error.absolute_path)[:MAX_MESSAGE], "message": short(error.message)}
