@@ -28,7 +28,7 @@ _NO_FIELD = Field(Kind.VALUE, frozenset())
 class SpecTemplate:
     """A compiled endpoint spec, defaults filled in."""
 
-    root: Node = field(repr=False)
+    root: Object = field(repr=False)
     placeholders: tuple[Placeholder, ...]
 
     @property

@@ -1,0 +1,156 @@
+"""The checks of an endpoint at registration: what would fail at each delivery and can be known before.
+
+A spec of the wrong shape is InvalidRequestError (400); a template that cannot be resolved is TemplateError (422).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from marshmallow import Schema
+
+from app.catalog import shapes
+from app.catalog.fields import DEFAULTS
+from app.catalog.nodes import Placeholder, Url, resolve
+from app.catalog.templates import SpecTemplate, compile_spec, escape_pointer
+from app.errors import Detail, InvalidRequestError, TemplateError
+from schema.states import EndpointType
+
+
+def check_spec(
+    endpoint_type: EndpointType,
+    spec: Any,
+    *,
+    config: Mapping[str, Any] | None,
+    secret_names_exist: Callable[[Iterable[str]], set[str]],
+    payload_schema: Any | None,
+    stuck_timeout_ms: int,
+) -> SpecTemplate:
+    """Check a spec against the config, secrets and payload schema that it will meet; return it compiled.
+
+    `secret_names_exist` returns those of the names that exist; it is called once, and not without names.
+    """
+    _check_shape(shapes.SPECS[endpoint_type], spec, "/spec")
+    timeout_ms = spec.get("timeout_ms", DEFAULTS[endpoint_type]["timeout_ms"])
+    if timeout_ms >= stuck_timeout_ms:
+        # A delivery that outlives the reclaim would run twice at once.
+        raise _invalid([Detail(pointer="/spec/timeout_ms", message=f"must be below {stuck_timeout_ms} ({timeout_ms})")])
+    template = compile_spec(endpoint_type, spec)
+    faults = [
+        *_config_faults(template, config),
+        *_secret_faults(template, secret_names_exist),
+        *_input_faults(template, payload_schema),
+    ]
+    if faults:
+        raise TemplateError(f"{faults[0]['message']} (at {faults[0]['pointer']})", faults)
+    return template
+
+
+def check_retry_policy(policy: Any) -> None:
+    """Check a `retry_policy`; absent fields have defaults, and None is the default policy."""
+    if policy is not None:
+        _check_shape(shapes.RETRY_POLICY, policy, "/retry_policy")
+
+
+def _check_shape(schema: Schema, value: Any, pointer: str) -> None:
+    if not isinstance(value, Mapping):
+        raise _invalid([Detail(pointer=pointer, message="an object is needed")])
+    faults = schema.validate(value)
+    if faults:
+        raise _invalid(list(_details(faults, pointer)))
+
+
+def _details(faults: Any, pointer: str) -> Iterator[Detail]:
+    if isinstance(faults, Mapping):
+        for key, below in faults.items():
+            yield from _details(below, f"{pointer}/{escape_pointer(str(key))}")
+    elif isinstance(faults, list):
+        for item in faults:
+            yield from _details(item, pointer)
+    else:
+        yield Detail(pointer=pointer, message=faults)
+
+
+def _invalid(details: Sequence[Detail]) -> InvalidRequestError:
+    return InvalidRequestError(f"{details[0]['pointer']}: {details[0]['message']}", details)
+
+
+def _config_faults(template: SpecTemplate, config: Mapping[str, Any] | None) -> Iterator[Detail]:
+    used = [item for item in template.placeholders if item.namespace == "config"]
+    if used and config is None:
+        for item in used:
+            yield Detail(pointer=item.pointer, message=f"{item} needs a config, and the endpoint names none")
+        return
+    faults: list[Detail] = []
+    for item in used:
+        try:
+            resolve(item, {"config": config})
+        except TemplateError as error:
+            faults += error.details
+    try:
+        if not faults:
+            _render_what_is_known(template, config or {})
+    except TemplateError as error:
+        faults += error.details
+    yield from faults
+
+
+def _render_what_is_known(template: SpecTemplate, config: Mapping[str, Any]) -> None:
+    """Render the fields that depend on the config only, to see a base URL without a scheme or a wrong `max_len`."""
+    for name, node in template.root.items:
+        below = f"/spec/{escape_pointer(name)}"
+        here = [item for item in template.placeholders if (item.pointer + "/").startswith(below + "/")]
+        if isinstance(node, Url) and all(item.namespace != "secret" for item in here):
+            pieces = tuple(("x", None) if _is_input(part) else (part, escape) for part, escape in node.pieces)
+            Url(pieces, node.pointer, node.schemes).render({"config": config})
+        elif all(item.namespace == "config" for item in here):
+            node.render({"config": config})
+
+
+def _is_input(part: str | Placeholder) -> bool:
+    return isinstance(part, Placeholder) and part.namespace == "input"
+
+
+def _secret_faults(template: SpecTemplate, exist: Callable[[Iterable[str]], set[str]]) -> Iterator[Detail]:
+    refs = template.secret_refs
+    missing = refs - exist(sorted(refs)) if refs else refs
+    for item in template.placeholders:
+        if item.namespace == "secret" and ".".join(item.path) in missing:
+            yield Detail(pointer=item.pointer, message=f"{item} cannot be resolved: there is no such secret")
+
+
+def _input_faults(template: SpecTemplate, payload_schema: Any | None) -> Iterator[Detail]:
+    for item in template.placeholders:
+        if item.namespace == "input" and payload_schema is not None and not _is_possible(item.path, payload_schema):
+            yield Detail(pointer=item.pointer, message=f"{item} is never there: the payload spec does not allow it")
+
+
+def _is_possible(path: tuple[str, ...], schema: Any) -> bool:
+    """Tell whether a value at this path can be valid.
+
+    Only what a schema says itself counts; `$ref`, `anyOf` and the like could forbid more, never allow more.
+    """
+    if not path or not isinstance(schema, Mapping):
+        return schema is not False
+    types = schema.get("type", ["object", "array"])
+    types = [types] if isinstance(types, str) else types
+    below = []
+    if "object" in types:
+        below.append(_property(path[0], schema))
+    if "array" in types and path[0].isdigit():
+        below.append(_item(int(path[0][:9]), schema))
+    return any(_is_possible(path[1:], item) for item in below)
+
+
+def _property(name: str, schema: Mapping[str, Any]) -> Any:
+    if name in schema.get("properties", {}):
+        return schema["properties"][name]
+    if schema.get("patternProperties"):
+        return True  # a stranger's pattern is not run here
+    return schema.get("additionalProperties", True)
+
+
+def _item(index: int, schema: Mapping[str, Any]) -> Any:
+    prefix, items = schema.get("prefixItems", []), schema.get("items", True)
+    if isinstance(items, list):  # the spelling before JSON Schema 2020-12
+        prefix, items = items, schema.get("additionalItems", True)
+    return prefix[index] if index < len(prefix) else items
