@@ -1,0 +1,115 @@
+"""The receiver: an aiohttp server on a thread of its own."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Self
+
+from aiohttp import web
+
+from app.dev.receiver.behaviours import respond
+from app.dev.receiver.record import DEFAULT_LIMIT, Predicate, Received, Record
+
+_MAX_BODY = 64 * 1024 * 1024
+_GRACE_SECONDS = 0.05  # for open connections: those that hang use up all of it; 0 would mean for ever
+_BACKLOG = 4096  # a test of thousands of connections opens them all at once
+
+
+class Receiver:
+    """Record each request and answer as its path says; a context manager.
+
+    GET /_requests lists the record as JSON (?path= for a prefix), for a receiver in another process.
+    """
+
+    def __init__(self, *, port: int = 0, host: str = "127.0.0.1", limit: int = DEFAULT_LIMIT) -> None:
+        self.host = host
+        self.port = port
+        """0 until it is started, unless it was chosen."""
+        self.record = Record(limit)
+        self._stop: Callable[[], object] = bool
+        self._started = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="receiver", daemon=True)
+
+    @property
+    def base_url(self) -> str:
+        return f"http://{self.host}:{self.port}"
+
+    @property
+    def requests(self) -> list[Received]:
+        return self.record.matching()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Listen; raises OSError when the chosen port is taken."""
+        self._thread.start()
+        self._started.wait()
+        if self._failure is not None:
+            self._thread.join()
+            raise self._failure
+
+    def stop(self) -> None:
+        """Close the port and every connection, hanging ones too."""
+        if self._thread.is_alive():
+            self._stop()
+            self._thread.join()
+
+    def url(self, path: str) -> str:
+        return self.base_url + path
+
+    def clear(self) -> None:
+        """Forget what came, also what the flaky paths count."""
+        self.record.clear()
+
+    def wait_for(self, wanted: int | Predicate, timeout: float = 10.0, *, path: str = "") -> list[Received]:
+        """Wait for that many requests to paths that start with `path`; see Record.wait_for."""
+        return self.record.wait_for(wanted, timeout, path=path)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except OSError as error:
+            self._failure = error
+        finally:
+            self._started.set()
+
+    async def _serve(self) -> None:
+        application = web.Application(client_max_size=_MAX_BODY)
+        application.router.add_route("*", "/{path:.*}", self._handle)
+        runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=_GRACE_SECONDS)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, self.host, self.port, backlog=_BACKLOG)
+            await site.start()
+            self.port = runner.addresses[0][1]
+            stopping = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            self._stop = partial(loop.call_soon_threadsafe, stopping.set)
+            self._started.set()
+            await stopping.wait()
+        finally:
+            await runner.cleanup()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        monotonic, wall = time.monotonic(), time.time()
+        if request.path == "/_requests":
+            found = self.record.matching(request.query.get("path", ""))
+            return web.json_response([received.as_dict() for received in found])
+        received = Received(
+            method=request.method,
+            path=request.path,
+            query=dict(request.query),
+            headers=request.headers,
+            body=await request.read(),
+            monotonic=monotonic,
+            time=wall,
+        )
+        return await respond(request, received, self.record.add(received))

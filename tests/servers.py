@@ -1,0 +1,70 @@
+"""The servers that tests run against, and fresh databases on them."""
+
+import os
+import secrets
+from contextlib import closing
+from typing import TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg2
+import pytest
+from psycopg2 import sql
+
+from app.dev.servers import Server, ServerError
+
+S = TypeVar("S", bound=Server)
+
+
+def start_or_skip(server: S) -> S:
+    """Start a server; when its wheel is missing or it cannot run here, skip at a desk and fail in CI."""
+    try:
+        server.start()
+    except ServerError as error:
+        if os.environ.get("CI", "").lower() in {"1", "true"}:
+            raise
+        pytest.skip(f"no {server.name}: {error}")
+    return server
+
+
+class Cluster:
+    """A PostgreSQL or CockroachDB on which this test session makes and drops databases of its own."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._prefix = f"te_test_{secrets.token_hex(4)}"
+        self._count = 0
+        # psycopg2 knows no other scheme than PostgreSQL's, and CockroachDB speaks its protocol.
+        self._admin_url = urlunsplit(urlsplit(url)._replace(scheme="postgresql"))
+        (version,) = self._ask("SELECT version()")
+        self.is_cockroach = "CockroachDB" in version
+
+    def create(self, *, template: str | None = None) -> str:
+        """Create a database, a copy of the database at `template` if given, and return its URL."""
+        self._count += 1
+        name = f"{self._prefix}_{self._count}"
+        statement = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
+        if template is not None:
+            statement += sql.SQL(" TEMPLATE {}").format(sql.Identifier(_name(template)))
+        self._run(statement)
+        return urlunsplit(urlsplit(self._url)._replace(path=f"/{name}"))
+
+    def drop(self, url: str) -> None:
+        """Drop a database, cutting off whoever is still connected."""
+        how = " CASCADE" if self.is_cockroach else " WITH (FORCE)"
+        self._run(sql.SQL("DROP DATABASE IF EXISTS {}" + how).format(sql.Identifier(_name(url))))
+
+    def _ask(self, statement: str) -> tuple[str, ...]:
+        with closing(psycopg2.connect(self._admin_url)) as connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+            row: tuple[str, ...] = cursor.fetchone()
+            return row
+
+    def _run(self, statement: sql.Composable) -> None:
+        with closing(psycopg2.connect(self._admin_url)) as connection:
+            connection.autocommit = True
+            with connection.cursor() as cursor:
+                cursor.execute(statement)
+
+
+def _name(url: str) -> str:
+    return urlsplit(url).path.lstrip("/")
