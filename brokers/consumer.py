@@ -82,7 +82,7 @@ class ClaimConsumer(Consumer):
     def close(self) -> None:
         """Hand back what was claimed ahead; may be called twice."""
         while self._held:
-            heapq.heappop(self._held)[2].release()
+            heapq.heappop(self._held)
 
     def _poll(self) -> bool:
         """Claim once; True when something was claimed."""
@@ -126,7 +126,8 @@ class ClaimConsumer(Consumer):
     def _plan_next_poll(self, full: bool, any_claimed: bool, next_due_in: float | None) -> None:
         """Poll again at once after a full batch, else when the next row is due, else after the idle wait."""
         settings = self._session.settings
-        if full:
+        # A hint that came while the claim was under way may be about a row the claim did not see.
+        if full or self._wake.is_set():
             self._next_poll = 0.0
             return
         self._shard = (self._shard + 1) % settings.shards

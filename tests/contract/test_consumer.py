@@ -1,0 +1,98 @@
+"""The consumer on its own: what Dramatiq may ask of it at odd moments."""
+
+import threading
+
+from app.executions.verdict import Verdict
+from brokers.attempt import Attempt
+from brokers.consumer import ClaimConsumer
+from brokers.holdings import Holdings
+from brokers.session import Session
+from tests import rows
+from tests.waiting import eventually
+
+OK = Verdict.success({"status_code": 200, "body": "OK"})
+LONG_MS = 60_000  # far beyond any wait here: only a wake-up can end it
+
+
+def next_attempt(consumer: ClaimConsumer) -> Attempt:
+    message = next(consumer)
+    assert message is not None
+    attempt: Attempt = message.args[0]
+    return attempt
+
+
+def in_thread(consumer: ClaimConsumer, got: list[Attempt]) -> threading.Thread:
+    thread = threading.Thread(target=lambda: got.append(next_attempt(consumer)), daemon=True)
+    thread.start()
+    return thread
+
+
+def test_an_ended_attempt_wakes_a_full_process(session: Session) -> None:
+    session.holdings.capacity = 1
+    rows.add_executions(session.database, 2)
+    consumer = ClaimConsumer(session, "http", LONG_MS)
+    first = next_attempt(consumer)
+    got: list[Attempt] = []
+    thread = in_thread(consumer, got)
+    assert not got
+    first.begin()
+    first.conclude(OK)
+    thread.join(timeout=10)
+    assert len(got) == 1
+    got[0].conclude(OK)
+
+
+def test_a_hint_wakes_an_idle_consumer(session: Session) -> None:
+    consumer = ClaimConsumer(session, "http", LONG_MS)
+    consumer._next_poll = float("inf")  # as if the next poll were far away
+    got: list[Attempt] = []
+    thread = in_thread(consumer, got)
+    rows.add_executions(session.database, 1)
+    session.wake("http")
+    thread.join(timeout=10)
+    assert len(got) == 1
+    got[0].conclude(OK)
+
+
+def test_messages_that_no_actor_has_seen_are_handed_back(session: Session) -> None:
+    """Dramatiq passes a generator, or nothing."""
+    rows.add_executions(session.database, 2)
+    consumer = ClaimConsumer(session, "http", 100)
+    messages = [next(consumer), next(consumer)]
+    consumer.requeue(message for message in messages if message is not None)
+    consumer.requeue(iter(()))
+    eventually(lambda: rows.statuses(session.database) == {"QUEUED": 2})
+    assert len(session.holdings) == 0
+
+
+def test_close_may_be_called_twice_and_an_ack_may_come_after_it(session: Session) -> None:
+    rows.add_executions(session.database, 1)
+    consumer = ClaimConsumer(session, "http", 100)
+    message = next(consumer)
+    assert message is not None
+    attempt: Attempt = message.args[0]
+    attempt.begin()
+    consumer.close()
+    consumer.close()
+    attempt.conclude(OK)
+    consumer.ack(message)
+    consumer.nack(message)
+    assert session.finalizer.flush(10)
+    assert rows.statuses(session.database) == {"SUCCESS": 1}
+
+
+def test_a_draining_process_claims_nothing(session: Session) -> None:
+    rows.add_executions(session.database, 1)
+    consumer = ClaimConsumer(session, "http", 10)
+    session.drain()
+    assert next(consumer) is None
+    assert rows.statuses(session.database) == {"QUEUED": 1}
+
+
+def test_reserved_slots_count_until_they_are_settled() -> None:
+    holdings = Holdings(capacity=10)
+    assert holdings.reserve(7) == 7
+    assert holdings.reserve(7) == 3
+    assert holdings.reserve(1) == 0
+    holdings.settle(7, [])
+    assert holdings.reserve(100) == 7
