@@ -93,7 +93,7 @@ def test_capacity_bounds_what_is_in_hand(database: Database, start_worker: Start
 def test_stop_hands_unstarted_claims_back_and_lets_started_ones_end(
     database: Database, start_worker: StartWorker
 ) -> None:
-    rows.add_executions(database, 5, due_in=timedelta(milliseconds=2500))
+    rows.add_executions(database, 5, due_in=timedelta(seconds=60))
     (running,) = rows.add_executions(database, 1, max_attempts=2)
     begun = threading.Event()
     held: list[Attempt] = []
@@ -103,7 +103,7 @@ def test_stop_hands_unstarted_claims_back_and_lets_started_ones_end(
         held.append(attempt)
         begun.set()
 
-    worker, _ = start_worker(body, claim_ahead_ms=10_000)
+    worker, _ = start_worker(body, claim_ahead_ms=120_000)
     assert begun.wait(10)
     eventually(lambda: rows.statuses(database) == {"RUNNING": 6})
     stopper = threading.Thread(target=worker.stop)
