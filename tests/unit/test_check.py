@@ -113,6 +113,7 @@ HEADER = "/spec/headers/"
         (HTTP, {"headers": {"a b": "x"}}, HEADER + "a b"),
         (HTTP, {"headers": {"": "x"}}, HEADER),
         (HTTP, {"headers": {"X-A": "1", "x-a": "2"}}, HEADER + "x-a"),
+        (HTTP, {"headers": {"x-a": "1", "X-A": "2"}}, HEADER + "X-A"),
         (HTTP, {"headers": {"idempotency-KEY": "x"}}, HEADER + "idempotency-KEY"),
         (HTTP, {"headers": {"X-Task-Executor-Attempt": "x"}}, HEADER + "X-Task-Executor-Attempt"),
         (HTTP, {"headers": {"traceparent": "x"}}, HEADER + "traceparent"),
@@ -254,7 +255,9 @@ def test_a_closed_payload_spec_says_which_input_is_possible(path, possible):
             check(HTTP, changes, schema=CLOSED)
 
 
-@pytest.mark.parametrize("schema", [None, {}, True, {"type": "object"}, {"patternProperties": {"(": {}}}])
+@pytest.mark.parametrize(
+    "schema", [None, {}, True, {"type": "object"}, {"patternProperties": {"(": {}}, "additionalProperties": False}]
+)
 def test_an_open_payload_spec_allows_any_input(schema):
     check(HTTP, {"body_template": "{{input.a.b.0}}"}, schema=schema)
 
