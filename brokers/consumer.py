@@ -82,7 +82,7 @@ class ClaimConsumer(Consumer):
     def close(self) -> None:
         """Hand back what was claimed ahead; may be called twice."""
         while self._held:
-            heapq.heappop(self._held)
+            heapq.heappop(self._held)[2].release()
 
     def _poll(self) -> bool:
         """Claim once; True when something was claimed."""
