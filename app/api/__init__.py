@@ -8,20 +8,44 @@ from flask import Flask
 from flask.json.provider import DefaultJSONProvider
 
 from app import cli, db
-from app.api import auth, body, configs, errors, health, openapi, payload_specs, request_ids
+from app.api import (
+    auth,
+    body,
+    configs,
+    endpoints,
+    errors,
+    executions,
+    health,
+    jobs,
+    openapi,
+    payload_specs,
+    request_ids,
+    secrets,
+)
 from app.api.keys import KeyRing
 from app.api.services import EXTENSION, Services
+from app.catalog.crypto import SecretBox
 from app.config import SettingError, Settings
+from app.jobs.create import Creator
 
 APPLICATION_NAME = "te-web"
 POOL_SIZE = 20
 
-RESOURCES = [payload_specs.resource, configs.resource, health.resource]
+RESOURCES = [
+    payload_specs.resource,
+    configs.resource,
+    secrets.resource,
+    endpoints.resource,
+    jobs.resource,
+    executions.resource,
+    health.resource,
+]
 
 
 def create_app(settings: Settings | None = None) -> Flask:
     """Build the web application; connects to nothing yet. Reads the environment only when given no settings."""
-    settings = settings if settings is not None else _settings_from_environment()
+    if settings is None:
+        settings = _settings_from_environment()
     app = Flask("task_executor", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
     cast("DefaultJSONProvider", app.json).sort_keys = False
@@ -44,7 +68,18 @@ def _services(settings: Settings) -> Services:
         pool_size=settings.db_pool_size or POOL_SIZE,
         application_name=APPLICATION_NAME,
     )
-    return Services(settings=settings, database=database, keys=KeyRing(database))
+    creator = Creator(
+        database,
+        shards=settings.shards(cockroach=database.is_cockroach),
+        look_ahead_seconds=settings.look_ahead_seconds,
+    )
+    return Services(
+        settings=settings, database=database, keys=KeyRing(database), creator=creator, secret_box=_secret_box(settings)
+    )
+
+
+def _secret_box(settings: Settings) -> SecretBox | None:
+    return SecretBox.from_setting(settings.secret_encryption_key) if settings.secret_encryption_key else None
 
 
 def _settings_from_environment() -> Settings:

@@ -66,6 +66,11 @@ class Resource:
 
         return decorate
 
+    def before_request(self, check: Callable[[], None]) -> Callable[[], None]:
+        """Run a check before each of the views, after the key was verified."""
+        self.blueprint.before_request(check)
+        return check
+
     def _usual_errors(self, body: type[Schema] | None) -> set[int]:
         codes = {500, 503}
         if not self.is_public:

@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from app import db, log, startup
+from app.catalog.crypto import SecretBox
 from app.config import SettingError, Settings
 
 
 def _settings() -> Settings:
     try:
-        return Settings.from_env(os.environ)
+        settings = Settings.from_env(os.environ)
+        if settings.secret_encryption_key:
+            SecretBox.from_setting(settings.secret_encryption_key)
     except SettingError as error:
         sys.exit(f"task-executor web: {error}")
+    return settings
 
 
 _SETTINGS = _settings()

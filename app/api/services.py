@@ -7,8 +7,11 @@ from typing import cast
 from flask import current_app
 
 from app.api.keys import KeyRing
+from app.catalog.crypto import SecretBox
 from app.config import Settings
 from app.db import Database
+from app.errors import UnavailableError
+from app.jobs.create import Creator
 
 EXTENSION = "task_executor"
 
@@ -20,11 +23,27 @@ class Services:
     settings: Settings
     database: Database
     keys: KeyRing
+    creator: Creator
+    secret_box: SecretBox | None
 
 
 def services() -> Services:
     """Return the services of the current application."""
     return cast("Services", current_app.extensions[EXTENSION])
+
+
+class SecretsDisabledError(UnavailableError):
+    """The service was started without TE_SECRET_ENCRYPTION_KEY."""
+
+    retryable = False
+
+
+def secret_box() -> SecretBox:
+    """Return what encrypts secrets; raises SecretsDisabledError when the service has no key for it."""
+    box = services().secret_box
+    if box is None:
+        raise SecretsDisabledError("This service has no TE_SECRET_ENCRYPTION_KEY, so it cannot keep secrets.")
+    return box
 
 
 def wake(queue: str) -> None:

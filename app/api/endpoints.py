@@ -1,0 +1,116 @@
+"""/endpoints."""
+
+from dataclasses import asdict
+from typing import Any
+
+from marshmallow import Schema, fields
+
+from app.api.fields import Body, Instant, Name
+from app.api.pagination import PageQuery, page_answer, page_request, page_schema
+from app.api.resource import Resource, same_name
+from app.api.services import services
+from app.catalog import endpoints
+from app.catalog.endpoints import Definition, Endpoint
+from schema.states import EndpointType
+
+resource = Resource("endpoints", "Registered delivery targets: an HTTP URL, a Kafka topic or a Redis Stream.")
+
+
+class RetryPolicySchema(Schema):
+    """What happens after a failed attempt."""
+
+    max_attempts = fields.Integer()
+    backoff = fields.String()
+    initial_delay_ms = fields.Integer()
+    max_delay_ms = fields.Integer()
+
+
+class EndpointSchema(Schema):
+    """An endpoint."""
+
+    name = Name(required=True)
+    type = fields.Enum(EndpointType, required=True)
+    payload_spec = Name(required=True, allow_none=True)
+    config = Name(required=True, allow_none=True)
+    spec = fields.Dict(required=True)
+    retry_policy = fields.Nested(RetryPolicySchema, required=True, metadata={"description": "with its defaults"})
+    version = fields.Integer(required=True)
+    created_at = Instant(required=True)
+    updated_at = Instant(required=True)
+
+
+class ChangedEndpointSchema(Body):
+    """All of an endpoint; what is left out is reset. The name, when given, must be that of the path."""
+
+    name = Name()
+    type = fields.Enum(EndpointType, required=True)
+    payload_spec = fields.String(allow_none=True)
+    config = fields.String(allow_none=True)
+    spec = fields.Dict(required=True, metadata={"description": "depends on the type"})
+    retry_policy = fields.Dict(allow_none=True)
+
+
+class NewEndpointSchema(ChangedEndpointSchema):
+    """An endpoint to register."""
+
+    name = Name(required=True)
+
+
+@resource.route("POST", "/endpoints", body=NewEndpointSchema, returns=EndpointSchema, status=201, errors=[409])
+def create(body: dict[str, Any]) -> dict[str, Any]:
+    """Register an endpoint."""
+    return _shape(endpoints.create(services().database, body["name"], _definition(body), _stuck_timeout_ms()))
+
+
+@resource.route("GET", "/endpoints", query=PageQuery, returns=page_schema(EndpointSchema))
+def list_(query: dict[str, Any]) -> dict[str, Any]:
+    """List endpoints, newest first."""
+    page = endpoints.page(services().database, page_request(query))
+    return page_answer(page, _shape, query)
+
+
+@resource.route("GET", "/endpoints/<name>", returns=EndpointSchema, errors=[404])
+def get(name: str) -> dict[str, Any]:
+    """Get an endpoint."""
+    return _shape(endpoints.get(services().database, name))
+
+
+@resource.route("PUT", "/endpoints/<name>", body=ChangedEndpointSchema, returns=EndpointSchema, errors=[404])
+def replace(body: dict[str, Any], name: str) -> dict[str, Any]:
+    """Change an endpoint for the jobs created from now on; it gets a new version."""
+    same_name(body, name)
+    return _shape(endpoints.replace(services().database, name, _definition(body), _stuck_timeout_ms()))
+
+
+@resource.route("DELETE", "/endpoints/<name>", returns=None, status=204, errors=[404, 409])
+def delete(name: str) -> None:
+    """Delete an endpoint; refused while it has an active CRON job or an unfinished execution."""
+    endpoints.delete(services().database, name)
+
+
+def _definition(body: dict[str, Any]) -> Definition:
+    return Definition(
+        type=body["type"],
+        payload_spec=body.get("payload_spec"),
+        config=body.get("config"),
+        spec=body["spec"],
+        retry_policy=body.get("retry_policy"),
+    )
+
+
+def _stuck_timeout_ms() -> int:
+    return round(services().settings.stuck_timeout_seconds * 1000)
+
+
+def _shape(endpoint: Endpoint) -> dict[str, Any]:
+    return {
+        "name": endpoint.name,
+        "type": endpoint.definition.type,
+        "payload_spec": endpoint.definition.payload_spec,
+        "config": endpoint.definition.config,
+        "spec": endpoint.definition.spec,
+        "retry_policy": asdict(endpoint.retry_policy),
+        "version": endpoint.version,
+        "created_at": endpoint.created_at,
+        "updated_at": endpoint.updated_at,
+    }

@@ -1,0 +1,87 @@
+"""What executions, attempts and log lines look like in answers."""
+
+from typing import Any
+
+from marshmallow import Schema, fields
+from sqlalchemy import Row
+
+from app.api.fields import Instant, Name
+from app.api.pagination import PageQuery
+from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
+
+
+class ExecutionSchema(Schema):
+    """One delivery: a job's only one, or one tick of a CRON job. `input` is left out of lists."""
+
+    execution_id = fields.String(required=True)
+    job_id = fields.String(required=True)
+    endpoint = Name(required=True)
+    endpoint_type = fields.Enum(EndpointType, required=True)
+    endpoint_version = fields.Integer(required=True)
+    idempotency_key = fields.String(required=True, allow_none=True)
+    status = fields.Enum(ExecutionStatus, required=True)
+    input = fields.Dict()
+    output = fields.Raw(required=True, allow_none=True, metadata={"description": "what the receiver answered"})
+    attempt_count = fields.Integer(required=True)
+    max_attempts = fields.Integer(required=True)
+    worker_id = fields.String(required=True, allow_none=True)
+    scheduled_at = Instant(required=True)
+    run_at = Instant(required=True, metadata={"description": "when it is, or was, due: later after a failed attempt"})
+    started_at = Instant(required=True, allow_none=True)
+    completed_at = Instant(required=True, allow_none=True)
+    duration_ms = fields.Integer(required=True, allow_none=True)
+    created_at = Instant(required=True)
+
+
+class AttemptSchema(Schema):
+    """One try within an execution."""
+
+    attempt_id = fields.String(required=True)
+    execution_id = fields.String(required=True)
+    attempt_number = fields.Integer(required=True)
+    status = fields.Enum(AttemptStatus, required=True)
+    worker_id = fields.String(required=True, allow_none=True)
+    started_at = Instant(required=True)
+    completed_at = Instant(required=True, allow_none=True)
+    duration_ms = fields.Integer(required=True, allow_none=True)
+    output = fields.Raw(required=True, allow_none=True)
+    error = fields.Raw(required=True, allow_none=True, metadata={"example": {"type": "TIMEOUT", "message": "..."}})
+    created_at = Instant(required=True)
+
+
+class LogLineSchema(Schema):
+    """One line of an execution's log."""
+
+    log_id = fields.String(required=True)
+    execution_id = fields.String(required=True)
+    attempt_number = fields.Integer(required=True)
+    level = fields.Enum(LogLevel, required=True)
+    message = fields.String(required=True)
+    logged_at = Instant(required=True)
+
+
+class ExecutionOfJobQuery(PageQuery):
+    """Filters of a job's executions."""
+
+    status = fields.Enum(ExecutionStatus)
+
+
+class LogQuery(PageQuery):
+    """Filters of an execution's log."""
+
+    level = fields.Enum(LogLevel)
+
+
+def shape(row: Row[Any]) -> dict[str, Any]:
+    """Make an execution's answer from its row."""
+    return row._asdict() | {"endpoint_type": EndpointType(row.endpoint_type), "status": ExecutionStatus(row.status)}
+
+
+def shape_attempt(row: Row[Any]) -> dict[str, Any]:
+    """Make an attempt's answer from its row."""
+    return row._asdict() | {"status": AttemptStatus(row.status)}
+
+
+def shape_log_line(row: Row[Any]) -> dict[str, Any]:
+    """Make a log line's answer from its row."""
+    return row._asdict() | {"level": LogLevel(row.level)}

@@ -1,0 +1,101 @@
+"""/jobs."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from flask import request
+
+from app.api.body import invalid
+from app.api.execution_schemas import ExecutionOfJobQuery, ExecutionSchema
+from app.api.execution_schemas import shape as shape_execution
+from app.api.job_schemas import MAX_KEY, JobQuery, JobSchema, NewJobSchema, shape
+from app.api.keys import Scope
+from app.api.pagination import page_answer, page_request, page_schema
+from app.api.resource import Resource
+from app.api.services import services, wake
+from app.executions import read as executions
+from app.jobs import cancel as cancellation
+from app.jobs import read
+from app.jobs.model import NewJob
+from app.jobs.read import JobFilter
+from schema.states import ExecutionStatus, Trigger
+
+KEY_HEADER = "Idempotency-Key"
+REPLAYED_HEADER = "Idempotency-Replayed"
+_KEY_PARAMETER = {
+    "in": "header",
+    "name": KEY_HEADER,
+    "description": "instead of `idempotency_key` in the body",
+    "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY},
+}
+
+resource = Resource("jobs", "Invocations of endpoints: now, later or on a schedule.", write_scope=Scope.JOBS_WRITE)
+
+
+@resource.route(
+    "POST",
+    "/jobs",
+    body=NewJobSchema,
+    returns=JobSchema,
+    status=201,
+    also=200,
+    headers=[_KEY_PARAMETER],
+    errors=[404],
+)
+def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
+    """Create a job. The same idempotency key again answers 200 with the first job, whatever the body."""
+    body["idempotency_key"] = _idempotency_key(body)
+    body["input"] = body.get("input") or {}
+    created = services().creator.create(NewJob(**body), datetime.now(UTC))
+    job = created.job
+    if not created.is_new:
+        return shape(job), 200, {REPLAYED_HEADER: "true"}
+    if job.execution is not None and job.execution.status is ExecutionStatus.QUEUED:
+        wake(job.endpoint_type.queue)
+    return shape(job), 201, {}
+
+
+@resource.route("GET", "/jobs", query=JobQuery, returns=page_schema(JobSchema))
+def list_(query: dict[str, Any]) -> dict[str, Any]:
+    """List jobs, newest first."""
+    wanted = page_request(query)
+    return page_answer(read.page(services().database, JobFilter(**query), wanted), shape, query)
+
+
+@resource.route("GET", "/jobs/<job_id>", returns=JobSchema, errors=[404])
+def get(job_id: str) -> dict[str, Any]:
+    """Get a job."""
+    return shape(read.get(services().database, job_id))
+
+
+@resource.route("POST", "/jobs/<job_id>/cancel", returns=JobSchema, errors=[404, 409])
+def cancel(job_id: str) -> dict[str, Any]:
+    """Retire a job and cancel what has not begun. 409 when a one-shot job's execution is running or over."""
+    database = services().database
+    cancellation.cancel(database, job_id)
+    return shape(read.get(database, job_id))
+
+
+@resource.route(
+    "GET", "/jobs/<job_id>/executions", query=ExecutionOfJobQuery, returns=page_schema(ExecutionSchema), errors=[404]
+)
+def list_executions(query: dict[str, Any], job_id: str) -> dict[str, Any]:
+    """List the executions of a job, newest first."""
+    database, wanted = services().database, page_request(query)
+    page = executions.page_of_job(database, job_id, query.get("status"), wanted)
+    if not page.items:
+        read.get(database, job_id)
+    return page_answer(page, shape_execution, query)
+
+
+def _idempotency_key(body: dict[str, Any]) -> str | None:
+    """Take the key from the body or the header; both may be given when they agree."""
+    own, header = body.get("idempotency_key"), request.headers.get(KEY_HEADER)
+    if header is not None and not (1 <= len(header) <= MAX_KEY and header.isascii() and header.isprintable()):
+        raise invalid([{"pointer": KEY_HEADER, "message": f"Must be 1 to {MAX_KEY} printable ASCII characters."}])
+    if own is not None and header is not None and own != header:
+        raise invalid([{"pointer": "/idempotency_key", "message": f"Differs from the {KEY_HEADER} header."}])
+    key: str | None = own if own is not None else header
+    if key is None and body["trigger"] is not Trigger.CRON:
+        raise invalid([{"pointer": "/idempotency_key", "message": f"Needed here or in the {KEY_HEADER} header."}])
+    return key

@@ -1,0 +1,80 @@
+"""/secrets."""
+
+from typing import Any
+
+from marshmallow import Schema, fields, validate
+
+from app.api.fields import Body, Instant, SecretName
+from app.api.pagination import PageQuery, page_answer, page_request, page_schema
+from app.api.resource import Resource, same_name
+from app.api.services import secret_box, services
+from app.catalog import secrets
+from app.catalog.named import Named
+
+MAX_VALUE = 65_536
+
+resource = Resource("secrets", "Sensitive values that endpoints refer to as {{secret.*}}; never shown again.")
+
+
+# All of /secrets: a service that cannot keep secrets should not look as if it had none.
+@resource.before_request
+def _check_enabled() -> None:
+    secret_box()
+
+
+class SecretSchema(Schema):
+    """A secret."""
+
+    name = SecretName(required=True)
+    created_at = Instant(required=True)
+    updated_at = Instant(required=True)
+
+
+class NewSecretSchema(Body):
+    """A secret to create."""
+
+    name = SecretName(required=True)
+    value = fields.String(required=True, load_only=True, validate=validate.Length(1, MAX_VALUE))
+
+
+class ChangedSecretSchema(Body):
+    """A secret with another value; the name, when given, must be that of the path."""
+
+    name = SecretName()
+    value = fields.String(required=True, load_only=True, validate=validate.Length(1, MAX_VALUE))
+
+
+@resource.route("POST", "/secrets", body=NewSecretSchema, returns=SecretSchema, status=201, errors=[409])
+def create(body: dict[str, Any]) -> dict[str, Any]:
+    """Create a secret."""
+    return _shape(secrets.create(services().database, body["name"], secret_box().encrypt(body["value"])))
+
+
+@resource.route("GET", "/secrets", query=PageQuery, returns=page_schema(SecretSchema))
+def list_(query: dict[str, Any]) -> dict[str, Any]:
+    """List secrets, newest first."""
+    page = secrets.ROWS.page(services().database, page_request(query))
+    return page_answer(page, _shape, query)
+
+
+@resource.route("GET", "/secrets/<name>", returns=SecretSchema, errors=[404])
+def get(name: str) -> dict[str, Any]:
+    """Get a secret."""
+    return _shape(secrets.ROWS.get(services().database, name))
+
+
+@resource.route("PUT", "/secrets/<name>", body=ChangedSecretSchema, returns=SecretSchema, errors=[404])
+def replace(body: dict[str, Any], name: str) -> dict[str, Any]:
+    """Rotate a secret; the next claim of any worker sees the new value."""
+    same_name(body, name)
+    return _shape(secrets.replace(services().database, name, secret_box().encrypt(body["value"])))
+
+
+@resource.route("DELETE", "/secrets/<name>", returns=None, status=204, errors=[404, 409])
+def delete(name: str) -> None:
+    """Delete a secret; refused while an endpoint, or an unfinished job, needs it."""
+    secrets.delete(services().database, name)
+
+
+def _shape(row: Named) -> dict[str, Any]:
+    return {"name": row.name, "created_at": row.created_at, "updated_at": row.updated_at}

@@ -1,0 +1,79 @@
+"""Endpoints as the creation of jobs needs them, cached: the statement that inserts the job notices a stale one."""
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.catalog import validation
+from app.catalog.validation import Validator
+from app.db import Database
+from app.errors import Detail, EndpointNotFoundError
+from app.executions.backoff import RetryPolicy
+from app.sql import statement
+from schema.states import EndpointType
+
+CACHE_SIZE = 2_000
+
+LOAD = statement(
+    "jobs.target",
+    """
+    SELECT e.version, e.endpoint_type, e.retry_policy, p.schema_json, p.updated_at AS spec_updated_at
+      FROM endpoints e LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
+     WHERE e.name = :name AND e.deleted_at IS NULL
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One version of an endpoint with the payload spec of the moment, which may change without a new version."""
+
+    name: str
+    version: int
+    type: EndpointType
+    max_attempts: int
+    validator: Validator | None
+    spec_updated_at: datetime | None
+
+    def faults(self, input_: object) -> list[Detail]:
+        """List what is wrong with the input of a job."""
+        return self.validator.faults(input_) if self.validator is not None else []
+
+
+class Targets:
+    """Finds endpoints by name; the least recently used are forgotten."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._targets: OrderedDict[str, Target] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def cached(self, name: str) -> Target | None:
+        """Return what is known of an endpoint without asking; it may be out of date."""
+        with self._lock:
+            target = self._targets.get(name)
+            if target is not None:
+                self._targets.move_to_end(name)
+            return target
+
+    def load(self, name: str) -> Target:
+        """Read an endpoint as it is now; raises EndpointNotFoundError."""
+        rows = self._database.fetch(LOAD, {"name": name})
+        with self._lock:
+            self._targets.pop(name, None)
+            if not rows:
+                raise EndpointNotFoundError(f"There is no endpoint named {name!r}.")
+            row = rows[0]
+            target = Target(
+                name=name,
+                version=row.version,
+                type=EndpointType(row.endpoint_type),
+                max_attempts=RetryPolicy.from_json(row.retry_policy).max_attempts,
+                validator=validation.compiled(row.schema_json) if row.spec_updated_at is not None else None,
+                spec_updated_at=row.spec_updated_at,
+            )
+            self._targets[name] = target
+            while len(self._targets) > CACHE_SIZE:
+                self._targets.popitem(last=False)
+            return target
