@@ -41,14 +41,14 @@ class Scrubber:
             position = match.end()
         return "".join([*kept, text[position:limit]])
 
-    def tree(self, value: Any, limit_bytes: int | None = None) -> Any:
-        """Scrub every string of a JSON tree, keys too; `limit_bytes` clips each string."""
+    def scrub(self, value: Any, limit_bytes: int | None = None) -> Any:
+        """Scrub every string of a JSON value, keys too; `limit_bytes` clips each string."""
         if isinstance(value, str):
             return self.text(value) if limit_bytes is None else self.clip(value, limit_bytes)
         if isinstance(value, dict):
-            return {self.tree(key, limit_bytes): self.tree(item, limit_bytes) for key, item in value.items()}
+            return {self.scrub(key, limit_bytes): self.scrub(item, limit_bytes) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return [self.tree(item, limit_bytes) for item in value]
+            return [self.scrub(item, limit_bytes) for item in value]
         return value
 
 

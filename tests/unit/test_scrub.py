@@ -66,7 +66,7 @@ def test_without_secrets_nothing_changes():
 
 def test_a_tree_is_scrubbed_in_keys_and_values():
     tree = {"k": [1, None, True, 1.5, "a hunter2"], "hunter2": {"x": ("hunter2",)}}
-    assert Scrubber(["hunter2"]).tree(tree) == {"k": [1, None, True, 1.5, f"a {MASK}"], MASK: {"x": [MASK]}}
+    assert Scrubber(["hunter2"]).scrub(tree) == {"k": [1, None, True, 1.5, f"a {MASK}"], MASK: {"x": [MASK]}}
 
 
 @pytest.mark.parametrize("limit", range(30))
@@ -80,7 +80,7 @@ def test_a_secret_across_the_limit_is_masked_whole(limit):
 def test_the_limit_counts_bytes_of_the_text_before_scrubbing():
     assert Scrubber([]).clip("ééé", 5) == "éé"
     assert Scrubber(["s" * 50]).clip("s" * 50 + "abcdef", 53) == MASK + "abc"
-    assert Scrubber([]).tree({"body": "x" * 100}, 10) == {"body": "x" * 10}
+    assert Scrubber([]).scrub({"body": "x" * 100}, 10) == {"body": "x" * 10}
 
 
 @given(st.text(min_size=1, max_size=12), st.text(max_size=12), st.text(max_size=12))

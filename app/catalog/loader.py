@@ -1,0 +1,152 @@
+"""What a worker needs to know of the catalogue: endpoint versions, configs and secrets, cached and rendered.
+
+Secrets are decrypted here and nowhere else.
+"""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from app.catalog.cache import Cache
+from app.catalog.crypto import VARIABLE, SecretBox, UndecryptableError
+from app.catalog.scrub import Scrubber
+from app.catalog.templates import SpecTemplate, compile_spec
+from app.db import Database
+from app.errors import TemplateError
+from app.executions.backoff import RetryPolicy
+from app.executions.model import Claim, DeliveryError
+from app.sql import statement
+from schema.states import EndpointType
+
+MAX_VERSIONS = 10_000
+MAX_VALUES = 10_000
+MAX_SCRUBBERS = 1_000
+
+VERSION = statement(
+    "loader.version",
+    "SELECT endpoint_type, config_ref, spec, retry_policy FROM endpoint_versions"
+    " WHERE endpoint = :endpoint AND version = :version",
+)
+CONFIG = statement("loader.config", "SELECT values_json FROM configs WHERE name = :name")
+SECRETS = statement(
+    "loader.secrets", "SELECT name, encrypted_value FROM secrets WHERE name = ANY (CAST(:names AS TEXT[]))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An attempt ready to be sent. The rendered spec holds secrets, so no repr shows it."""
+
+    endpoint_type: EndpointType
+    policy: RetryPolicy
+    spec: Mapping[str, Any] = field(repr=False)
+    scrubber: Scrubber = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    endpoint_type: EndpointType
+    config_ref: str | None
+    template: SpecTemplate
+    policy: RetryPolicy
+
+
+class Catalog:
+    """Reads the catalogue through caches; safe to use from several threads.
+
+    Endpoint versions are immutable and cached for ever. Configs and secrets are cached for their time to live, and
+    dropped as soon as a claim brings a newer catalogue revision.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        box: SecretBox | None,
+        *,
+        config_ttl_seconds: float,
+        secret_ttl_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._database = database
+        self._box = box
+        self._revision = 0
+        self._revision_lock = threading.Lock()
+        self._versions = Cache[tuple[str, int], _Version](MAX_VERSIONS, math.inf, clock)
+        self._configs = Cache[str, Mapping[str, Any]](MAX_VALUES, config_ttl_seconds, clock)
+        self._secrets = Cache[str, str](MAX_VALUES, secret_ttl_seconds, clock)
+        self._scrubber = lru_cache(MAX_SCRUBBERS)(Scrubber)
+
+    def observe(self, revision: int) -> None:
+        """Take note of the catalogue revision that came with a claim."""
+        with self._revision_lock:
+            self._revision = max(self._revision, revision)  # claims of several consumers come in any order
+
+    def prepare(self, claim: Claim) -> Prepared:
+        """Render what the claim is to send.
+
+        Raises DeliveryError of type TEMPLATE_RESOLUTION_FAILED for what can never be resolved, and lets
+        UnavailableError of the database through.
+        """
+        try:
+            version = self._version(claim.endpoint, claim.endpoint_version)
+            config = self._config(version.config_ref) if version.config_ref else {}
+            secrets = self._named_secrets(version.template.secret_refs)
+            spec = version.template.render(claim.input, config, secrets)
+        except TemplateError as error:
+            raise _unresolvable(error.message) from None
+        except RecursionError:
+            raise _unresolvable("the input is nested too deeply") from None
+        scrubber = self._scrubber(frozenset(secrets.values()))
+        return Prepared(version.endpoint_type, version.policy, spec, scrubber)
+
+    def _version(self, endpoint: str, number: int) -> _Version:
+        version = self._versions.get((endpoint, number), 0)
+        if version is None:
+            rows = self._database.fetch(VERSION, {"endpoint": endpoint, "version": number})
+            if not rows:
+                raise _unresolvable(f"version {number} of the endpoint {endpoint!r} does not exist")
+            row = rows[0]
+            type_ = EndpointType(row.endpoint_type)
+            policy = RetryPolicy.from_json(row.retry_policy)
+            version = _Version(type_, row.config_ref, compile_spec(type_, row.spec), policy)
+            self._versions.put((endpoint, number), version, 0)
+        return version
+
+    def _config(self, name: str) -> Mapping[str, Any]:
+        revision = self._revision
+        config = self._configs.get(name, revision)
+        if config is None:
+            rows = self._database.fetch(CONFIG, {"name": name})
+            if not rows:
+                raise _unresolvable(f"the config {name!r} does not exist")
+            config = rows[0].values_json
+            self._configs.put(name, config, revision)
+        return config
+
+    def _named_secrets(self, names: frozenset[str]) -> Mapping[str, str]:
+        revision = self._revision
+        cached = {name: self._secrets.get(name, revision) for name in names}
+        found = {name: value for name, value in cached.items() if value is not None}
+        missing = sorted(names - found.keys())
+        if missing:
+            # What is not there stays absent: the template that needs it says so, with its field.
+            for row in self._database.fetch(SECRETS, {"names": missing}):
+                found[row.name] = self._decrypt(row.name, row.encrypted_value)
+                self._secrets.put(row.name, found[row.name], revision)
+        return found
+
+    def _decrypt(self, name: str, token: bytes) -> str:
+        if self._box is None:
+            raise _unresolvable(f"the secret {name!r} cannot be decrypted: {VARIABLE} is not set in the worker")
+        try:
+            return self._box.decrypt(token)
+        except UndecryptableError as error:
+            raise _unresolvable(f"the secret {name!r} cannot be decrypted: {error}") from None
+
+
+def _unresolvable(message: str) -> DeliveryError:
+    return DeliveryError("TEMPLATE_RESOLUTION_FAILED", message, permanent=True)

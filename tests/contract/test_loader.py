@@ -1,0 +1,218 @@
+"""What a worker reads of the catalogue, on a real database: what is cached, for how long, and what fails for good."""
+
+import dataclasses
+import time
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import text
+
+from app import db
+from app.catalog import configs, loader, revision, secrets
+from app.catalog.crypto import SecretBox, generate_key
+from app.catalog.loader import Catalog
+from app.catalog.scrub import MASK
+from app.db import Database
+from app.errors import UnavailableError
+from app.executions.backoff import RetryPolicy
+from app.executions.model import Claim, DeliveryError
+from schema.states import EndpointType
+from tests import rows
+
+KEY = generate_key()
+SPEC = {
+    "url": "{{config.base}}/{{input.id}}",
+    "headers": {"Authorization": "Bearer {{secret.token}}"},
+    "body_template": {"n": "{{input.n}}"},
+}
+
+
+class Clock:
+    """A clock that moves when told to."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def catalog(database, clock):
+    box = SecretBox.from_setting(KEY)
+    configs.create(database, "conf", {"base": "https://one.example"})
+    secrets.create(database, "token", box.encrypt("hunter2"))
+    rows.add_endpoint(database, "e", spec=SPEC, config_ref="conf", retry_policy={"max_attempts": 3})
+    catalog = Catalog(database, box, config_ttl_seconds=60, secret_ttl_seconds=300, clock=clock)
+    catalog.observe(_revision(database))
+    return catalog
+
+
+def _revision(database):
+    return database.fetch(text("SELECT revision FROM catalog_revision"))[0].revision
+
+
+def a_claim(**changes):
+    now = datetime.now(UTC)
+    claim = Claim(
+        execution_id="exec_1",
+        job_id="job_1",
+        endpoint="e",
+        endpoint_version=1,
+        endpoint_type=EndpointType.HTTP,
+        worker_id="wrk_1",
+        attempt=1,
+        max_attempts=1,
+        scheduled_at=now,
+        created_at=now,
+        claimed_at=now,
+        due_in_seconds=0,
+        received_at=time.monotonic(),
+        input={"id": 7, "n": 1.5},
+    )
+    return dataclasses.replace(claim, **changes)
+
+
+def change_behind_its_back(database, config=None, secret=None):
+    """Change rows without counting a revision, which the API never does."""
+    if config:
+        database.fetch(text("UPDATE configs SET values_json = CAST(:v AS JSONB)"), {"v": f'{{"base": "{config}"}}'})
+    if secret:
+        database.fetch(
+            text("UPDATE secrets SET encrypted_value = :v"), {"v": SecretBox.from_setting(KEY).encrypt(secret)}
+        )
+
+
+def seen(catalog):
+    spec = catalog.prepare(a_claim()).spec
+    return spec["url"], spec["headers"]["Authorization"]
+
+
+def test_a_claim_is_rendered(catalog):
+    prepared = catalog.prepare(a_claim())
+    assert prepared.endpoint_type is EndpointType.HTTP
+    assert prepared.policy == RetryPolicy(max_attempts=3)
+    assert prepared.spec["url"] == "https://one.example/7"
+    assert prepared.spec["body_template"] == {"n": 1.5}
+    assert prepared.spec["timeout_ms"] == 30_000
+    assert prepared.scrubber.scrub(prepared.spec["headers"]) == {"Authorization": f"Bearer {MASK}"}
+    assert "hunter2" not in repr(prepared)
+
+
+def test_a_change_is_seen_by_the_next_claim(catalog, database):
+    assert seen(catalog) == ("https://one.example/7", "Bearer hunter2")
+    configs.replace(database, "conf", {"base": "https://two.example"})
+    secrets.replace(database, "token", SecretBox.from_setting(KEY).encrypt("rotated"))
+    assert seen(catalog) == ("https://one.example/7", "Bearer hunter2")
+    catalog.observe(_revision(database))
+    assert seen(catalog) == ("https://two.example/7", "Bearer rotated")
+    catalog.observe(0)  # a claim that was on its way for longer
+    assert seen(catalog) == ("https://two.example/7", "Bearer rotated")
+
+
+class Overtaken(Database):
+    """Lets something happen between the read of a config and the arrival of its answer."""
+
+    meanwhile = staticmethod(lambda: None)
+
+    def fetch(self, statement, params=None):
+        result = super().fetch(statement, params)
+        if statement is loader.CONFIG:
+            self.meanwhile()
+        return result
+
+
+def test_a_value_read_under_an_old_revision_does_not_outlive_it(catalog, database):
+    slow = Overtaken(database.engine)
+    catalog = Catalog(slow, SecretBox.from_setting(KEY), config_ttl_seconds=60, secret_ttl_seconds=60)
+
+    def change():
+        slow.meanwhile = lambda: None
+        configs.replace(database, "conf", {"base": "https://two.example"})
+        catalog.observe(_revision(database))
+
+    slow.meanwhile = change
+    assert seen(catalog)[0] == "https://one.example/7"
+    assert seen(catalog)[0] == "https://two.example/7"
+
+
+def test_configs_and_secrets_have_a_time_to_live_each(catalog, database, clock):
+    seen(catalog)
+    change_behind_its_back(database, "https://two.example", "rotated")
+    clock.now = 59.9
+    assert seen(catalog) == ("https://one.example/7", "Bearer hunter2")
+    clock.now = 60
+    assert seen(catalog) == ("https://two.example/7", "Bearer hunter2")
+    clock.now = 300
+    assert seen(catalog) == ("https://two.example/7", "Bearer rotated")
+
+
+def test_an_endpoint_version_is_cached_for_ever(catalog, database, clock):
+    seen(catalog)
+    database.fetch(text("DELETE FROM endpoint_versions WHERE endpoint = 'e'"))
+    clock.now = 1e9
+    database.transact(revision.bump)
+    catalog.observe(_revision(database))
+    assert seen(catalog)[0] == "https://one.example/7"
+
+
+def add_variant(database, **fields):
+    rows.add_endpoint(database, "other", **fields)
+    return a_claim(endpoint="other")
+
+
+@pytest.mark.parametrize(
+    ("make_claim", "words"),
+    [
+        (lambda _: a_claim(endpoint_version=9), "version 9"),
+        (lambda _: a_claim(endpoint="nope"), "nope"),
+        (lambda _: a_claim(input={}), "input.id"),
+        (lambda _: a_claim(input={"id": ".", "n": 1}), "path segment"),
+        (lambda d: add_variant(d, spec={"url": "{{config.b}}"}), "config.b"),
+        (lambda d: add_variant(d, spec={"url": "https://h/{{secret.nope}}"}), "secret.nope"),
+        (lambda d: add_variant(d, spec={"url": "https://h/{{"}), "balanced"),
+    ],
+)
+def test_what_cannot_be_resolved_fails_for_good(catalog, database, make_claim, words):
+    with pytest.raises(DeliveryError, match=words) as caught:
+        catalog.prepare(make_claim(database))
+    assert (caught.value.type, caught.value.permanent) == ("TEMPLATE_RESOLUTION_FAILED", True)
+    assert "hunter2" not in caught.value.message
+
+
+def test_a_config_that_is_gone_fails_for_good(catalog, database):
+    # The API refuses to delete it; an operator with SQL does not ask.
+    database.fetch(text("UPDATE endpoints SET config_ref = NULL"))
+    database.fetch(text("DELETE FROM configs"))
+    with pytest.raises(DeliveryError, match="conf") as caught:
+        catalog.prepare(a_claim())
+    assert caught.value.permanent
+
+
+@pytest.mark.parametrize(
+    ("box", "words"), [(None, "not set"), (SecretBox.from_setting(generate_key()), "none of the keys")]
+)
+def test_a_secret_that_cannot_be_decrypted_fails_for_good(catalog, database, box, words):
+    stranger = Catalog(database, box, config_ttl_seconds=1, secret_ttl_seconds=1)
+    with pytest.raises(DeliveryError, match=words) as caught:
+        stranger.prepare(a_claim())
+    assert (caught.value.type, caught.value.permanent) == ("TEMPLATE_RESOLUTION_FAILED", True)
+    assert "token" in caught.value.message
+
+
+def test_an_endpoint_without_secrets_needs_no_key(database):
+    rows.add_endpoint(database, "plain", spec={"url": "https://h/"})
+    catalog = Catalog(database, None, config_ttl_seconds=1, secret_ttl_seconds=1)
+    assert catalog.prepare(a_claim(endpoint="plain")).spec["url"] == "https://h/"
+
+
+def test_a_database_that_is_away_is_not_the_attempts_fault():
+    nowhere = db.connect("postgresql://u:p@127.0.0.1:1/x", pool_size=1, application_name="t")
+    catalog = Catalog(nowhere, None, config_ttl_seconds=1, secret_ttl_seconds=1)
+    with pytest.raises(UnavailableError):
+        catalog.prepare(a_claim())
+    nowhere.close()
