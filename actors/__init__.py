@@ -8,17 +8,17 @@ import os
 import sys
 
 import dramatiq
-from app.catalog.crypto import SecretBox
-from app.catalog.loader import Catalog
 
 from actors.deliver import Deliveries
 from actors.dispatch import open_dispatchers
 from actors.loop import DeliveryLoop
 from app import db
+from app.catalog.crypto import SecretBox
+from app.catalog.loader import Catalog
 from app.config import SettingError, Settings
 from brokers.attempt import Attempt
 from brokers.broker import ExecutionsBroker
-from brokers.listener import WakeupListener
+from brokers.listener import PostgresSource, RedisSource, WakeupListener
 from brokers.middleware import Lifecycle, Verdicts
 from brokers.session import Session, SessionSettings
 
@@ -42,9 +42,17 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
     )
     session.on_catalog_revision = catalog.observe
     loop = DeliveryLoop(lambda: open_dispatchers(settings))
-    listener = WakeupListener(db.connect(settings.database_url, pool_size=1, application_name="te-listener"), session)
-    broker = ExecutionsBroker(session, [Lifecycle(session, [loop, listener]), Verdicts()])
+    broker = ExecutionsBroker(session, [Lifecycle(session, [loop, *_listeners(settings, session)]), Verdicts()])
     return broker, Deliveries(catalog, loop)
+
+
+def _listeners(settings: Settings, session: Session) -> list[WakeupListener]:
+    if settings.wakeup_redis_url:
+        return [WakeupListener(session, RedisSource(settings.wakeup_redis_url))]
+    if session.database.is_cockroach:
+        return []
+    database = db.connect(settings.database_url, pool_size=1, application_name="te-listener")
+    return [WakeupListener(session, PostgresSource(database))]
 
 
 def _session_settings(settings: Settings, database: db.Database) -> SessionSettings:

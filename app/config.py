@@ -63,6 +63,12 @@ def _url(text: str) -> str:
     return text
 
 
+def _redis_url(text: str) -> str:
+    if not text.startswith(("redis://", "rediss://", "unix://")):
+        raise ValueError("a redis://, rediss:// or unix:// URL is needed")
+    return text
+
+
 def _env(name: str, default: Any, parse: Callable[[str], Any] = str) -> Any:
     return field(default=default, metadata={"env": name, "parse": parse})
 
@@ -75,6 +81,7 @@ class Settings:
     db_pool_size: int | None = _env("TE_DB_POOL_SIZE", None, _whole(1, 1000))
     queue_shards: int | None = _env("TE_QUEUE_SHARDS", None, _whole(1, 256))
     startup_timeout_seconds: float = _env("TE_STARTUP_TIMEOUT_SEC", 60.0, _seconds(0))
+    wakeup_redis_url: str = _env("TE_WAKEUP_REDIS_URL", "", _redis_url)
     secret_encryption_key: str = _env("TE_SECRET_ENCRYPTION_KEY", "")
     log_level: str = _env("TE_LOG_LEVEL", "INFO", _choice("DEBUG", "INFO", "WARNING", "ERROR"))
     log_format: str = _env("TE_LOG_FORMAT", "text", _choice("text", "json"))

@@ -1,12 +1,16 @@
 """Telling idle workers that something became claimable, without waiting for their next poll.
 
-Hints only: they may be lost, and nothing depends on them. CockroachDB has no NOTIFY; there, polling is all.
+Hints only: they may be lost, and nothing depends on them. They travel by NOTIFY on PostgreSQL, or by Redis pub/sub
+when TE_WAKEUP_REDIS_URL is set, which is the way on CockroachDB (it has no NOTIFY).
 """
 
 import logging
 import os
 import threading
 import time
+from collections.abc import Callable, Collection
+
+import redis
 
 from app.db import Database
 from app.errors import UnavailableError
@@ -15,24 +19,34 @@ from app.sql import statement
 log = logging.getLogger(__name__)
 
 CHANNEL = "te_wakeup"
-# NOTIFY takes a lock over the whole database at commit: one per queue and interval is plenty.
+# NOTIFY takes a lock over the whole database at commit: one for all queues per interval is plenty.
 MIN_INTERVAL_SECONDS = 0.005
+REDIS_TIMEOUT_SECONDS = 2.0
 
 NOTIFY = statement("wakeup.notify", "SELECT pg_notify('te_wakeup', :queues)")
+
+Send = Callable[[str], None]
 
 
 class Notifier:
     """Sends hints from a thread of its own, after the caller's commit; the first at once, more of them batched."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, send: Send | None) -> None:
+        self._send = send
         self._ready = threading.Condition()
         self._queues: set[str] = set()
         self._pid = 0
 
+    @classmethod
+    def over(cls, database: Database, redis_url: str) -> "Notifier":
+        """Choose the way: Redis when its URL is set, else NOTIFY on PostgreSQL, else none."""
+        if redis_url:
+            return cls(_by_redis(redis_url))
+        return cls(None if database.is_cockroach else _by_notify(database))
+
     def hint(self, queue: str) -> None:
         """Say that an execution of `queue` may be claimable now or soon."""
-        if self._database.is_cockroach:
+        if self._send is None:
             return
         with self._ready:
             self._queues.add(queue)
@@ -43,15 +57,48 @@ class Notifier:
         # Started at the first hint and per process: gunicorn forks after the application may have been built.
         if self._pid != os.getpid():
             self._pid = os.getpid()
-            threading.Thread(target=self._run, name="te-notifier", daemon=True).start()
+            threading.Thread(target=self._run, args=[self._send], name="te-notifier", daemon=True).start()
 
-    def _run(self) -> None:
+    def _run(self, send: Send) -> None:
         while True:
             with self._ready:
                 self._ready.wait_for(lambda: self._queues)
                 queues, self._queues = self._queues, set()
             try:
-                self._database.fetch(NOTIFY, {"queues": ",".join(sorted(queues))})
-            except UnavailableError as error:
-                log.debug("a wake-up was lost: %s", error.message)
+                send(encode(queues))
+            except (UnavailableError, redis.RedisError) as error:
+                log.debug("a wake-up was lost: %s", type(error).__name__)
             time.sleep(MIN_INTERVAL_SECONDS)
+
+
+def encode(queues: Collection[str]) -> str:
+    """Write queue names as the payload of a hint."""
+    return ",".join(sorted(queues))
+
+
+def decode(payload: str) -> list[str]:
+    """Read the queue names in a hint."""
+    return payload.split(",")
+
+
+def redis_client(url: str) -> "redis.Redis":
+    """Open the client that hints travel by; connects at its first command."""
+    return redis.Redis.from_url(
+        url, socket_connect_timeout=REDIS_TIMEOUT_SECONDS, socket_timeout=None, decode_responses=True
+    )
+
+
+def _by_notify(database: Database) -> Send:
+    def send(payload: str) -> None:
+        database.fetch(NOTIFY, {"queues": payload})
+
+    return send
+
+
+def _by_redis(url: str) -> Send:
+    client = redis_client(url)
+
+    def send(payload: str) -> None:
+        client.publish(CHANNEL, payload)
+
+    return send

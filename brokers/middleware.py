@@ -28,7 +28,8 @@ class BootError(MiddlewareError, BrokerConnectionError):
     """The worker cannot start; Dramatiq lets it through its hooks and exits with its "cannot connect" status."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message)
+        Exception.__init__(self, message)
+        self.message = message
 
 
 class Verdicts(Middleware):
