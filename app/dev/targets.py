@@ -1,0 +1,33 @@
+"""What the jobs of the development stack are delivered to."""
+
+from contextlib import ExitStack
+from typing import Self
+
+from app.dev.receiver import Receiver
+from app.dev.servers import Tansu, Valkey
+from app.dev.steps import Step, silently
+
+
+class Targets:
+    """A receiver, a Kafka-compatible broker and a Redis-compatible server; a context manager."""
+
+    def __init__(self, step: Step = silently) -> None:
+        self._step = step
+        self.receiver = Receiver()
+        self.kafka = Tansu()
+        self.valkey = Valkey()
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as opening:
+            with self._step("an HTTP receiver"):
+                opening.enter_context(self.receiver)
+            with self._step("Tansu, a broker that speaks Kafka's protocol"):
+                opening.enter_context(self.kafka)
+            with self._step("Valkey, a Redis-compatible server"):
+                opening.enter_context(self.valkey)
+            self._open = opening.pop_all()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._open.close()
