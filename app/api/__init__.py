@@ -27,6 +27,7 @@ from app.api.services import EXTENSION, Services
 from app.catalog.crypto import SecretBox
 from app.config import SettingError, Settings
 from app.jobs.create import Creator
+from app.wakeup import Notifier
 
 APPLICATION_NAME = "te-web"
 POOL_SIZE = 20
@@ -49,7 +50,6 @@ def create_app(settings: Settings | None = None) -> Flask:
     app = Flask("task_executor", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
     cast("DefaultJSONProvider", app.json).sort_keys = False
-    app.config["WAKEUP"] = lambda _queue: None
     # One path, one resource: /jobs/ is not /jobs, and no redirect may lose a body.
     app.url_map.merge_slashes = False
     app.extensions[EXTENSION] = _services(settings)
@@ -74,7 +74,12 @@ def _services(settings: Settings) -> Services:
         look_ahead_seconds=settings.look_ahead_seconds,
     )
     return Services(
-        settings=settings, database=database, keys=KeyRing(database), creator=creator, secret_box=_secret_box(settings)
+        settings=settings,
+        database=database,
+        keys=KeyRing(database),
+        creator=creator,
+        secret_box=_secret_box(settings),
+        notifier=Notifier.over(database, settings.wakeup_redis_url),
     )
 
 

@@ -1,6 +1,5 @@
 """What the views work with: built once per application by `create_app`, found through the current application."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -12,6 +11,7 @@ from app.config import Settings
 from app.db import Database
 from app.errors import UnavailableError
 from app.jobs.create import Creator
+from app.wakeup import Notifier
 
 EXTENSION = "task_executor"
 
@@ -25,6 +25,7 @@ class Services:
     keys: KeyRing
     creator: Creator
     secret_box: SecretBox | None
+    notifier: Notifier
 
 
 def services() -> Services:
@@ -48,4 +49,4 @@ def secret_box() -> SecretBox:
 
 def wake(queue: str) -> None:
     """Hint that an execution of `queue` became claimable; it may get lost, and nothing depends on it."""
-    cast("Callable[[str], None]", current_app.config["WAKEUP"])(queue)
+    services().notifier.hint(queue)
