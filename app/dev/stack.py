@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Self
 
@@ -182,18 +182,13 @@ class Stack:
         """Wait until GET /health/ready answers 200."""
         deadline = time.monotonic() + timeout
         last = "no answer"
-        api = Api(self.url, key="")
-        while time.monotonic() < deadline:
-            self.check()
-            try:
-                answer = api.request("GET", "/health/ready", timeout=2)
-            except requests.RequestException as error:
-                last = type(error).__name__
-            else:
-                if answer.status_code == requests.codes.ok:
+        with closing(Api(self.url, key="")) as api:
+            while time.monotonic() < deadline:
+                self.check()
+                last = _readiness(api)
+                if last == "ready":
                     return
-                last = f"{answer.status_code} {answer.text[:300]}"
-            time.sleep(0.05)
+                time.sleep(0.05)
         tails = "\n".join(f"--- {child.name}\n{child.tail(10)}" for child in self._children.values())
         raise ChildError(f"the API was not ready after {timeout:.0f} s, it answered: {last}\n{tails}")
 
@@ -216,6 +211,14 @@ class Stack:
         if done.returncode != 0:
             raise ChildError(f"`{' '.join(module)}` ended with status {done.returncode}:\n{done.stderr or done.stdout}")
         return done.stdout
+
+
+def _readiness(api: Api) -> str:
+    try:
+        answer = api.request("GET", "/health/ready", timeout=2)
+    except requests.RequestException as error:
+        return type(error).__name__
+    return "ready" if answer.ok else f"{answer.status_code} {answer.text[:300]}"
 
 
 def _own_environment() -> dict[str, str]:

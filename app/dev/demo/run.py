@@ -1,0 +1,85 @@
+"""The course of the demo."""
+
+import os
+import secrets
+import time
+
+from app.dev.api_client import Api
+from app.dev.demo.catalogue import TOPIC, entries
+from app.dev.demo.job import DemoJob, script
+from app.dev.demo.report import show_arrivals, show_hints, show_table
+from app.dev.demo.watch import watch
+from app.dev.settings import preferred_port, product_environment
+from app.dev.stack import Stack
+from app.dev.targets import Targets
+from app.dev.terminal import Terminal
+
+
+def run(terminal: Terminal) -> int:
+    """Run the demo and return the exit status; stays until Ctrl-C unless DEMO_EXIT is set."""
+    terminal.line(f"{terminal.bold('Task Executor')}: setTimeout and setInterval as a service")
+    terminal.line("Real servers, started from Python wheels in temporary directories; all gone at the end.")
+    terminal.heading("Starting")
+    started = time.monotonic()
+    with (
+        Targets(terminal.step) as targets,
+        Stack(step=terminal.step, port=preferred_port(), env=product_environment()) as stack,
+    ):
+        targets.kafka.create_topic(TOPIC)
+        with terminal.step("an API key: flask --app app api-keys create demo"):
+            api = stack.api
+        terminal.line(f"  all of it within {time.monotonic() - started:.1f} s")
+        status = _scripted(api, stack, targets, terminal)
+        if os.environ.get("DEMO_EXIT", "") in {"", "0"}:
+            stay(stack, terminal)
+        terminal.heading("Stopping")
+    terminal.line("  everything that was started is stopped")
+    return status
+
+
+def stay(stack: Stack, terminal: Terminal) -> None:
+    """Stay until Ctrl-C; raises ChildError when a process dies."""
+    terminal.line(terminal.bold("\nRunning. Ctrl-C stops everything."))
+    try:
+        while True:
+            stack.check()
+            time.sleep(0.5)
+    except KeyboardInterrupt:
+        terminal.line()
+
+
+def _scripted(api: Api, stack: Stack, targets: Targets, terminal: Terminal) -> int:
+    secret = f"sk-demo-{secrets.token_hex(12)}"
+    terminal.heading("Registering, through the REST API")
+    for entry in entries(targets, secret):
+        api.post(entry.path, entry.body)
+        terminal.line(f"  POST {entry.path:<15} {entry.body['name']:<16} {terminal.dim(entry.why)}")
+    jobs = script()
+    _create(jobs, api, terminal)
+    terminal.heading("Watching them run; a cron job fires at the next full minute")
+    watch(jobs, api, stack, terminal)
+    show_table(jobs, terminal)
+    for job in jobs:
+        if job.trigger == "CRON":
+            api.post(f"/jobs/{job.job_id}/cancel")
+    terminal.line(terminal.dim("  the cron jobs are cancelled now"))
+    missing = show_arrivals(jobs, targets, secret, terminal)
+    show_hints(stack, terminal, jobs[0])
+    return _verdict(jobs, missing, terminal)
+
+
+def _create(jobs: list[DemoJob], api: Api, terminal: Terminal) -> None:
+    terminal.heading("Creating jobs")
+    for number, job in enumerate(jobs):
+        job.create(api, number)
+        due = "now" if job.due is None else f"{job.due.astimezone():%H:%M:%S}"
+        terminal.line(f"  POST /jobs  {job.trigger:<9} {job.endpoint:<16} {job.job_id}  {terminal.dim(f'due {due}')}")
+
+
+def _verdict(jobs: list[DemoJob], missing: list[str], terminal: Terminal) -> int:
+    failed = [job.order_id for job in jobs if job.status != "SUCCESS"]
+    if failed:
+        terminal.line(terminal.red(f"\nNot delivered, says the API: {', '.join(failed)}"))
+    if missing:
+        terminal.line(terminal.red(f"\nNot found at their receiver: {', '.join(missing)}"))
+    return 1 if failed or missing else 0

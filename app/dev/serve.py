@@ -1,0 +1,40 @@
+"""The development stack without scripted jobs."""
+
+import os
+
+from app.dev.demo.report import show_hints
+from app.dev.demo.run import stay
+from app.dev.settings import preferred_port, product_environment
+from app.dev.stack import Stack
+from app.dev.targets import Targets
+from app.dev.terminal import Terminal
+
+_NAME_WIDTH = 12
+
+
+def serve(terminal: Terminal) -> int:
+    """Run the stack until Ctrl-C, with the output of its processes on the terminal."""
+    terminal.line(f"{terminal.bold('Task Executor')}, development stack")
+    given = os.environ.get("TE_DATABASE_URL") or None
+    if given is None:
+        terminal.line("TE_DATABASE_URL is not set: a new PostgreSQL is started, and its data removed at the end.")
+    terminal.heading("Starting")
+    with (
+        Targets(terminal.step) as targets,
+        Stack(
+            database_url=given,
+            step=terminal.step,
+            port=preferred_port(),
+            env=product_environment(),
+            echo=lambda name, line: terminal.line(f"{terminal.dim(name.ljust(_NAME_WIDTH))} {line}"),
+        ) as stack,
+    ):
+        show_hints(stack, terminal)
+        terminal.heading("Somewhere to deliver to")
+        terminal.line(f"  HTTP   {targets.receiver.base_url}/ok   (what came: GET /_requests)")
+        terminal.line(f"  Kafka  {targets.kafka.bootstrap}")
+        terminal.line(f"  Redis  {targets.valkey.url}")
+        stay(stack, terminal)
+        terminal.heading("Stopping")
+    terminal.line("  everything that was started is stopped")
+    return 0

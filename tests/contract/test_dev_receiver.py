@@ -1,0 +1,134 @@
+"""The recording receiver: what tests rely on it to do wrong."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+import requests
+
+from app.dev.receiver import Receiver
+
+
+@pytest.fixture
+def own() -> Iterator[Receiver]:
+    """A receiver of this test alone."""
+    with Receiver() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def client() -> Iterator[requests.Session]:
+    with requests.Session() as session:
+        session.trust_env = False
+        yield session
+
+
+def test_records_everything_of_a_request(own: Receiver, client: requests.Session) -> None:
+    before = time.monotonic()
+    client.put(own.url("/ok/a?x=1"), data=b"\x00\xff", headers={"Idempotency-Key": "k"})
+    [received] = own.wait_for(1)
+    assert (received.method, received.path, received.query["x"], received.body) == ("PUT", "/ok/a", "1", b"\x00\xff")
+    assert received.headers["idempotency-KEY"] == received.idempotency_key == "k"
+    assert before <= received.monotonic <= time.monotonic()
+
+
+@pytest.mark.parametrize(
+    ("path", "statuses"),
+    [
+        ("/ok", [200, 200]),
+        ("/status/418/again", [418, 418]),
+        ("/flaky/2", [503, 503, 200]),
+        ("/retry-after/3", [503, 200]),
+        ("/retry-after/3?status=429", [429, 200]),
+        ("/redirect", [302]),
+        ("/status/zero", [404]),
+        ("/unheard-of", [404]),
+    ],
+)
+def test_statuses(own: Receiver, client: requests.Session, path: str, statuses: list[int]) -> None:
+    assert [client.post(own.url(path), allow_redirects=False).status_code for _ in statuses] == statuses
+
+
+def test_flaky_counts_each_idempotency_key_by_itself(own: Receiver, client: requests.Session) -> None:
+    keys = ["a", "b", "a", "b"]
+    answers = [client.post(own.url("/flaky/1"), headers={"Idempotency-Key": key}).status_code for key in keys]
+    assert answers == [503, 503, 200, 200]
+
+
+def test_retry_after_is_sent(own: Receiver, client: requests.Session) -> None:
+    assert client.get(own.url("/retry-after/7")).headers["Retry-After"] == "7"
+    assert client.get(own.url("/retry-after/8?date=1")).headers["Retry-After"].endswith("GMT")
+
+
+def test_echo_and_big(own: Receiver, client: requests.Session) -> None:
+    assert client.post(own.url("/echo"), json={"a": 1}).json()["body"] == '{"a": 1}'
+    assert len(client.get(own.url("/big")).content) == 10 * 1024 * 1024
+
+
+def test_slow_and_hang(own: Receiver, client: requests.Session) -> None:
+    started = time.monotonic()
+    client.get(own.url("/slow/200"))
+    assert time.monotonic() - started >= 0.2
+    with pytest.raises(requests.ReadTimeout):
+        client.get(own.url("/hang"), timeout=0.2)
+
+
+def test_drip_never_ends_and_never_pauses_for_long(own: Receiver, client: requests.Session) -> None:
+    started = time.monotonic()
+    with client.get(own.url("/drip"), stream=True, timeout=1) as answer:
+        pieces = answer.iter_content(1)
+        assert [next(pieces) for _ in range(4)] == [b"."] * 4
+    assert 0.2 < time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize("path", ["/close", "/garbage"])
+def test_broken_answers(own: Receiver, client: requests.Session, path: str) -> None:
+    with pytest.raises(requests.RequestException):
+        client.get(own.url(path), timeout=2)
+
+
+def test_a_request_too_large_for_a_default_server_is_taken(own: Receiver, client: requests.Session) -> None:
+    assert client.post(own.url("/ok"), data=b"x" * 3_000_000).status_code == 200
+    assert len(own.requests[0].body) == 3_000_000
+
+
+def test_waiting_ends_at_once_or_says_what_came(own: Receiver, client: requests.Session) -> None:
+    client.get(own.url("/ok/one"))
+    assert len(own.wait_for(lambda found: any(each.path == "/ok/one" for each in found))) == 1
+    with pytest.raises(TimeoutError, match="/ok/one"):
+        own.wait_for(2, timeout=0.05)
+    with pytest.raises(TimeoutError, match="nothing"):
+        own.wait_for(1, timeout=0.05, path="/other")
+    own.clear()
+    assert own.requests == []
+
+
+def test_stops_at_once_with_connections_open(own: Receiver) -> None:
+    with closing(socket.create_connection(("127.0.0.1", own.port))) as hanging:
+        hanging.sendall(b"GET /hang HTTP/1.1\r\nHost: x\r\n\r\n")
+        own.wait_for(1)
+        started = time.monotonic()
+        own.stop()
+        assert time.monotonic() - started < 2
+        assert hanging.recv(1) == b""
+
+
+def test_a_taken_port_is_an_error(own: Receiver) -> None:
+    with pytest.raises(OSError, match="address"):
+        Receiver(port=own.port).start()
+
+
+def test_runs_as_a_process(client: requests.Session) -> None:
+    with subprocess.Popen([sys.executable, "-m", "app.dev.receiver"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        client.post(f"{url}/ok/there", data="hello")
+        [received] = client.get(f"{url}/_requests", params={"path": "/ok"}).json()
+        assert (received["path"], received["body"]) == ("/ok/there", "hello")
+        client.close()
+        process.terminate()
+        assert process.wait(10) == 0
