@@ -1,0 +1,81 @@
+"""Running the same chore in several schedulers at once, under each way in which rows may be seen or locked."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, TypeVar
+
+import pytest
+from sqlalchemy import text
+
+from app import db
+from app.db import Database
+
+T = TypeVar("T")
+
+SERIALIZABLE = "options=-c%20default_transaction_isolation%3Dserializable"
+WAYS = ["read committed", "serializable", "read committed without locks", "serializable without locks"]
+
+
+@contextmanager
+def schedulers(url: str, way: str, count: int = 2) -> Iterator[list[Database]]:
+    """Open a database for each scheduler, at the isolation level of this way."""
+    if way.startswith("serializable"):
+        url += f"{'&' if '?' in url else '?'}{SERIALIZABLE}"
+    databases = [db.connect(url, pool_size=2, application_name=f"te-test-{n}") for n in range(count)]
+    for database in databases:
+        (level,) = database.fetch(text("SHOW transaction_isolation"))[0]
+        assert way.startswith(level)
+    yield databases
+    for database in databases:
+        database.close()
+
+
+def strip_locks(monkeypatch: pytest.MonkeyPatch, way: str, module: ModuleType, *names: str) -> None:
+    """Take the lock clause out of statements: a lock may be lost, so nothing may depend on it."""
+    for name in names:
+        sql: str = getattr(module, name).text
+        if way.endswith("without locks"):
+            assert "FOR UPDATE SKIP LOCKED" in sql
+            monkeypatch.setattr(module, name, text(sql.replace("FOR UPDATE SKIP LOCKED", "")))
+
+
+def at_once(*bodies: Callable[[], T]) -> list[T]:
+    """Run each body in a thread of its own, all from the same instant, and return what they return."""
+    barrier, results, errors = threading.Barrier(len(bodies)), dict[int, T](), list[BaseException]()
+
+    def run(index: int, body: Callable[[], T]) -> None:
+        try:
+            barrier.wait(10)
+            results[index] = body()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=pair) for pair in enumerate(bodies)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert errors == []
+    return [results[index] for index in range(len(bodies))]
+
+
+class Hints:
+    """Keeps the hints that a chore gives."""
+
+    def __init__(self) -> None:
+        self.queues: list[str] = []
+
+    def __call__(self, queue: str) -> None:
+        self.queues.append(queue)
+
+
+def never() -> bool:
+    """No stop is asked for."""
+    return False
+
+
+def total(counts: Sequence[Any], field: str) -> int:
+    """Add up one field of several counts."""
+    return sum(getattr(one, field) for one in counts)

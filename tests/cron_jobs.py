@@ -1,0 +1,68 @@
+"""Cron jobs as the API would have written them, due since some time."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import text
+
+from app import ids
+from app.db import Database
+from app.jobs.cron import Schedule
+from tests import rows
+
+
+def add_cron_job(
+    database: Database,
+    expression: str = "* * * * *",
+    *,
+    timezone: str = "UTC",
+    missed: timedelta = timedelta(0),
+    ends_at: datetime | None = None,
+    max_attempts: int = 3,
+) -> str:
+    """Create an active cron job whose next run is the first tick later than `missed` before the database's now."""
+    job_id = ids.job_id()
+    params = {
+        "job": job_id,
+        "cron": expression,
+        "zone": timezone,
+        "next": Schedule.parse(expression, timezone).next_after(rows.database_now(database) - missed),
+        "ends_at": ends_at,
+        "max": max_attempts,
+    }
+    database.fetch(
+        text(
+            "INSERT INTO jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, cron_expression, "
+            "                  cron_timezone, cron_next_run_at, cron_ends_at, max_attempts) "
+            "VALUES (:job, 'target', 1, 'HTTP', 'CRON', :cron, :zone, :next, :ends_at, :max)"
+        ),
+        params,
+    )
+    return job_id
+
+
+def daily(database: Database) -> str:
+    """Make an expression that fires an hour ago each day: however slow a test is, no further tick comes due."""
+    hour_ago = rows.database_now(database) - timedelta(hours=1)
+    return f"{hour_ago.minute} {hour_ago.hour} * * *"
+
+
+def scheduled(database: Database, job_id: str) -> list[datetime]:
+    """Read when the executions of a job are due, in the order in which they were created."""
+    query = text("SELECT scheduled_at FROM executions WHERE job_id = :job ORDER BY created_at, scheduled_at")
+    return [row.scheduled_at for row in database.fetch(query, {"job": job_id})]
+
+
+def missed_ticks(expression: str, timezone: str, begin: datetime, end: datetime) -> list[datetime]:
+    """Compute the ticks in (begin, end]."""
+    schedule, found = Schedule.parse(expression, timezone), []
+    tick = schedule.next_after(begin)
+    while tick is not None and tick <= end:
+        found.append(tick)
+        tick = schedule.next_after(tick)
+    return found
+
+
+def job(database: Database, job_id: str) -> Any:
+    """Read one job."""
+    return database.fetch(text("SELECT * FROM jobs WHERE job_id = :job"), {"job": job_id})[0]
