@@ -1,0 +1,107 @@
+"""Deleting what is older than the retention: children first, in small batches."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.db import Database
+from app.sql import statement
+
+EXPIRED = statement(
+    "executions.expired",
+    """
+    SELECT execution_id FROM executions
+     WHERE shard = :shard AND completed_at IS NOT NULL
+       AND completed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
+     ORDER BY completed_at, execution_id LIMIT :limit
+    """,
+)
+
+PRUNE_LOGS = statement(
+    "execution_logs.prune",
+    """
+    WITH page AS MATERIALIZED (
+      SELECT log_id FROM execution_logs WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
+       ORDER BY execution_id, logged_at, log_id LIMIT :limit)
+    DELETE FROM execution_logs WHERE log_id IN (SELECT log_id FROM page) RETURNING 1
+    """,
+)
+
+PRUNE_ATTEMPTS = statement(
+    "attempts.prune",
+    """
+    WITH page AS MATERIALIZED (
+      SELECT attempt_id FROM attempts WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
+       ORDER BY execution_id, attempt_number LIMIT :limit)
+    DELETE FROM attempts WHERE attempt_id IN (SELECT attempt_id FROM page) RETURNING 1
+    """,
+)
+
+# Together, or a crash in between would leave jobs that nothing leads to any more.
+PRUNE_EXECUTIONS = statement(
+    "executions.prune",
+    """
+    WITH gone AS (
+      DELETE FROM executions
+       WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
+         AND completed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
+      RETURNING execution_id, job_id),
+    left_over AS (
+      DELETE FROM jobs AS j
+       WHERE j.job_id IN (SELECT job_id FROM gone)
+         AND j.status = 'RETIRED' AND j.trigger_type IN ('IMMEDIATE', 'DELAYED')
+         AND NOT EXISTS (SELECT 1 FROM executions AS e
+                          WHERE e.job_id = j.job_id AND e.execution_id NOT IN (SELECT execution_id FROM gone))
+      RETURNING j.job_id)
+    SELECT (SELECT count(*) FROM gone) AS executions, (SELECT count(*) FROM left_over) AS jobs
+    """,
+)
+
+# RUNNING rows of a worker whose row is missing are reclaimed too; while it holds some, its row is worth reading.
+PRUNE_WORKERS = statement(
+    "workers.prune",
+    """
+    WITH page AS MATERIALIZED (
+      SELECT w.worker_id FROM workers AS w
+       WHERE w.lease_expires_at < now() - INTERVAL '1 day'
+         AND NOT EXISTS (SELECT 1 FROM executions AS e WHERE e.worker_id = w.worker_id AND e.status = 'RUNNING')
+       ORDER BY w.worker_id LIMIT :limit)
+    DELETE FROM workers
+     WHERE worker_id IN (SELECT worker_id FROM page) AND lease_expires_at < now() - INTERVAL '1 day'
+    RETURNING worker_id
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """How many rows one batch deleted."""
+
+    executions: int
+    jobs: int
+
+
+def expired(database: Database, *, shard: int, retention_ms: int, limit: int) -> list[str]:
+    """Read the ids of executions that finished before the retention, the oldest first."""
+    params = {"shard": shard, "retention_ms": retention_ms, "limit": limit}
+    return [row.execution_id for row in database.fetch(EXPIRED, params)]
+
+
+def prune_logs(database: Database, executions: Sequence[str], *, limit: int) -> int:
+    """Delete up to `limit` log lines of these executions; returns how many."""
+    return len(database.fetch(PRUNE_LOGS, {"ids": sorted(executions), "limit": limit}))
+
+
+def prune_attempts(database: Database, executions: Sequence[str], *, limit: int) -> int:
+    """Delete up to `limit` attempts of these executions; returns how many."""
+    return len(database.fetch(PRUNE_ATTEMPTS, {"ids": sorted(executions), "limit": limit}))
+
+
+def prune_executions(database: Database, executions: Sequence[str], *, retention_ms: int) -> Pruned:
+    """Delete executions without children, and their one-shot jobs."""
+    (row,) = database.fetch(PRUNE_EXECUTIONS, {"ids": sorted(executions), "retention_ms": retention_ms})
+    return Pruned(row.executions, row.jobs)
+
+
+def prune_workers(database: Database, *, limit: int) -> int:
+    """Delete rows of workers that have been dead for a day and hold nothing; returns how many."""
+    return len(database.fetch(PRUNE_WORKERS, {"limit": limit}))
