@@ -1,0 +1,123 @@
+"""The scheduler as a process: how it starts, goes on and ends."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from app import db
+from app.db import Database
+from app.dev.child import Child
+from app.dev.ports import free_port
+from app.dev.servers import Postgres
+from schema import migrate
+from tests import rows
+from tests.cron_jobs import add_cron_job, scheduled
+from tests.servers import start_or_skip
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.acceptance
+
+Start = Callable[..., Child]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start `python -m app.scheduler` with these settings; killed at the end if it still runs."""
+    children: list[Child] = []
+
+    def start(url: str | None, **settings: object) -> Child:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("TE_")}
+        given = {"TE_DATABASE_URL": url} if url else {}
+        env = clean | given | {name: str(value) for name, value in settings.items()}
+        child = Child(
+            "scheduler", [sys.executable, "-m", "app.scheduler"], log=tmp_path / f"{len(children)}.log", env=env
+        )
+        child.start()
+        children.append(child)
+        return child
+
+    yield start
+    for child in children:
+        child.kill()
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    database = db.connect(database_url, pool_size=2, application_name="te-test")
+    rows.add_endpoint(database)
+    yield database
+    database.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_works_until_a_signal_and_then_ends_in_order(
+    start: Start, database: Database, database_url: str, number: signal.Signals
+) -> None:
+    job_id = add_cron_job(database, missed=timedelta(minutes=3))
+    (delayed,) = rows.add_executions(database, status="PENDING", due_in=timedelta(seconds=1))
+    child = start(database_url)
+    eventually(lambda: len(scheduled(database, job_id)) >= 3)
+    eventually(lambda: rows.execution(database, delayed).status == "QUEUED")
+    child.send(number)
+    assert child.wait(10) == 0
+    assert "scheduler stopped" in child.tail()
+    assert "Traceback" not in child.tail()
+
+
+def test_without_a_database_it_gives_up_after_the_stated_time(start: Start) -> None:
+    child = start(f"postgresql://nobody:secret@127.0.0.1:{free_port()}/none", TE_STARTUP_TIMEOUT_SEC=1)
+    assert child.wait(15) == 1
+    last = child.tail().splitlines()[-1]
+    assert last.startswith("scheduler: gave up after 1 s: the database cannot be reached")
+    assert "waiting for the database" in child.tail()
+    assert "secret" not in child.tail()
+    assert "Traceback" not in child.tail()
+
+
+def test_on_a_database_that_is_not_migrated_it_gives_up(start: Start, empty_database_url: str) -> None:
+    child = start(empty_database_url, TE_STARTUP_TIMEOUT_SEC=0)
+    assert child.wait(15) == 1
+    assert "flask --app app db upgrade" in child.tail().splitlines()[-1]
+
+
+@pytest.mark.parametrize("settings", [{}, {"TE_DATABASE_URL": "mysql://a:secret@b/c"}, {"TE_RETENTION_DAYS": "soon"}])
+def test_a_wrong_setting_is_named_in_one_line(start: Start, settings: dict[str, str]) -> None:
+    child = start(None, **settings)
+    assert child.wait(15) == 1
+    (line,) = child.tail().splitlines()
+    assert (list(settings) or ["TE_DATABASE_URL"])[0] in line
+    assert "secret" not in line
+
+
+def test_a_signal_ends_the_wait_for_the_database(start: Start) -> None:
+    child = start(f"postgresql://nobody@127.0.0.1:{free_port()}/none", TE_STARTUP_TIMEOUT_SEC=60)
+    eventually(lambda: "waiting for the database" in child.tail())
+    child.send(signal.SIGTERM)
+    assert child.wait(10) == 0
+
+
+def test_a_lost_database_is_said_once_and_work_goes_on_afterwards(start: Start) -> None:
+    with start_or_skip(Postgres(fast=True)) as server:
+        migrate.upgrade(server.url)
+        database = db.connect(server.url, pool_size=2, application_name="te-test")
+        rows.add_endpoint(database)
+        first = add_cron_job(database, missed=timedelta(minutes=2))
+        child = start(server.url, TE_CRON_TICK_INTERVAL_SEC=0.1, TE_PROMOTE_INTERVAL_MS=100)
+        eventually(lambda: scheduled(database, first))
+        for outage in (1, 2):
+            server.kill()
+            eventually(lambda n=outage: child.tail(1000).count("the scheduler goes on trying") == n)  # type: ignore[misc]
+            server.start()
+            eventually(lambda n=outage: child.tail(1000).count("the database answers again") == n)  # type: ignore[misc]
+        second = add_cron_job(database, missed=timedelta(minutes=2))
+        eventually(lambda: scheduled(database, second))
+        assert child.tail(1000).count("the scheduler goes on trying") == 2
+        assert "Traceback" not in child.tail(1000)
+        child.send(signal.SIGTERM)
+        assert child.wait(10) == 0
+        database.close()
