@@ -21,7 +21,8 @@ def main() -> int:
     command = _COMMANDS[parser.parse_args().command]
     terminal = Terminal()
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, _interrupt)
     try:
         return command(terminal)
     except KeyboardInterrupt:

@@ -1,0 +1,125 @@
+"""The development stack: what it starts it stops, and what goes wrong it shows."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.dev import ports
+from app.dev.api_client import ApiError
+from app.dev.child import Child, ChildError
+from app.dev.stack import Stack
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.fixture
+def stack(database_url: str, tmp_path: Path) -> Iterator[Stack]:
+    """The API and a scheduler over this test's database."""
+    with Stack(database_url=database_url, workers=0, env={"TE_WEB_WORKERS": "1"}, logs=tmp_path) as started:
+        yield started
+
+
+def test_the_api_answers_with_the_key_it_made(stack: Stack) -> None:
+    assert stack.api.get("/jobs") == {"items": [], "cursor": None}
+    with pytest.raises(ApiError) as caught:
+        stack.api.get("/jobs/job_unheard-of")
+    assert (caught.value.status, caught.value.code) == (404, "JOB_NOT_FOUND")
+
+
+def test_a_death_is_noticed_unless_it_was_wanted(stack: Stack) -> None:
+    stack.kill("scheduler-1")
+    stack.check()
+    restarted = stack.start_process("scheduler-1")
+    stack.check()
+    os.kill(restarted.pid, signal.SIGKILL)
+    restarted.wait(10)
+    with pytest.raises(ChildError, match="scheduler-1 ended with status -9"):
+        stack.check()
+
+
+def test_restart_gives_a_new_process_that_serves(stack: Stack) -> None:
+    before = stack.process("web").pid
+    assert stack.terminate("web") == 0
+    assert ports.is_free(stack.port)
+    stack.start_process("web")
+    stack.wait_until_ready()
+    assert stack.process("web").pid != before
+
+
+def test_stop_leaves_no_process_of_any_group(stack: Stack) -> None:
+    groups = [stack.process(name).pid for name in stack.names]
+    stack.stop()
+    for group in groups:
+        assert _living_members(group) == []
+
+
+def test_a_process_that_cannot_start_is_shown_with_its_output(database_url: str, tmp_path: Path) -> None:
+    with pytest.raises(ChildError, match="TE_CRON_BATCH_SIZE"):
+        Stack(database_url=database_url, workers=0, env={"TE_CRON_BATCH_SIZE": "many"}, logs=tmp_path).start()
+
+
+def test_a_taken_port_is_chosen_around(database_url: str, tmp_path: Path, stack: Stack) -> None:
+    with Stack(database_url=database_url, workers=0, schedulers=0, port=stack.port, logs=tmp_path / "other") as other:
+        assert other.port != stack.port
+        assert other.api.get("/jobs")["items"] == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_serve_leaves_nothing_behind(number: signal.Signals) -> None:
+    """One signal, to the one process that the terminal knows."""
+    program = [sys.executable, "-m", "app.dev", "serve"]
+    started: dict[int, str] = {}
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, start_new_session=True) as served:
+        assert served.stdout is not None
+        for line in served.stdout:
+            if "Ctrl-C stops everything" in line:
+                started = _descendants(served.pid)
+                served.send_signal(number)
+        assert served.wait(30) == (-number if number == signal.SIGKILL else 0)
+    names = " ".join(started.values())
+    for name in ("postgres", "valkey-server", "tansu", "gunicorn", "dramatiq", "app.scheduler"):
+        assert name in names
+    # After a SIGKILL nobody waits for them; each ends by itself.
+    eventually(lambda: not [pid for pid in started if _is_alive(pid)], what="the end of all processes")
+
+
+def test_a_child_dies_with_its_parent_and_not_with_a_ctrl_c(tmp_path: Path) -> None:
+    child = Child("sleeper", ["sleep", "60"], log=tmp_path / "log")
+    child.start()
+    assert os.getpgid(child.pid) == child.pid != os.getpgid(0)
+    assert child.stop(5) == -signal.SIGTERM
+
+
+def _living_members(group: int) -> list[int]:
+    return [pid for pid in _processes() if _is_alive(pid) and _stat(pid)[2] == str(group)]
+
+
+def _descendants(root: int) -> dict[int, str]:
+    parents = {pid: int(_stat(pid)[1]) for pid in _processes() if _is_alive(pid)}
+    family = {root}
+    while more := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= more
+    commands = {pid: Path(f"/proc/{pid}/cmdline") for pid in family - {root}}
+    return {pid: path.read_text().replace("\0", " ") for pid, path in commands.items() if path.exists()}
+
+
+def _processes() -> list[int]:
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+
+
+def _is_alive(pid: int) -> bool:
+    return _stat(pid)[0] not in {"", "Z"}
+
+
+def _stat(pid: int) -> list[str]:
+    """Return state, parent and group of a process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[:3]
+    except (FileNotFoundError, ProcessLookupError):
+        return ["", "0", "0"]
