@@ -1,0 +1,51 @@
+"""The database goes away under load and comes back: nothing is lost, nothing has to be started again."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app import db
+from app.dev.receiver import Receiver
+from app.dev.servers import Postgres
+from schema import migrate
+from tests import rows
+from tests.acceptance.fleet import Fleet
+from tests.servers import start_or_skip
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.fixture
+def durable() -> Iterator[Postgres]:
+    """A PostgreSQL of this test's own, durable: it will be stopped hard."""
+    with start_or_skip(Postgres()) as server:
+        yield server
+
+
+def test_an_immediate_restart_under_load(durable: Postgres, receiver: Receiver, tmp_path: Path) -> None:
+    path = "/slow/20/restart"
+    migrate.upgrade(durable.url)
+    database = db.connect(durable.url, pool_size=5, application_name="te-test")
+    fleet = Fleet(durable.url, tmp_path)
+    try:
+        rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST"})
+        worker = fleet.worker("-p", "2", "-t", "4", TE_WORKER_MAX_CONCURRENT="10")
+        scheduler = fleet.scheduler()
+        expected = rows.add_executions(database, 2000, max_attempts=3)
+        receiver.wait_for(1, timeout=20, path=path)
+        durable.restart(mode="immediate")
+        eventually(lambda: rows.statuses(database) == {"SUCCESS": 2000}, timeout=90)
+        assert worker.is_running, worker.tail()
+        assert scheduler.is_running, scheduler.tail()
+        keys = Counter(r.headers["Idempotency-Key"] for r in receiver.wait_for(0, path=path))
+        assert set(keys) == set(expected)
+        repeated = [key for key, times in keys.items() if times > 1]
+        for execution_id in repeated:
+            tried = rows.attempts(database, execution_id)
+            assert len(tried) > 1, "a repeated send must have its own recorded attempt"
+    finally:
+        fleet.close()
+        database.close()

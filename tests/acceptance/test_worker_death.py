@@ -1,0 +1,132 @@
+"""Workers that die, freeze, or are asked to leave."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from app.dev.child import Child
+from app.dev.receiver import Receiver
+from tests import rows
+from tests.acceptance.fleet import Fleet
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.acceptance
+
+LEASE = {"TE_WORKER_TIMEOUT_SEC": "2"}
+
+
+def target(database: Database, receiver: Receiver, path: str) -> str:
+    url = f"{receiver.base_url}{path}"
+    return rows.add_endpoint(database, spec={"url": url, "method": "POST", "timeout_ms": 20_000})
+
+
+def children_of(child: Child) -> list[int]:
+    pids = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text()
+    return [int(pid) for pid in pids.split()]
+
+
+def test_a_killed_workers_execution_runs_elsewhere(database: Database, fleet: Fleet, receiver: Receiver) -> None:
+    """Invariants 4 and 6: taken back after the worker timeout, numbered without gaps, same idempotency key."""
+    path = "/slow/1500/killed"
+    target(database, receiver, path)
+    victim = fleet.worker(**LEASE)
+    fleet.scheduler(**LEASE)
+    (execution_id,) = rows.add_executions(database, max_attempts=3)
+    receiver.wait_for(1, timeout=20, path=path)
+    victim.kill()
+    fleet.worker(**LEASE)
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 1}, timeout=30)
+
+    first, second = rows.attempts(database, execution_id)
+    assert (first.attempt_number, first.status, first.error["type"]) == (1, "FAILED", "WORKER_LOST")
+    assert first.error["may_have_been_delivered"] is True
+    assert (second.attempt_number, second.status) == (2, "SUCCESS")
+    assert first.worker_id != second.worker_id
+    sent = receiver.wait_for(0, path=path)
+    assert [r.headers["X-Task-Executor-Attempt"] for r in sent] == ["1", "2"]
+    assert {r.headers["Idempotency-Key"] for r in sent} == {execution_id}
+
+
+def test_a_killed_workers_last_attempt_fails_for_good(database: Database, fleet: Fleet, receiver: Receiver) -> None:
+    path = "/hang/last"
+    target(database, receiver, path)
+    victim = fleet.worker(**LEASE)
+    (execution_id,) = rows.add_executions(database, max_attempts=1)
+    receiver.wait_for(1, timeout=20, path=path)
+    victim.kill()
+    fleet.scheduler(**LEASE)
+    eventually(lambda: rows.statuses(database) == {"FAILED": 1}, timeout=30)
+    assert [a.error["type"] for a in rows.attempts(database, execution_id)] == ["WORKER_LOST"]
+    assert rows.job_of(database, execution_id).status == "RETIRED"
+
+
+def test_a_frozen_worker_that_wakes_after_its_lease_changes_nothing(
+    database: Database, fleet: Fleet, receiver: Receiver
+) -> None:
+    path = "/slow/1000/frozen"
+    target(database, receiver, path)
+    victim = fleet.worker(**LEASE)
+    fleet.scheduler(**LEASE)
+    (execution_id,) = rows.add_executions(database, max_attempts=3)
+    receiver.wait_for(1, timeout=20, path=path)
+    pids = [victim.pid, *children_of(victim)]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    fleet.worker(**LEASE)
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 1}, timeout=30)
+    before = rows.execution(database, execution_id)
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    assert victim.wait(30) not in {None, 0}, "a worker that lost its lease exits non-zero"
+    assert rows.execution(database, execution_id) == before
+    assert [a.status for a in rows.attempts(database, execution_id)] == ["FAILED", "SUCCESS"]
+
+
+@pytest.mark.parametrize("to_group", [False, True], ids=["to the process", "to the whole group"])
+def test_term_finishes_what_was_sent_and_hands_the_rest_back(
+    database: Database, fleet: Fleet, receiver: Receiver, to_group: bool
+) -> None:
+    """honcho and systemd send TERM to the group, and Dramatiq forwards it: the children get it twice."""
+    path = f"/slow/300/term-{to_group}"
+    target(database, receiver, path)
+    worker = fleet.worker("-p", "2", "-t", "2", TE_WORKER_MAX_CONCURRENT="10")
+    rows.add_executions(database, 400)
+    receiver.wait_for(1, timeout=20, path=path)
+    if to_group:
+        os.killpg(worker.pid, signal.SIGTERM)
+    else:
+        worker.send(signal.SIGTERM)
+    assert worker.wait(40) == 0, worker.tail()
+
+    left = rows.statuses(database)
+    assert set(left) == {"QUEUED", "SUCCESS"}
+    sent = sum(1 for r in receiver.wait_for(0, path=path))
+    assert sent == left["SUCCESS"]
+    unspent = database.fetch(text("SELECT DISTINCT attempt_count FROM executions WHERE status = 'QUEUED'"))
+    assert [row.attempt_count for row in unspent] == [0]
+    assert {row.status for row in database.fetch(text("SELECT status FROM workers"))} == {"DEAD"}
+
+
+def test_a_worker_waits_for_its_database_and_then_gives_up(fleet: Fleet) -> None:
+    away = "postgresql://nobody:hunter2@127.0.0.1:1/none"
+    worker = fleet.worker(wait=False, TE_DATABASE_URL=away, TE_STARTUP_TIMEOUT_SEC="1")
+    assert worker.wait(40) not in {None, 0}
+    said = worker.log.read_text()
+    assert "waiting for the database" in said
+    assert "gave up after 1 s" in said
+    assert "hunter2" not in said
+
+
+def test_dramatiqs_own_queue_option_works(database: Database, fleet: Fleet, receiver: Receiver) -> None:
+    path = "/ok/queues"
+    target(database, receiver, path)
+    fleet.worker("-p", "1", "-t", "1", "-Q", "kafka")
+    (execution_id,) = rows.add_executions(database)
+    (row,) = database.fetch(text("SELECT queues FROM workers"))
+    assert row.queues == ["kafka"]
+    fleet.worker("-p", "1", "-t", "1", "-Q", "http")
+    eventually(lambda: rows.execution(database, execution_id).status == "SUCCESS")
