@@ -2,8 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Protocol
+
+MAX_BODY_BYTES = 16_384
+"""What is kept of a receiver's answer. Dispatchers return SCRUB_MARGIN_BYTES more, so that the caller, who knows the
+secrets, sees each one whole before it cuts: `scrubber.scrub(output, MAX_BODY_BYTES)`."""
+SCRUB_MARGIN_BYTES = 8_192
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,11 @@ class Identity:
     def idempotency_key(self) -> str:
         """The key that stays the same on every attempt."""
         return self.execution_id
+
+    @property
+    def scheduled_at_text(self) -> str:
+        """The scheduled time in RFC 3339, UTC, with milliseconds."""
+        return self.scheduled_at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Dispatcher(Protocol):

@@ -1,0 +1,106 @@
+"""Where deliveries may go: the check of each address that is about to be connected to.
+
+The check is on the address itself, at the last moment, so a host name that changes its address between check and
+connection (DNS rebinding) gains nothing.
+"""
+
+import socket
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any, Self
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[Any, ...]]
+
+# Link-local addresses hold the metadata services of most clouds; the others have theirs elsewhere.
+_METADATA = tuple(
+    ip_network(text)
+    for text in (
+        "169.254.0.0/16",
+        "fe80::/10",
+        "fd00:ec2::254/128",  # AWS
+        "fd20:ce::254/128",  # Google Cloud
+        "100.100.100.200/32",  # Alibaba Cloud
+        "192.0.0.192/32",  # Oracle Cloud
+        "168.63.129.16/32",  # Azure
+    )
+)
+_NAT64 = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+_IPV4_COMPATIBLE = IPv6Network("::/96")
+
+
+class EgressRefusedError(OSError):
+    """The address may not be connected to."""
+
+    def __init__(self, address: str) -> None:
+        # The same text for every address: asyncio and aiohttp keep the type of an error that all addresses share.
+        super().__init__("the egress policy (TE_EGRESS_POLICY, TE_EGRESS_DENY) refuses its address")
+        self.address = address
+
+
+class EgressGuard:
+    """Decides on addresses: `allow` beats `deny` and the built-in list; the rest depends on the policy."""
+
+    def __init__(self, *, public_only: bool, allow: Iterable[Network], deny: Iterable[Network]) -> None:
+        self._public_only = public_only
+        self._allow = tuple(allow)
+        self._deny = (*_METADATA, *deny)
+
+    @classmethod
+    def from_settings(cls, policy: str, allow: Iterable[str], deny: Iterable[str]) -> Self:
+        """Read TE_EGRESS_POLICY, TE_EGRESS_ALLOW and TE_EGRESS_DENY."""
+        return cls(
+            public_only=policy == "public-only",
+            allow=[ip_network(item) for item in allow],
+            deny=[ip_network(item) for item in deny],
+        )
+
+    def check(self, address: str) -> None:
+        """Raise EgressRefusedError for an address that must not be reached."""
+        try:
+            given = ip_address(address)
+        except ValueError:
+            # Not an address as we know it, such as 127.1, which the system would still understand.
+            raise EgressRefusedError(address) from None
+        meant = _unwrap(given)
+        if any(item in network for network in self._allow for item in (given, meant)):
+            return
+        if any(item in network for network in self._deny for item in (given, meant)):
+            raise EgressRefusedError(address)
+        if self._public_only and (not meant.is_global or meant.is_multicast):
+            raise EgressRefusedError(address)
+
+    def permitted(self, infos: Iterable[AddressInfo]) -> list[AddressInfo]:
+        """Keep the addresses that may be reached; raises EgressRefusedError when there is none left."""
+        permitted, refused = [], ""
+        for info in infos:
+            try:
+                self.check(info[4][0])
+                permitted.append(info)
+            except EgressRefusedError as error:
+                refused = error.address
+        if not permitted:
+            raise EgressRefusedError(refused)
+        return permitted
+
+    def open_socket(self, info: AddressInfo) -> socket.socket:
+        """Make the socket for one address, or refuse to: the `socket_factory` of aiohttp's connector."""
+        self.check(info[4][0])
+        return socket.socket(info[0], info[1], info[2])
+
+
+def _unwrap(address: Address) -> Address:
+    """Find the IPv4 address that an IPv6 one stands for: mapped, compatible, 6to4, Teredo, NAT64."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address.sixtofour is not None:
+        return address.sixtofour
+    if address.teredo is not None:
+        return address.teredo[1]
+    is_compatible = address in _IPV4_COMPATIBLE and int(address) > 0xFFFF  # ::1 and the like are IPv6's own
+    if is_compatible or any(address in network for network in _NAT64):
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address

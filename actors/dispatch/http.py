@@ -1,0 +1,245 @@
+"""HTTP deliveries: one aiohttp session per worker process.
+
+aiohttp is told to do nothing on its own: no redirects, cookies, decompression, proxies from the environment, and no
+second try on a stale connection, because every send must be an attempt that is counted.
+"""
+
+import asyncio
+import base64
+import json
+import os
+import re
+import time
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from http.client import responses
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from actors.dispatch.base import MAX_BODY_BYTES, SCRUB_MARGIN_BYTES, Identity
+from actors.dispatch.egress import EgressGuard, EgressRefusedError
+from actors.dispatch.names import Names
+from app.executions.backoff import MAX_RETRY_AFTER_MS
+from app.executions.model import DeliveryError
+
+
+def _version() -> str:
+    try:
+        return version("task-executor")
+    except PackageNotFoundError:  # run from a checkout that is not installed
+        return "unknown"
+
+
+USER_AGENT = f"task-executor/{_version()}"
+KEEP_ALIVE_SECONDS = 4.0  # common servers close idle connections after 5: be earlier than they are
+KEPT_BYTES = MAX_BODY_BYTES + SCRUB_MARGIN_BYTES
+DRAINED_BYTES = 131_072  # reading a little more is cheaper than a new connection
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far a delivery got."""
+
+    sent: bool = False
+
+
+_progress: ContextVar[_Progress] = ContextVar("_progress")
+
+
+class _Request(aiohttp.ClientRequest):
+    """Notes the moment from which the receiver may have seen the request."""
+
+    async def send(self, conn: Any) -> aiohttp.ClientResponse:
+        _progress.get().sent = True
+        return await super().send(conn)
+
+
+class HttpDispatcher:
+    """Sends HTTP requests; `send` and `close` belong to one event loop."""
+
+    def __init__(self, guard: EgressGuard, *, connections: int, connections_per_host: int) -> None:
+        self._guard = guard
+        self._connections = connections
+        self._connections_per_host = connections_per_host
+        self._names = Names()
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
+        """Send one request and judge the answer; `timeout_ms` bounds everything from connecting to the last byte."""
+        progress = _Progress()
+        _progress.set(progress)
+        timeout_ms = spec["timeout_ms"]
+        request = _compose(spec, identity)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                status, retry_after, body = await self._exchange(spec["method"], request)
+        except TimeoutError:
+            doing = "no complete answer came" if progress.sent else "no connection could be made"
+            raise DeliveryError(
+                "TIMEOUT", f"{doing} within {timeout_ms} ms", may_have_been_delivered=progress.sent
+            ) from None
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong on the way is a failed delivery
+            raise _failure(error, sent=progress.sent) from None
+        return _judge(status, retry_after, body, spec["expected_status_codes"])
+
+    async def sweep(self) -> None:
+        """Do nothing: aiohttp closes idle connections by itself after KEEP_ALIVE_SECONDS."""
+
+    async def close(self) -> None:
+        """Close every connection."""
+        if self._session is not None:
+            await self._session.close()
+        await self._names.close()
+
+    async def _exchange(self, method: str, request: "_Outgoing") -> tuple[int, str | None, str]:
+        session = self._session or self._open()
+        async with session.request(
+            method, request.url, headers=request.headers, data=request.body, allow_redirects=False
+        ) as response:
+            return response.status, response.headers.get("Retry-After"), await _read(response)
+
+    def _open(self) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            limit=self._connections,
+            limit_per_host=self._connections_per_host,
+            keepalive_timeout=KEEP_ALIVE_SECONDS,
+            resolver=self._names,
+            socket_factory=self._guard.open_socket,
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+            skip_auto_headers=["Accept-Encoding", "Content-Type"],
+            request_class=_Request,
+        )
+        # aiohttp would silently send a GET, PUT or DELETE again when a kept connection turns out to be closed.
+        self._session._retry_connection = False  # noqa: SLF001 - there is no public switch; a test watches this one
+        return self._session
+
+
+@dataclass(frozen=True, slots=True)
+class _Outgoing:
+    url: URL
+    headers: CIMultiDict[str]
+    body: bytes | None
+
+
+def _compose(spec: Mapping[str, Any], identity: Identity) -> _Outgoing:
+    headers = CIMultiDict[str](spec["headers"])
+    try:
+        # Already encoded: yarl would otherwise undo some of the percent-encoding.
+        url = URL(spec["url"], encoded=True)
+        if url.raw_user is not None or url.raw_password is not None:
+            credentials = base64.b64encode(f"{url.user or ''}:{url.password or ''}".encode()).decode()
+            headers.setdefault("Authorization", f"Basic {credentials}")
+            url = url.with_user(None)
+    except ValueError:
+        raise DeliveryError("CONNECTION_ERROR", "the URL is not valid", permanent=True) from None
+    body = _encode(spec.get("body_template"), headers)
+    headers.setdefault("User-Agent", USER_AGENT)
+    headers.update(
+        {
+            "Idempotency-Key": identity.idempotency_key,
+            "X-Task-Executor-Job-Id": identity.job_id,
+            "X-Task-Executor-Execution-Id": identity.execution_id,
+            "X-Task-Executor-Attempt": str(identity.attempt),
+            "X-Task-Executor-Scheduled-At": identity.scheduled_at_text,
+            "traceparent": identity.traceparent,
+        }
+    )
+    return _Outgoing(url, headers, body)
+
+
+def _encode(body: Any, headers: CIMultiDict[str]) -> bytes | None:
+    """Encode the body as JSON, or as it is when it is a text and the endpoint names another content type."""
+    if body is None:
+        return None
+    content_type = headers.setdefault("Content-Type", "application/json")
+    if isinstance(body, str) and "json" not in content_type.lower():
+        return body.encode(errors="replace")
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+
+
+async def _read(response: aiohttp.ClientResponse) -> str:
+    """Read what is kept of the body; a longer one is cut off by closing the connection."""
+    kept, seen = bytearray(), 0
+    async for chunk in response.content.iter_any():
+        seen += len(chunk)
+        kept += chunk[: KEPT_BYTES - len(kept)]
+        if seen > DRAINED_BYTES:
+            response.close()
+            break
+    # The database holds no NUL in JSON.
+    return kept.decode(errors="replace").replace("\0", "")
+
+
+def _judge(status: int, retry_after: str | None, body: str, expected: list[int]) -> dict[str, Any]:
+    if status in expected:
+        return {"status_code": status, "body": body}
+    name = f"{status} {responses.get(status, '')}".rstrip()
+    raise DeliveryError(
+        "HTTP_ERROR",
+        f"the endpoint answered {name}; expected: {', '.join(map(str, expected))}",
+        permanent=status == HTTPStatus.GONE,
+        retry_after_ms=retry_after_ms(retry_after, time.time()) if status in {429, 503} else None,
+        extra={"status_code": status, "body": body},
+    )
+
+
+def retry_after_ms(value: str | None, now: float) -> int | None:
+    """Read a Retry-After header, seconds or a date; `now` is a Unix time. None when there is nothing to honour."""
+    if value is None:
+        return None
+    if re.fullmatch(r"\s*[0-9]{1,9}\s*", value):
+        seconds = float(value)
+    else:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - now
+        except (ValueError, OverflowError):
+            return None
+    return min(round(seconds * 1000), MAX_RETRY_AFTER_MS) if seconds > 0 else None
+
+
+def _failure(error: Exception, *, sent: bool) -> DeliveryError:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        refused = isinstance(error.os_error, EgressRefusedError)
+        return DeliveryError("CONNECTION_ERROR", _connect_message(error), permanent=refused)
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        reason = getattr(error.certificate_error, "verify_message", "") or "it cannot be verified"
+        return DeliveryError("CONNECTION_ERROR", f"the TLS certificate of {error.host} is not valid: {reason}")
+    if isinstance(error, aiohttp.InvalidURL):
+        return DeliveryError("CONNECTION_ERROR", "the URL is not valid", permanent=True)
+    return DeliveryError("CONNECTION_ERROR", _exchange_message(error), may_have_been_delivered=sent)
+
+
+def _connect_message(error: aiohttp.ClientConnectorError) -> str:
+    cause = error.os_error
+    reason = os.strerror(cause.errno) if cause.errno and cause.errno > 0 else (cause.strerror or str(cause))
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"the host name {error.host} cannot be resolved: {cause.strerror or cause}"
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        return f"the TLS handshake with {error.host}:{error.port} failed: {getattr(cause, 'reason', None) or reason}"
+    return f"cannot connect to {error.host}:{error.port}: {reason}"
+
+
+def _exchange_message(error: Exception) -> str:
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "the endpoint closed the connection without an answer"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the endpoint closed the connection in the middle of its answer"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "the endpoint's answer is not valid HTTP"
+    if isinstance(error, OSError) and error.errno:
+        return f"the connection broke: {os.strerror(error.errno)}"
+    # The text of an unforeseen exception may hold anything, also a secret: its type must do.
+    return f"the delivery failed: {type(error).__name__}"

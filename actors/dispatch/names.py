@@ -1,0 +1,52 @@
+"""Host names, looked up on threads of our own.
+
+The event loop's own pool has a handful of threads, and a few targets with dead name servers would fill it.
+"""
+
+import asyncio
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from actors.dispatch.egress import AddressInfo
+
+_THREADS = 32
+
+
+class Names(AbstractResolver):
+    """Looks names up with the system's resolver; also aiohttp's resolver."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="te-names")
+
+    async def look_up(self, host: str, port: int, family: int = socket.AF_UNSPEC) -> list[AddressInfo]:
+        """Return the addresses of a host, at least one; raises OSError."""
+        loop = asyncio.get_running_loop()
+        try:
+            infos = await loop.run_in_executor(
+                self._threads, socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG
+            )
+        except UnicodeError:
+            raise OSError("it is not a valid host name") from None
+        return list(infos)
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """Answer aiohttp."""
+        return [
+            ResolveResult(
+                hostname=host,
+                host=info[4][0],
+                port=port,
+                family=info[0],
+                proto=info[2],
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for info in await self.look_up(host, port, family)
+        ]
+
+    async def close(self) -> None:
+        """Start nothing more; a lookup that hangs is left to itself."""
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,97 @@
+"""Which addresses deliveries may reach."""
+
+import socket
+
+import pytest
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.egress import EgressGuard, EgressRefusedError
+
+METADATA = [
+    "169.254.169.254",
+    "169.254.170.2",
+    "169.254.0.1",
+    "fe80::1",
+    "fe80::1%eth0",
+    "febf::1",
+    "fd00:ec2::254",
+    "fd20:ce::254",
+    "100.100.100.200",
+    "192.0.0.192",
+    "168.63.129.16",
+    "::ffff:169.254.169.254",  # IPv4-mapped
+    "::169.254.169.254",  # IPv4-compatible
+    "64:ff9b::169.254.169.254",  # NAT64
+    "64:ff9b:1::a9fe:a9fe",
+    "2002:a9fe:a9fe::1",  # 6to4
+    "2001:0:4136:e378:8000:63bf:5601:5601",  # Teredo
+]
+PRIVATE = ["127.0.0.1", "10.1.2.3", "192.168.0.1", "172.16.0.1", "100.64.0.1", "::1", "fd12::1", "0.0.0.0", "::"]
+PRIVATE_IN_DISGUISE = ["::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "224.0.0.1", "255.255.255.255", "ff02::1"]
+PUBLIC = ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
+NOT_ADDRESSES = ["", "127.1", "2130706433", "0x7f.1", "017700000001", "localhost", "\uff11\uff12\uff17.0.0.1"]
+
+
+def refuses(guard, address):
+    try:
+        guard.check(address)
+    except EgressRefusedError as error:
+        return error.address == address
+    return False
+
+
+@pytest.mark.parametrize("address", METADATA + NOT_ADDRESSES)
+@pytest.mark.parametrize("policy", ["default", "public-only"])
+def test_metadata_services_are_out_of_reach(policy, address):
+    assert refuses(EgressGuard.from_settings(policy, [], []), address)
+
+
+@pytest.mark.parametrize("address", PRIVATE + PUBLIC)
+def test_private_networks_are_reached_by_default(address):
+    assert not refuses(EgressGuard.from_settings("default", [], []), address)
+
+
+@pytest.mark.parametrize("address", PRIVATE + PRIVATE_IN_DISGUISE)
+def test_public_only_means_public_only(address):
+    assert refuses(EgressGuard.from_settings("public-only", [], []), address)
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_public_addresses_are_reached_by_either_policy(address):
+    assert not refuses(EgressGuard.from_settings("public-only", [], []), address)
+
+
+@pytest.mark.parametrize(
+    ("address", "allow", "deny", "refused"),
+    [
+        ("10.0.0.1", [], ["10.0.0.0/8"], True),
+        ("::ffff:10.0.0.1", [], ["10.0.0.0/8"], True),
+        ("10.0.0.1", ["10.0.0.1"], ["10.0.0.0/8"], False),
+        ("10.0.0.2", ["10.0.0.1"], ["10.0.0.0/8"], True),
+        ("169.254.169.254", ["169.254.169.254/32"], [], False),
+        ("::ffff:169.254.169.254", ["169.254.169.254/32"], [], False),
+        ("8.8.8.8", [], ["0.0.0.0/0"], True),
+        ("2606:4700::1", [], ["0.0.0.0/0"], False),
+    ],
+)
+def test_allow_beats_deny(address, allow, deny, refused):
+    assert refuses(EgressGuard.from_settings("default", allow, deny), address) is refused
+
+
+def info(address):
+    return (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 80))
+
+
+def test_the_permitted_addresses_remain():
+    guard = EgressGuard.from_settings("public-only", [], [])
+    mixed = [info("127.0.0.1"), info("8.8.8.8"), info("169.254.169.254")]
+    assert guard.permitted(mixed) == [info("8.8.8.8")]
+    with pytest.raises(EgressRefusedError):
+        guard.permitted(mixed[::2])
+
+
+def test_no_socket_is_made_for_a_refused_address():
+    guard = EgressGuard.from_settings("public-only", [], [])
+    with pytest.raises(EgressRefusedError):
+        guard.open_socket(info("127.0.0.1"))
+    guard.open_socket(info("8.8.8.8")).close()
