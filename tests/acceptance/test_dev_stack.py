@@ -2,9 +2,11 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -64,10 +66,12 @@ def test_a_process_that_cannot_start_is_shown_with_its_output(database_url: str,
         Stack(database_url=database_url, workers=0, env={"TE_CRON_BATCH_SIZE": "many"}, logs=tmp_path).start()
 
 
-def test_a_taken_port_is_chosen_around(database_url: str, tmp_path: Path, stack: Stack) -> None:
-    with Stack(database_url=database_url, workers=0, schedulers=0, port=stack.port, logs=tmp_path / "other") as other:
-        assert other.port != stack.port
-        assert other.api.get("/jobs")["items"] == []
+def test_a_taken_port_is_chosen_around(database_url: str, tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as other:
+        taken = other.getsockname()[1]
+        with Stack(database_url=database_url, workers=0, schedulers=0, port=taken, logs=tmp_path) as stack:
+            assert stack.port != taken
+            assert stack.api.get("/jobs")["items"] == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

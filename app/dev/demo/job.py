@@ -42,6 +42,12 @@ class DemoJob:
         due = self.execution.get("scheduled_at") or self.execution["run_at"]
         return round((_instant(self.attempts[0]["started_at"]) - _instant(due)) / timedelta(milliseconds=1))
 
+    @property
+    def error(self) -> str:
+        """Describe what the last attempt failed with."""
+        error = (self.attempts[-1].get("error") if self.attempts else None) or {}
+        return f"{error.get('type', '')}: {error.get('message', '')}" if error else ""
+
     def create(self, api: Api, number: int) -> None:
         """Create the job."""
         body = {"endpoint": self.endpoint, "trigger": self.trigger}

@@ -70,16 +70,18 @@ def _scripted(api: Api, stack: Stack, targets: Targets, terminal: Terminal) -> i
 
 def _create(jobs: list[DemoJob], api: Api, terminal: Terminal) -> None:
     terminal.heading("Creating jobs")
-    for number, job in enumerate(jobs):
+    for number, job in enumerate(jobs, start=1):
         job.create(api, number)
         due = "now" if job.due is None else f"{job.due.astimezone():%H:%M:%S}"
         terminal.line(f"  POST /jobs  {job.trigger:<9} {job.endpoint:<16} {job.job_id}  {terminal.dim(f'due {due}')}")
 
 
 def _verdict(jobs: list[DemoJob], missing: list[str], terminal: Terminal) -> int:
-    failed = [job.order_id for job in jobs if job.status != "SUCCESS"]
+    failed = [job for job in jobs if job.status != "SUCCESS"]
     if failed:
-        terminal.line(terminal.red(f"\nNot delivered, says the API: {', '.join(failed)}"))
+        terminal.line(terminal.red("\nNot delivered, says the API:"))
+    for job in failed:
+        terminal.line(f"  {job.order_id}: {job.status} {job.error}")
     if missing:
         terminal.line(terminal.red(f"\nNot found at their receiver: {', '.join(missing)}"))
     return 1 if failed or missing else 0
