@@ -42,6 +42,8 @@ KEEP_ALIVE_SECONDS = 4.0  # common servers close idle connections after 5: be ea
 KEPT_BYTES = MAX_BODY_BYTES + SCRUB_MARGIN_BYTES
 DRAINED_BYTES = 131_072  # reading a little more is cheaper than a new connection
 
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 
 @dataclass(slots=True)
 class _Progress:
@@ -167,7 +169,7 @@ def _encode(body: Any, headers: CIMultiDict[str]) -> bytes | None:
     content_type = headers.setdefault("Content-Type", "application/json")
     if isinstance(body, str) and "json" not in content_type.lower():
         return body.encode(errors="replace")
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+    return _json(body).encode(errors="replace")
 
 
 async def _read(response: aiohttp.ClientResponse) -> str:

@@ -33,6 +33,8 @@ def template_error(pointer: str, message: str) -> TemplateError:
     return TemplateError(f"{message} (at {pointer})", [Detail(pointer=pointer, message=message)])
 
 
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 Roots = Mapping[str, Any]
 Part = str | Placeholder
 Escape = Callable[[str], str]
@@ -62,7 +64,7 @@ def _is_index(step: str) -> bool:
 
 def as_text(value: Any) -> str:
     """Spell a value inside a longer string: strings as they are, everything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return value if isinstance(value, str) else _json(value)
 
 
 class Node(Protocol):

@@ -72,6 +72,7 @@ def test_public_addresses_are_reached_by_either_policy(address):
         ("::ffff:169.254.169.254", ["169.254.169.254/32"], [], False),
         ("8.8.8.8", [], ["0.0.0.0/0"], True),
         ("2606:4700::1", [], ["0.0.0.0/0"], False),
+        ("::1", [], ["0.0.0.0/8"], False),
     ],
 )
 def test_allow_beats_deny(address, allow, deny, refused):
