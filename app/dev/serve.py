@@ -29,11 +29,15 @@ def serve(terminal: Terminal) -> int:
             echo=lambda name, line: terminal.line(f"{terminal.dim(name.ljust(_NAME_WIDTH))} {line}"),
         ) as stack,
     ):
+        with terminal.step("an API key: flask --app app api-keys create demo"):
+            _ = stack.api
         show_hints(stack, terminal)
-        terminal.heading("Somewhere to deliver to")
-        terminal.line(f"  HTTP   {targets.receiver.base_url}/ok   (what came: GET /_requests)")
-        terminal.line(f"  Kafka  {targets.kafka.bootstrap}")
-        terminal.line(f"  Redis  {targets.valkey.url}")
+        terminal.line(
+            f"{terminal.bold('Somewhere to deliver to')}\n"
+            f"  HTTP   {targets.receiver.base_url}/ok   (what came: GET /_requests)\n"
+            f"  Kafka  {targets.kafka.bootstrap}\n"
+            f"  Redis  {targets.valkey.url}"
+        )
         stay(stack, terminal)
         terminal.heading("Stopping")
     terminal.line("  everything that was started is stopped")

@@ -44,15 +44,19 @@ def show_arrivals(jobs: list[DemoJob], targets: Targets, secret: str, terminal: 
 
 
 def show_hints(stack: Stack, terminal: Terminal, job: DemoJob | None = None) -> None:
-    """Print how to go on by hand."""
-    terminal.heading("Try it yourself")
-    terminal.line(f"  API  {stack.url}")
-    terminal.line(f"  key  {stack.api.key}")
-    terminal.line()
-    terminal.line(f"  export TE='{stack.url}' AUTH='Authorization: Bearer {stack.api.key}'")
-    for line in _curls(job):
-        terminal.line(f"  {line}")
-    terminal.line(terminal.dim(f"\n  logs of the processes: {stack.logs}/"))
+    """Print how to go on by hand, in one piece: processes may be writing to the terminal as well."""
+    key = stack.api.key
+    lines = [
+        terminal.bold("\nTry it yourself"),
+        f"  API  {stack.url}",
+        f"  key  {key}",
+        "",
+        f"  export TE='{stack.url}' AUTH='Authorization: Bearer {key}'",
+        *(f"  {curl}" for curl in _curls(job)),
+        "",
+        terminal.dim(f"  logs of the processes: {stack.logs}/"),
+    ]
+    terminal.line("\n".join(lines))
 
 
 def _curls(job: DemoJob | None) -> list[str]:
