@@ -40,12 +40,15 @@ class Database:
         """Tell the engines apart; only physical matters may depend on it."""
         return self.engine.dialect.name == "cockroachdb"
 
-    def fetch(self, statement: Executable, params: Mapping[str, object] | None = None) -> Sequence[Row[Any]]:
+    def fetch(
+        self, statement: Executable, params: Mapping[str, object] | None = None, *, repeatable: bool = True
+    ) -> Sequence[Row[Any]]:
         """Run one statement in a transaction of its own and return its rows.
 
-        Raises UnavailableError when the database cannot be reached, also after a second try.
+        Raises UnavailableError when the database cannot be reached, also after a second try. A statement that is not
+        `repeatable` (its second run would do something else) gets no second try after its outcome was lost.
         """
-        return self._retrying(lambda: self._run(statement, params))
+        return self._retrying(lambda: self._run(statement, params), most_lost=1 if repeatable else 0)
 
     def transact(self, body: Callable[[Connection], T]) -> T:
         """Run `body` in one transaction; it may run several times, so it must have no other effect."""
@@ -64,7 +67,7 @@ class Database:
         with self.engine.begin() as connection:
             return body(connection)
 
-    def _retrying(self, run: Callable[[], T]) -> T:
+    def _retrying(self, run: Callable[[], T], most_lost: int = 1) -> T:
         lost = 0
         for tries in range(1, MAX_TRIES + 1):
             try:
@@ -77,7 +80,7 @@ class Database:
                 elif is_lost(error):
                     # Once more on a fresh connection: a pooled one may have died while it was idle.
                     lost += 1
-                    if lost > 1 or not error.connection_invalidated:
+                    if lost > most_lost or not error.connection_invalidated:
                         raise UnavailableError("the database cannot be reached; try again") from error
                 else:
                     raise

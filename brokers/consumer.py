@@ -44,6 +44,8 @@ class ClaimConsumer(Consumer):
         self._idle_wait = FIRST_IDLE_WAIT_SECONDS
         self._shard = random.randrange(session.settings.shards)
         self._uncertain = False
+        # What an idle queue reserves for its poll is not there for a busy one meanwhile: start small.
+        self._first_appetite = self._appetite = max(1, session.settings.capacity // 8)
         session.on_wake(queue, self._woken)
         session.holdings.on_room(self._wake.set)
 
@@ -90,7 +92,7 @@ class ClaimConsumer(Consumer):
         if not session.may_claim():
             self._next_poll = time.monotonic() + FIRST_IDLE_WAIT_SECONDS
             return False
-        reserved = session.holdings.reserve(MOST_PER_CLAIM)
+        reserved = session.holdings.reserve(self._appetite)
         if not reserved:
             # `holdings` wakes us when there is room.
             self._next_poll = 0.0
@@ -126,6 +128,7 @@ class ClaimConsumer(Consumer):
     def _plan_next_poll(self, full: bool, any_claimed: bool, next_due_in: float | None) -> None:
         """Poll again at once after a full batch, else when the next row is due, else after the idle wait."""
         settings = self._session.settings
+        self._appetite = min(self._appetite * 2, MOST_PER_CLAIM) if full else self._first_appetite
         # A hint that came while the claim was under way may be about a row the claim did not see.
         if full or self._wake.is_set():
             self._next_poll = 0.0
@@ -147,8 +150,8 @@ class ClaimConsumer(Consumer):
         known = session.holdings.in_hand() | session.finalizer.pending()
         held = claims.held_by(session.database, session.worker_id, self._queue)
         strays = held - known - session.holdings.in_hand() - session.finalizer.pending()
-        for execution_id, attempt in strays:
-            session.finalizer.submit_release(execution_id, attempt)
+        for stray in strays:
+            session.finalizer.submit_release(stray)
         session.counters.add("strays", len(strays))
         self._uncertain = False
 

@@ -16,6 +16,7 @@ from app.db import Database
 from app.errors import UnavailableError
 from app.executions import claim as claims
 from app.executions.conclude import Conclusion, conclude
+from app.executions.model import Held
 from brokers.counters import Counters
 
 log = logging.getLogger(__name__)
@@ -34,8 +35,8 @@ class Finalizer:
         self._high_water = high_water
         self._ready = threading.Condition()
         self._conclusions: deque[Conclusion] = deque()
-        self._releases: deque[tuple[str, int]] = deque()
-        self._writing: set[tuple[str, int]] = set()
+        self._releases: deque[Held] = deque()
+        self._writing: set[Held] = set()
         self._stopping = False
         self._abandoned = False
         self._thread = threading.Thread(target=self._run, name="te-finalizer", daemon=True)
@@ -50,10 +51,10 @@ class Finalizer:
             self._conclusions.append(conclusion)
             self._ready.notify_all()
 
-    def submit_release(self, execution_id: str, attempt: int) -> None:
+    def submit_release(self, held: Held) -> None:
         """Take an unstarted claim to hand back."""
         with self._ready:
-            self._releases.append((execution_id, attempt))
+            self._releases.append(held)
             self._ready.notify_all()
 
     @property
@@ -84,10 +85,10 @@ class Finalizer:
             self._releases.clear()
             self._ready.notify_all()
 
-    def pending(self) -> set[tuple[str, int]]:
-        """List what is not written yet, as (execution id, attempt)."""
+    def pending(self) -> set[Held]:
+        """List the claims whose end is not written yet."""
         with self._ready:
-            waiting = {(c.claim.execution_id, c.claim.attempt) for c in self._conclusions}
+            waiting = {conclusion.claim.held for conclusion in self._conclusions}
             return waiting | set(self._releases) | self._writing
 
     def _is_idle(self) -> bool:
@@ -103,11 +104,11 @@ class Finalizer:
                     return
                 batch = [self._conclusions.popleft() for _ in range(min(MOST_PER_STATEMENT, len(self._conclusions)))]
                 releases = [self._releases.popleft() for _ in range(len(self._releases))]
-                self._writing = {(c.claim.execution_id, c.claim.attempt) for c in batch} | set(releases)
+                self._writing = {conclusion.claim.held for conclusion in batch} | set(releases)
             self._write_releases(releases)
             self._write(batch)
 
-    def _write_releases(self, releases: list[tuple[str, int]]) -> None:
+    def _write_releases(self, releases: list[Held]) -> None:
         def run() -> None:
             self._counters.add("released", claims.release(self._database, self._worker_id, releases))
 

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 
+from app.executions.model import Held
 from brokers.attempt import Attempt
 
 
@@ -16,6 +17,7 @@ class Holdings:
         self.capacity = capacity
         self._lock = threading.Condition()
         self._reserved = 0
+        self._refused = False
         self._attempts: dict[str, Attempt] = {}
         self._on_room: list[Callable[[], None]] = []
 
@@ -23,15 +25,14 @@ class Holdings:
         return len(self._attempts)
 
     def on_room(self, wake: Callable[[], None]) -> None:
-        """Call `wake` each time a full process gets room again."""
+        """Call `wake` when there is room again after a reservation was refused."""
         self._on_room.append(wake)
 
     def reserve(self, most: int) -> int:
         """Take up to `most` slots for a claim about to be sent; returns how many."""
         with self._lock:
-            room = min(most, self.capacity - self._reserved - len(self._attempts))
-            if room <= 0:
-                return 0
+            room = max(0, min(most, self._room()))
+            self._refused = self._refused or not room
             self._reserved += room
             return room
 
@@ -41,26 +42,38 @@ class Holdings:
             self._reserved -= reserved
             for attempt in attempts:
                 self._attempts[attempt.claim.execution_id] = attempt
+            wakers = self._wakers()
+        for wake in wakers:
+            wake()
 
     def remove(self, attempt: Attempt) -> None:
         """Give back the slot of an attempt that ended."""
         with self._lock:
-            was_full = len(self._attempts) + self._reserved >= self.capacity
             current = self._attempts.get(attempt.claim.execution_id)
             if current is attempt:
                 del self._attempts[attempt.claim.execution_id]
             if not self._attempts:
                 self._lock.notify_all()
-        if was_full:
-            for wake in self._on_room:
-                wake()
+            wakers = self._wakers()
+        for wake in wakers:
+            wake()
 
-    def in_hand(self) -> set[tuple[str, int]]:
-        """List what is held, as (execution id, attempt)."""
+    def in_hand(self) -> set[Held]:
+        """List the claims in hand."""
         with self._lock:
-            return {(a.claim.execution_id, a.claim.attempt) for a in self._attempts.values()}
+            return {attempt.claim.held for attempt in self._attempts.values()}
 
     def wait_until_empty(self, timeout_seconds: float) -> bool:
         """Wait until every attempt has ended; False after the timeout."""
         with self._lock:
             return self._lock.wait_for(lambda: not self._attempts, timeout_seconds)
+
+    def _room(self) -> int:
+        return self.capacity - self._reserved - len(self._attempts)
+
+    def _wakers(self) -> list[Callable[[], None]]:
+        """Take the callbacks that are due; the lock is held, so they are called by the caller after it."""
+        if not self._refused or self._room() <= 0:
+            return []
+        self._refused = False
+        return list(self._on_room)

@@ -130,5 +130,5 @@ class Session:
         self.holdings.remove(attempt)
 
     def _released(self, attempt: Attempt) -> None:
-        self.finalizer.submit_release(attempt.claim.execution_id, attempt.claim.attempt)
+        self.finalizer.submit_release(attempt.claim.held)
         self.holdings.remove(attempt)

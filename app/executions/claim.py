@@ -1,12 +1,12 @@
 """Claiming due executions, handing unstarted ones back, and knowing what a worker holds."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
 from app.db import Database
-from app.executions.model import Claim
+from app.executions.model import Claim, Held
 from app.sql import statement
 from schema.states import EndpointType
 
@@ -44,15 +44,17 @@ CLAIM = statement(
     """,
 )
 
-# Gives the attempt number back too: nothing was sent.
+# Gives the attempt number back too: nothing was sent. started_at is part of the fence, because the same worker may
+# have claimed the row again, under the same number, before a repeat of this statement arrives.
 RELEASE = statement(
     "executions.release",
     """
     UPDATE executions AS e
        SET status = CASE WHEN e.attempt_count = 1 THEN 'QUEUED' ELSE 'RETRYING' END,
            attempt_count = e.attempt_count - 1, started_at = NULL
-      FROM unnest(CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[])) AS u (execution_id, attempt)
-     WHERE e.execution_id = u.execution_id AND e.attempt_count = u.attempt
+      FROM unnest(CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:claimed AS TIMESTAMPTZ[]))
+           AS u (execution_id, attempt, claimed_at)
+     WHERE e.execution_id = u.execution_id AND e.attempt_count = u.attempt AND e.started_at = u.claimed_at
        AND e.worker_id = :worker AND e.status = 'RUNNING'
     RETURNING e.execution_id
     """,
@@ -61,7 +63,7 @@ RELEASE = statement(
 HELD = statement(
     "executions.held",
     """
-    SELECT execution_id, attempt_count FROM executions
+    SELECT execution_id, attempt_count, started_at FROM executions
      WHERE worker_id = :worker AND status = 'RUNNING' AND queue = :queue ORDER BY execution_id
     """,
 )
@@ -77,9 +79,12 @@ class Claimed:
 
 
 def claim(database: Database, *, queue: str, shard: int, worker_id: str, limit: int, ahead_ms: int) -> Claimed:
-    """Claim up to `limit` executions due within `ahead_ms`, in one statement."""
+    """Claim up to `limit` executions due within `ahead_ms`, in one statement.
+
+    When it raises UnavailableError the database may have claimed all the same: see `held_by`.
+    """
     params = {"queue": queue, "shard": shard, "worker": worker_id, "limit": limit, "ahead_ms": ahead_ms}
-    rows = database.fetch(CLAIM, params)
+    rows = database.fetch(CLAIM, params, repeatable=False)
     received_at = time.monotonic()
     first = rows[0]
     claims = [
@@ -106,19 +111,24 @@ def claim(database: Database, *, queue: str, shard: int, worker_id: str, limit: 
     return Claimed(claims, first.revision or 0, _seconds_until(first.next_run_at, first.db_now))
 
 
-def release(database: Database, worker_id: str, held: Sequence[tuple[str, int]]) -> int:
-    """Hand unstarted claims (execution id, attempt) back with no attempt spent; returns how many were still held."""
-    if not held:
+def release(database: Database, worker_id: str, claims: Collection[Held]) -> int:
+    """Hand unstarted claims back with no attempt spent; returns how many were still held."""
+    if not claims:
         return 0
-    held = sorted(held)
-    params = {"worker": worker_id, "ids": [i for i, _ in held], "attempts": [a for _, a in held]}
+    ordered = sorted(claims)
+    params = {
+        "worker": worker_id,
+        "ids": [held.execution_id for held in ordered],
+        "attempts": [held.attempt for held in ordered],
+        "claimed": [held.claimed_at for held in ordered],
+    }
     return len(database.fetch(RELEASE, params))
 
 
-def held_by(database: Database, worker_id: str, queue: str) -> set[tuple[str, int]]:
-    """List what the database believes a worker holds of a queue, as (execution id, attempt)."""
+def held_by(database: Database, worker_id: str, queue: str) -> set[Held]:
+    """List what the database believes a worker holds of a queue."""
     rows = database.fetch(HELD, {"worker": worker_id, "queue": queue})
-    return {(row.execution_id, row.attempt_count) for row in rows}
+    return {Held(row.execution_id, row.attempt_count, row.started_at) for row in rows}
 
 
 def _seconds_until(instant: datetime | None, now: datetime) -> float | None:

@@ -3,9 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from schema.states import EndpointType, LogLevel
+
+
+class Held(NamedTuple):
+    """Names one claim for good: an attempt number can come again after a hand-back, this instant cannot."""
+
+    execution_id: str
+    attempt: int
+    claimed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +34,11 @@ class Claim:
     due_in_seconds: float  # until run_at, by the database's clock at the claim; negative when late
     received_at: float  # time.monotonic() when the claim's answer was in hand
     input: Any = field(repr=False, default=None)
+
+    @property
+    def held(self) -> Held:
+        """The claim by name."""
+        return Held(self.execution_id, self.attempt, self.claimed_at)
 
 
 class DeliveryError(Exception):

@@ -96,3 +96,15 @@ def test_reserved_slots_count_until_they_are_settled() -> None:
     assert holdings.reserve(1) == 0
     holdings.settle(7, [])
     assert holdings.reserve(100) == 7
+
+
+def test_whoever_was_refused_is_told_of_room_however_it_comes() -> None:
+    """Room comes back from a claim that found less than it reserved, not only from attempts that end."""
+    holdings, told = Holdings(capacity=2), []
+    holdings.on_room(lambda: told.append(1))
+    holdings.settle(holdings.reserve(2), [])
+    assert told == [], "nobody was refused"
+    reserved = holdings.reserve(2)
+    assert holdings.reserve(1) == 0
+    holdings.settle(reserved, [])
+    assert told == [1]
