@@ -1,6 +1,7 @@
 """The REST API: Flask blueprints that parse a request, call the store and shape its answer."""
 
 import os
+from collections.abc import Callable
 from typing import cast
 
 import click
@@ -45,14 +46,12 @@ RESOURCES = [
 
 def create_app(settings: Settings | None = None) -> Flask:
     """Build the web application; connects to nothing yet. Reads the environment only when given no settings."""
-    if settings is None:
-        settings = _settings_from_environment()
     app = Flask("task_executor", static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
+    built = app.extensions[EXTENSION] = _one_line(lambda: _services(settings or Settings.from_env(os.environ)))
+    app.config["MAX_CONTENT_LENGTH"] = built.settings.max_body_bytes
     cast("DefaultJSONProvider", app.json).sort_keys = False
     # One path, one resource: /jobs/ is not /jobs, and no redirect may lose a body.
     app.url_map.merge_slashes = False
-    app.extensions[EXTENSION] = _services(settings)
     request_ids.register(app)
     body.register(app)
     auth.register(app)
@@ -87,11 +86,11 @@ def _secret_box(settings: Settings) -> SecretBox | None:
     return SecretBox.from_setting(settings.secret_encryption_key) if settings.secret_encryption_key else None
 
 
-def _settings_from_environment() -> Settings:
+def _one_line(build: Callable[[], Services]) -> Services:
+    """Under `flask ...`, turn a wrong setting into one line and a non-zero exit status."""
     try:
-        return Settings.from_env(os.environ)
+        return build()
     except SettingError as error:
         if click.get_current_context(silent=True) is None:
             raise
-        # Under `flask ...` this becomes one line and a non-zero exit status.
         raise click.ClickException(str(error)) from None

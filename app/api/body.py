@@ -3,19 +3,23 @@
 import json
 import math
 import re
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 import marshmallow
 from flask import Flask, Request, request
 from webargs.flaskparser import FlaskParser
-from werkzeug.exceptions import UnsupportedMediaType
+from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from app.errors import Detail, InvalidRequestError
 
 MAX_DEPTH = 100
 MAX_DIGITS = 38  # of an integer; longer ones overflow a double, which is what most readers hold numbers in
 MAX_DETAILS = 20
+DRAIN_BYTES = 33_554_432
+DRAIN_SECONDS = 5.0
+_CHUNK = 65_536
 MAX_MESSAGE = 200
 # What cannot be stored as text: NUL on PostgreSQL, half of a surrogate pair anywhere.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -62,8 +66,12 @@ def read_json(req: Request) -> Any:
     """Read a JSON body; raises 413, 415 or InvalidRequestError."""
     if not req.is_json:
         raise UnsupportedMediaType
+    data = req.get_data(cache=True)
+    if req.content_length is None and len(data) >= (req.max_content_length or math.inf):
+        # Werkzeug cuts a chunked body at the limit without a word.
+        raise RequestEntityTooLarge
     try:
-        text = req.get_data(cache=True).decode()
+        text = data.decode()
     except UnicodeDecodeError:
         raise InvalidRequestError("The body is not UTF-8.") from None
     return parse_json(text)
@@ -84,6 +92,20 @@ def parse_json(text: str) -> Any:
         for string in _strings(value):
             check_text(string)
     return value
+
+
+def drain(req: Request) -> None:
+    """Throw the rest of a refused body away: many clients look for an answer only when all is sent.
+
+    Bounded, since nobody has to send an end; whoever sends more finds the connection closed.
+    """
+    stream, until = req.environ["wsgi.input"], time.monotonic() + DRAIN_SECONDS
+    try:
+        for _ in range(DRAIN_BYTES // _CHUNK):
+            if not stream.read(_CHUNK) or time.monotonic() > until:
+                return
+    except (OSError, ValueError):
+        return
 
 
 def check_text(text: str, where: str = "The body") -> None:

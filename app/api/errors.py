@@ -4,11 +4,12 @@ import logging
 from http import HTTPStatus
 from typing import Any
 
-from flask import Flask, Response, jsonify
+from flask import Flask, Response, jsonify, request
 from marshmallow import Schema, fields
 from sqlalchemy.exc import DBAPIError
 from werkzeug.exceptions import HTTPException
 
+from app.api.body import drain
 from app.api.request_ids import current_request_id
 from app.db import sqlstate
 from app.errors import Detail, InvalidRequestError, TaskExecutorError, UnauthorizedError
@@ -107,6 +108,8 @@ def _http(error: HTTPException) -> Response | HTTPException:
         return error
     if status >= 500:
         return _unexpected(error)
+    if status == 413:
+        drain(request)
     code, message = http_error(status)
     response = jsonify(envelope(code, message, current_request_id()))
     response.status_code = status

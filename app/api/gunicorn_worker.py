@@ -18,8 +18,38 @@ _NOT_THE_CLIENTS = (http.ConfigurationProblem, http.InvalidResponseHeader, http.
 _STATUS = {http.LimitRequestLine: 414, http.LimitRequestHeaders: 431, http.ExpectationFailed: 417}
 
 
+class _Body:
+    """A request's body whose framing may turn out to be broken while it is read.
+
+    gunicorn says so with an error of its own, which a framework can only take for one of the application. As an
+    OSError it is what it would be if the client had hung up.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def read(self, size: int = -1) -> bytes:
+        """Read some of the body."""
+        try:
+            data: bytes = self._stream.read(None if size < 0 else size)
+        except http.ParseException as error:
+            raise OSError("the body is malformed") from error
+        return data
+
+
 class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     """Answers what gunicorn itself refuses, before the application sees it."""
+
+    def load_wsgi(self) -> None:
+        """Load the application, and have it read through `_Body`."""
+        super().load_wsgi()
+        application: Any = self.wsgi
+
+        def guarded(environ: dict[str, Any], start_response: Any) -> Any:
+            environ["wsgi.input"] = _Body(environ["wsgi.input"])
+            return application(environ, start_response)
+
+        self.wsgi: Any = guarded
 
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: Exception) -> None:
         """Write the envelope; everything that is not the client's fault keeps gunicorn's own handling."""

@@ -13,28 +13,30 @@ from app.catalog.named import Named
 
 resource = Resource("payload-specs", "JSON Schemas that the input of jobs must match.")
 
+_SCHEMA = {"description": "JSON Schema 2020-12", "type": "object"}
+
 
 class PayloadSpecSchema(Schema):
     """A payload spec."""
 
     name = Name(required=True)
-    schema = fields.Raw(required=True, metadata={"description": "JSON Schema 2020-12", "type": "object"})
+    schema = fields.Raw(required=True, metadata=_SCHEMA)
     created_at = Instant(required=True)
     updated_at = Instant(required=True)
 
 
 class NewPayloadSpecSchema(Body):
-    """A payload spec to create."""
+    """A payload spec to create. Any JSON is taken as `schema` here, so that what is wrong with it is INVALID_SCHEMA."""
 
     name = Name(required=True)
-    schema = fields.Raw(required=True, metadata={"description": "JSON Schema 2020-12", "type": "object"})
+    schema = fields.Raw(required=True, allow_none=True, metadata=_SCHEMA)
 
 
 class ChangedPayloadSpecSchema(Body):
     """A payload spec with another value; the name, when given, must be that of the path."""
 
     name = Name()
-    schema = fields.Raw(required=True, metadata={"description": "JSON Schema 2020-12", "type": "object"})
+    schema = fields.Raw(required=True, allow_none=True, metadata=_SCHEMA)
 
 
 @resource.route(

@@ -52,15 +52,14 @@ class Resource:
 
         def decorate(view: View) -> View:
             wrapped: Any = self.blueprint.response(status, returns)(view)
-            for code in sorted({*self._usual_errors(body), *errors}):
-                wrapped = self.blueprint.alt_response(code, response=HTTPStatus(code).name)(wrapped)
             if also is not None:
                 wrapped = self.blueprint.alt_response(also, schema=returns, success=True)(wrapped)
+            # Instances, since webargs would make one of a class for each request.
             if query is not None:
-                wrapped = self.blueprint.arguments(query, location="query")(wrapped)
+                wrapped = self.blueprint.arguments(query(), location="query")(wrapped)
             if body is not None:
-                wrapped = self.blueprint.arguments(body)(wrapped)
-            wrapped = self.blueprint.doc(**self._doc(headers))(wrapped)
+                wrapped = self.blueprint.arguments(body())(wrapped)
+            wrapped = self.blueprint.doc(**self._doc(headers, {*self._usual_errors(body), *errors}))(wrapped)
             self.blueprint.route(path, methods=[method])(wrapped)
             return view
 
@@ -79,8 +78,10 @@ class Resource:
             codes |= {413, 415, 422}
         return codes
 
-    def _doc(self, headers: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        doc: dict[str, Any] = {} if self.is_public else {"security": [{"api_key": []}]}
+    def _doc(self, headers: Sequence[dict[str, Any]], errors: set[int]) -> dict[str, Any]:
+        doc: dict[str, Any] = {"responses": {str(code): HTTPStatus(code).name for code in sorted(errors)}}
+        if not self.is_public:
+            doc["security"] = [{"api_key": []}]
         if headers:
             doc["parameters"] = list(headers)
         return doc

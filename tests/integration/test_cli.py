@@ -1,0 +1,105 @@
+"""The commands, run as users run them: `flask --app app ...` in a process of its own."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cryptography.fernet import Fernet
+
+from app.api import create_app
+from app.config import Settings
+from tests.integration.conftest import Api, problem, services
+
+ROOT = Path(__file__).parents[2]
+
+
+def flask(url: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "flask", "--app", "app", *arguments],
+        cwd=ROOT,
+        env=os.environ | {"TE_DATABASE_URL": url, "TE_STARTUP_TIMEOUT_SEC": "1"} | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_from_an_empty_database_to_a_working_key(empty_database_url: str) -> None:
+    url = empty_database_url
+    assert "not migrated" in flask(url, "db", "current").stdout
+    early = flask(url, "api-keys", "create", "ci")
+    assert early.returncode != 0
+    assert "db upgrade" in early.stderr
+    for _ in range(2):
+        assert flask(url, "db", "upgrade").returncode == 0
+    made = flask(url, "api-keys", "create", "ci", "--scopes", "read,jobs:write", "--expires", "90d")
+    assert made.returncode == 0, made.stderr
+    assert re.fullmatch(r"te_[0-9a-f]{16}_[0-9a-f]{48}\n", made.stdout)
+    key = made.stdout.strip()
+
+    app = create_app(Settings(database_url=url))
+    assert Api(app, key).get("/jobs").status_code == 200
+    problem(Api(app, key).post("/configs"), 403, "FORBIDDEN")
+
+    listed = flask(url, "api-keys", "list").stdout
+    key_id = key.split("_")[1]
+    (line,) = [line for line in listed.splitlines() if key_id in line]
+    assert line.split()[1:3] == ["active", "read,jobs:write"]
+    assert key.split("_")[2] not in listed
+
+    assert flask(url, "api-keys", "revoke", key_id).returncode == 0
+    assert "revoked" in flask(url, "api-keys", "list").stdout
+    problem(Api(create_app(Settings(database_url=url)), key).get("/jobs"), 401, "UNAUTHORIZED")
+    services(app).database.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["api-keys", "create", "x", "--scopes", "root"], "jobs:write"),
+        (["api-keys", "create", "x", "--scopes", ""], "scope"),
+        (["api-keys", "create", "x", "--expires", "soon"], "90d"),
+        (["api-keys", "create", "x", "--expires", "2020-01-01T00:00:00Z"], "future"),
+        (["api-keys", "create", ""], "name"),
+        (["api-keys", "revoke", "nope"], "nope"),
+    ],
+)
+def test_a_wrong_argument_is_one_line(database_url: str, arguments: list[str], said: str) -> None:
+    done = flask(database_url, *arguments)
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"TE_DATABASE_URL": ""}, "TE_DATABASE_URL is not set"),
+        ({"TE_DATABASE_URL": "mysql://u:hunter2@h/d"}, "not supported"),
+        ({"TE_WEB_WORKERS": "many"}, "TE_WEB_WORKERS"),
+        ({"TE_SECRET_ENCRYPTION_KEY": "hunter2"}, "TE_SECRET_ENCRYPTION_KEY"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(database_url: str, environment: dict[str, str], said: str) -> None:
+    done = flask(database_url, "db", "current", **environment)
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "hunter2" not in done.stderr
+
+
+@pytest.mark.parametrize("command", [["db", "upgrade"], ["db", "current"], ["api-keys", "list"]])
+def test_an_unreachable_database_is_one_line(command: list[str]) -> None:
+    done = flask("postgresql://nobody:hunter2@127.0.0.1:1/none", *command)
+    assert done.returncode != 0
+    assert "cannot be reached" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    assert "hunter2" not in done.stderr
+
+
+def test_generate_key(database_url: str) -> None:
+    Fernet(flask(database_url, "secrets", "generate-key").stdout.strip())

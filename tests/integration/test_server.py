@@ -1,0 +1,208 @@
+"""The API under gunicorn, over real sockets: what the test client cannot show."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from app import db
+from app.api import keys
+from app.api.keys import Scope
+from app.dev.ports import free_port
+from app.dev.servers import Postgres
+from schema import migrate
+from tests.integration.catalog import http_endpoint, one_shot
+from tests.servers import start_or_skip
+from tests.waiting import eventually
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "gunicorn", "--config", "python:app.api.server", "app:create_app()"]
+
+
+class Web:
+    """A running gunicorn."""
+
+    def __init__(self, url: str, **environment: str) -> None:
+        self.port = free_port()
+        self.base = f"http://127.0.0.1:{self.port}"
+        environment = {"TE_LISTEN_ADDR": f"127.0.0.1:{self.port}", "TE_WEB_WORKERS": "1"} | environment
+        self.process = subprocess.Popen(
+            COMMAND,
+            cwd=ROOT,
+            env=os.environ | {"TE_DATABASE_URL": url} | environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.lines: list[str] = []
+        # Read all the time, so that the process never waits for us.
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        self.lines += iter(self.process.stderr.readline, "")
+
+    @property
+    def log(self) -> str:
+        return "".join(self.lines)
+
+    def is_ready(self) -> bool:
+        try:
+            return requests.get(f"{self.base}/health/ready", timeout=5).ok
+        except requests.ConnectionError:
+            return False
+
+    def raw(self, request: bytes) -> tuple[int, dict[str, Any]]:
+        """Send bytes and read the answer: its status and its JSON."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
+            connection.sendall(request)
+            connection.shutdown(socket.SHUT_WR)
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        head, _, body = answer.partition(b"\r\n\r\n")
+        return int(head.split()[1]), json.loads(body)
+
+    def stop(self) -> int:
+        self.process.terminate()
+        code = self.process.wait(30)
+        self._reader.join(10)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+        return code
+
+
+def key_for(url: str) -> str:
+    database = db.connect(url, pool_size=1, application_name="te-test")
+    try:
+        return keys.create(database, "test", [Scope.ADMIN], None)
+    finally:
+        database.close()
+
+
+@pytest.fixture
+def web(database_url: str) -> Iterator[Web]:
+    web = Web(database_url)
+    eventually(web.is_ready, what="the API")
+    yield web
+    web.stop()
+
+
+def test_it_serves_and_stops(web: Web, database_url: str) -> None:
+    session = requests.Session()
+    session.headers["Authorization"] = f"Bearer {key_for(database_url)}"
+    with session:
+        assert session.post(f"{web.base}/endpoints", json=http_endpoint()).status_code == 201
+        first = session.post(f"{web.base}/jobs", json=one_shot("k"), headers={"X-Request-ID": "mine"})
+        assert first.status_code == 201
+        assert first.headers["X-Request-ID"] == "mine"
+        assert session.post(f"{web.base}/jobs", json=one_shot("k")).headers["Idempotency-Replayed"] == "true"
+        large = session.post(f"{web.base}/configs", data=b"x" * 2_000_000, headers={"Content-Type": "application/json"})
+        assert (large.status_code, large.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
+
+        def chunks() -> Iterator[bytes]:
+            # What fits into the limit would be a config.
+            yield json.dumps({"name": "cut", "values": {}}).encode()
+            for _ in range(30):
+                yield b" " * 65536
+
+        chunked = session.post(f"{web.base}/configs", data=chunks(), headers={"Content-Type": "application/json"})
+        assert (chunked.status_code, chunked.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
+    assert web.stop() == 0
+    assert "Traceback" not in web.log
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"RUBBISH\r\n\r\n", 400),
+        (b"GET / HTTP/9.9\r\n\r\n", 400),
+        (b"GET /jobs HTTP/1.1\r\nHost: x\r\nBad Header: y\r\n\r\n", 400),
+        (b"GET /jobs HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n", 400),
+        (b"GET /" + b"x" * 10_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 200 + b"\r\n", 431),
+        (b"POST /jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n", 400),
+        (b"POST /jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 400),
+    ],
+)
+def test_what_is_not_even_http_gets_the_envelope(web: Web, request_: bytes, status: int) -> None:
+    found, body = web.raw(request_)
+    assert found == status
+    assert set(body["error"]) == {"code", "message", "request_id", "details", "retryable"}
+    assert "Traceback" not in web.log
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"Content-Length: 100\r\n\r\n{",
+        b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n5\r\nabc",
+    ],
+)
+def test_a_body_that_breaks_off_is_400(web: Web, database_url: str, body: bytes) -> None:
+    head = f"POST /configs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key_for(database_url)}\r\n"
+    status, answer = web.raw(head.encode() + b"Content-Type: application/json\r\n" + body)
+    assert (status, answer["error"]["code"]) == (400, "INVALID_REQUEST")
+    assert "Traceback" not in web.log
+
+
+def test_it_waits_for_the_schema_and_gives_up(empty_database_url: str) -> None:
+    web = Web(empty_database_url, TE_STARTUP_TIMEOUT_SEC="1")
+    assert web.process.wait(30) != 0
+    assert web.stop() != 0
+    assert "db upgrade" in web.lines[-1]
+    assert "Traceback" not in web.log
+
+
+def test_it_waits_for_the_schema_and_starts(empty_database_url: str) -> None:
+    web = Web(empty_database_url)
+    eventually(lambda: "waiting for the database" in web.log, what="the wait")
+    migrate.upgrade(empty_database_url)
+    eventually(web.is_ready, what="the API")
+    web.stop()
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"TE_DATABASE_URL": ""}, "TE_DATABASE_URL"),
+        ({"TE_WEB_THREADS": "0"}, "TE_WEB_THREADS"),
+        ({"TE_SECRET_ENCRYPTION_KEY": "short"}, "TE_SECRET_ENCRYPTION_KEY"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(environment: dict[str, str], said: str) -> None:
+    web = Web("postgresql://nobody@127.0.0.1:1/none", **environment)
+    assert web.process.wait(30) != 0
+    web.stop()
+    (line,) = web.lines
+    assert said in line
+
+
+def test_a_lost_database_is_503_until_it_is_back() -> None:
+    with start_or_skip(Postgres(fast=True)) as postgres:
+        migrate.upgrade(postgres.url)
+        key = key_for(postgres.url)
+        web = Web(postgres.url)
+        try:
+            eventually(web.is_ready, what="the API")
+            headers = {"Authorization": f"Bearer {key}"}
+            assert requests.get(f"{web.base}/jobs", headers=headers, timeout=10).status_code == 200
+            postgres.kill()
+            for path in ("/jobs", "/health/ready"):
+                answer = requests.get(web.base + path, headers=headers, timeout=10)
+                assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+                assert answer.headers["Retry-After"]
+            assert requests.get(f"{web.base}/health/live", timeout=10).status_code == 200
+            postgres.start()
+            eventually(web.is_ready, what="the API")
+            assert requests.get(f"{web.base}/jobs", headers=headers, timeout=10).status_code == 200
+        finally:
+            web.stop()
+        assert "Traceback" not in web.log
