@@ -12,7 +12,7 @@ import dramatiq
 from actors.deliver import Deliveries
 from actors.dispatch import open_dispatchers
 from actors.loop import DeliveryLoop
-from app import db
+from app import db, log
 from app.catalog.crypto import SecretBox
 from app.catalog.loader import Catalog
 from app.config import SettingError, Settings
@@ -67,7 +67,9 @@ def _session_settings(settings: Settings, database: db.Database) -> SessionSetti
 
 
 try:
-    broker, _deliveries = build(Settings.from_env(os.environ))
+    _settings = Settings.from_env(os.environ)
+    log.restyle(_settings.log_level, _settings.log_format)
+    broker, _deliveries = build(_settings)
 except SettingError as error:
     sys.exit(f"worker: {error}")
 

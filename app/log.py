@@ -34,7 +34,13 @@ def formatter(style: str) -> logging.Formatter:
 
 def configure(level: str, style: str) -> None:
     """Send everything to stderr in the chosen style, replacing the handlers there are."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(formatter(style))
-    logging.basicConfig(level=level, handlers=[handler], force=True)
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    logging.basicConfig(handlers=[logging.StreamHandler()], force=True)
+    restyle(level, style)
+
+
+def restyle(level: str, style: str) -> None:
+    """Keep the handlers there are (Dramatiq's write into a pipe to its parent) and set style and level."""
+    root = logging.getLogger()
+    root.setLevel(level)
+    for handler in root.handlers:
+        handler.setFormatter(formatter(style))

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from typing import cast
 
 import uvloop
 
@@ -15,8 +16,7 @@ class _Connection(asyncio.Protocol):
         self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
