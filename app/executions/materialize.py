@@ -26,7 +26,8 @@ DUE = statement(
 )
 
 # The ticks of a job are inserted only if its cron_next_run_at was still the first of them, and in the same
-# statement it moves past the last: whoever comes second, or again, finds nothing to do.
+# statement it moves past the last: whoever comes second, or again, finds nothing to do. = ANY is implied by the
+# join; it keeps the plan to the primary key (without statistics PostgreSQL compared every tick with every cron job).
 MATERIALIZE = statement(
     "executions.materialize",
     """
@@ -42,7 +43,8 @@ MATERIALIZE = statement(
              status = CASE WHEN due.next_run_at IS NULL THEN 'RETIRED' ELSE 'ACTIVE' END,
              retired_at = CASE WHEN due.next_run_at IS NULL THEN now() ELSE NULL END
         FROM due
-       WHERE j.job_id = due.job_id AND j.cron_next_run_at = due.expected
+       WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
+         AND j.job_id = due.job_id AND j.cron_next_run_at = due.expected
          AND j.trigger_type = 'CRON' AND j.status = 'ACTIVE'
       RETURNING j.job_id, j.endpoint, j.endpoint_version, j.endpoint_type, j.max_attempts, j.status, due.queue),
     inserted AS (

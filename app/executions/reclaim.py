@@ -36,6 +36,7 @@ STUCK = statement(
 )
 
 # A lease that is over is never renewed (app.executions.workers), so what is lost stays lost between the two reads.
+# = ANY is implied by the join; it keeps the plan to the primary key while the table's statistics are old.
 RECLAIM = statement(
     "executions.reclaim",
     """
@@ -50,7 +51,8 @@ RECLAIM = statement(
              completed_at = CASE WHEN e.attempt_count < e.max_attempts THEN NULL ELSE now() END,
              duration_ms = CAST(EXTRACT(EPOCH FROM (now() - e.started_at)) * 1000 AS BIGINT)
         FROM lost
-       WHERE e.execution_id = lost.execution_id AND e.attempt_count = lost.attempt AND e.status = 'RUNNING'
+       WHERE e.execution_id = ANY (CAST(:ids AS TEXT[]))
+         AND e.execution_id = lost.execution_id AND e.attempt_count = lost.attempt AND e.status = 'RUNNING'
          AND CASE WHEN CAST(:stuck_ms AS BIGINT) IS NULL
              THEN NOT EXISTS (SELECT 1 FROM workers AS w
                                WHERE w.worker_id = e.worker_id AND w.status = 'ALIVE' AND w.lease_expires_at > now())

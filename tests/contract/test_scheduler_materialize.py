@@ -193,3 +193,19 @@ def test_due_jobs_are_read_by_their_index(database: Database) -> None:
     plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + ticks.DUE.text), params))
     assert "idx_jobs_cron_due" in plan
     assert "Seq Scan" not in plan
+
+
+def test_jobs_are_advanced_by_their_key_whatever_the_statistics_say(database: Database) -> None:
+    add_cron_job(database, daily(database), missed=timedelta(days=1))
+    copy = (
+        "INSERT INTO jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, cron_expression, "
+        "                  cron_timezone, cron_next_run_at) "
+        "SELECT 'job_' || n, 'target', 1, 'HTTP', 'CRON', cron_expression, 'UTC', cron_next_run_at "
+        "  FROM jobs, generate_series(1, 20000) AS n"
+    )
+    database.fetch(text(copy))
+    advances = [Advance(one, (one.next_run_at,), one.next_run_at + 48 * HOUR) for one in due(database)]
+    explain = text("EXPLAIN " + ticks.MATERIALIZE.text)
+    plan = "\n".join(row[0] for row in database.fetch(explain, ticks._params(advances, 1)))
+    assert "Index Scan on pk_jobs" in plan
+    assert "Seq Scan on jobs" not in plan

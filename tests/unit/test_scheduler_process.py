@@ -148,7 +148,28 @@ def test_the_end_waits_for_chores_and_tells_them_to_hurry(running: Running) -> N
     assert ended.is_set()
 
 
-def test_a_signal_before_the_start_is_not_forgotten() -> None:
+def test_a_chore_that_hangs_holds_up_no_other(running: Running) -> None:
+    release, other = threading.Event(), threading.Event()
+
+    def hang() -> Done:
+        release.wait(10)
+        return Done()
+
+    running.start(Every(0.01, Scripted("hangs", hang)), Every(0.01, Scripted("good", sets(other))))
+    assert other.wait(5)
+    release.set()
+    running.stop()
+    assert running.wait() == 0
+
+
+def test_a_signal_before_the_start_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = BlockingScheduler.start
+
+    def slow(scheduler: BlockingScheduler) -> None:
+        threading.Event().wait(0.05)  # the stop must find it before it has started
+        real(scheduler)
+
+    monkeypatch.setattr(BlockingScheduler, "start", slow)
     process = SchedulerProcess()
     process._on_signal(15, None)
     assert process.is_stopping()
