@@ -1,0 +1,34 @@
+"""`make demo`, without make: a newcomer's first minute."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.acceptance
+
+
+def test_the_demo_delivers_every_trigger_by_every_transport() -> None:
+    """Takes up to a minute: a cron job fires at the full minute."""
+    done = subprocess.run(
+        [sys.executable, "-m", "app.dev", "demo"],
+        env=os.environ | {"DEMO_EXIT": "1"},
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=170,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    rows = [line.split() for line in done.stdout.splitlines() if line.startswith("  job_")]
+    assert {(transport, trigger) for _job, transport, trigger, *_rest in rows} == {
+        (transport, trigger)
+        for transport in ("HTTP", "KAFKA", "REDIS_STREAM")
+        for trigger in ("IMMEDIATE", "DELAYED", "CRON")
+    }
+    assert {row[3] for row in rows} == {"SUCCESS"}
+    assert [row[4] for row in rows].count("2") == 1  # the one whose receiver fails once
+    assert all(int(row[5]) >= 0 for row in rows)
+    assert "sk-demo" not in done.stdout
+    assert done.stdout.count("curl -sS") == 3

@@ -1,0 +1,110 @@
+"""A secret goes to its receiver and nowhere else."""
+
+import base64
+import json
+from urllib.parse import quote
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from app.dev.receiver import Receiver
+from schema.tables import metadata
+from tests.acceptance.client import Client
+from tests.acceptance.fleet import Fleet
+
+pytestmark = pytest.mark.acceptance
+
+SECRET = 'sk-live+"7f3a/9c?&=%é'
+# Every way it may turn up in: as it is, in a URL, in JSON, in Base64 alone.
+SHAPES = {
+    SECRET,
+    quote(SECRET, safe=""),
+    quote(SECRET),
+    json.dumps(SECRET)[1:-1],
+    json.dumps(SECRET, ensure_ascii=False)[1:-1],
+    base64.b64encode(SECRET.encode()).decode().rstrip("="),
+}
+
+
+def dump(database: Database) -> str:
+    """Read every row of every table as text."""
+    found = [
+        str(tuple(row))
+        for table in metadata.sorted_tables
+        for row in database.fetch(text(f"SELECT t.*, CAST(t AS TEXT) AS whole FROM {table.name} AS t"))
+    ]
+    return "\n".join(found)
+
+
+def test_a_secret_in_url_header_and_body_is_in_no_table_and_no_log(
+    database: Database, fleet: Fleet, receiver: Receiver
+) -> None:
+    """The receiver echoes all it got, in a success and in an error, and one target cannot be reached at all."""
+    _, base_url = fleet.web(TE_LOG_LEVEL="DEBUG")
+    fleet.worker(TE_LOG_LEVEL="DEBUG")
+    client = Client(base_url, fleet.api_key())
+    client.create("/secrets", {"name": "token", "value": SECRET})
+    targets = {
+        "echo": f"{receiver.base_url}/echo/secret",
+        "refused": "http://127.0.0.1:1/x",
+        "unresolvable": "http://no-such-host.invalid/x",
+        "garbage": f"{receiver.base_url}/garbage/secret",
+    }
+    ended = {}
+    for name, url in targets.items():
+        spec = {
+            "url": url + "?token={{secret.token}}",
+            "method": "POST",
+            "headers": {"X-Token": "Bearer {{secret.token}}"},
+            "body_template": {"token": "{{secret.token}}", "note": "key={{secret.token}}"},
+            "expected_status_codes": [200],
+        }
+        client.create("/endpoints", {"name": name, "type": "HTTP", "spec": spec})
+        ended[name] = client.run(name, f"run-{name}")
+    spec = {"url": f"{receiver.base_url}/echo/unexpected?{{{{secret.token}}}}", "method": "POST"}
+    spec["body_template"] = {"token": "{{secret.token}}"}
+    client.create("/endpoints", {"name": "wrong", "type": "HTTP", "spec": spec | {"expected_status_codes": [299]}})
+    ended["wrong"] = client.run("wrong", "run-wrong")
+
+    assert {name: execution["status"] for name, execution in ended.items()} == {
+        "echo": "SUCCESS",
+        "refused": "FAILED",
+        "unresolvable": "FAILED",
+        "garbage": "FAILED",
+        "wrong": "FAILED",
+    }
+    (sent,) = receiver.wait_for(1, path="/echo/secret")
+    assert sent.query["token"] == SECRET
+    assert sent.headers["X-Token"].encode("utf-8", "surrogateescape").decode() == f"Bearer {SECRET}"
+    assert sent.json == {"token": SECRET, "note": f"key={SECRET}"}
+
+    assert "[secret]" in json.dumps(ended["echo"]["output"])
+    kept, written = dump(database), fleet.output()
+    assert ended["echo"]["execution_id"] in kept
+    assert [shape for shape in SHAPES if shape in kept] == []
+    assert [shape for shape in SHAPES if shape in written] == []
+
+
+def test_a_rotated_secret_is_used_by_the_next_claim(fleet: Fleet, receiver: Receiver) -> None:
+    """The caches would keep it for minutes; the revision that comes with each claim drops it."""
+    _, base_url = fleet.web()
+    fleet.worker()
+    client = Client(base_url, fleet.api_key())
+    client.create("/secrets", {"name": "token", "value": "first-value"})
+    client.create("/configs", {"name": "place", "values": {"path": "before"}})
+    spec = {
+        "url": f"{receiver.base_url}/ok/rotate-{{{{config.path}}}}",
+        "method": "POST",
+        "headers": {"X-Token": "{{secret.token}}"},
+    }
+    client.create("/endpoints", {"name": "rotating", "type": "HTTP", "config": "place", "spec": spec})
+    assert client.run("rotating", "one")["status"] == "SUCCESS"
+    client.call("PUT", "/secrets/token", {"value": "second-value"})
+    client.call("PUT", "/configs/place", {"values": {"path": "after"}})
+    assert client.run("rotating", "two")["status"] == "SUCCESS"
+    sent = receiver.wait_for(2, path="/ok/rotate-")
+    assert [(r.path, r.headers["X-Token"]) for r in sent] == [
+        ("/ok/rotate-before", "first-value"),
+        ("/ok/rotate-after", "second-value"),
+    ]
