@@ -12,6 +12,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
 from typing import Any
 
 import re2
@@ -153,6 +154,13 @@ def _unique_items(validator: Any, wanted: Any, instance: Any, _schema: Any) -> I
             yield ValidationError("the array has equal items")
 
 
+def _multiple_of(validator: Any, divisor: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    # jsonschema divides doubles, by which 4.35 is no multiple of 0.01; their decimal texts are what was meant.
+    is_number = validator.is_type(instance, "number")
+    if is_number and (Fraction(repr(instance)) / Fraction(repr(divisor))).denominator != 1:
+        yield ValidationError(f"{instance!r} is not a multiple of {divisor!r}")
+
+
 def _canonical(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
@@ -168,6 +176,7 @@ _OURS: dict[str, Keyword] = {
     "patternProperties": _pattern_properties,
     "additionalProperties": _additional_properties,
     "uniqueItems": _unique_items,
+    "multipleOf": _multiple_of,
 }
 BoundedValidator: Any = validators.extend(
     Draft202012Validator,

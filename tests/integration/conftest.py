@@ -54,6 +54,11 @@ class Statements:
         self.in_autocommit: list[bool] = []
         self._thread = threading.get_ident()
 
+    def clear(self) -> None:
+        """Forget what was sent so far."""
+        self.texts.clear()
+        self.in_autocommit.clear()
+
     def __call__(self, _connection: Any, cursor: Any, statement: str, *_: Any) -> None:
         if threading.get_ident() == self._thread:
             self.in_autocommit.append(cursor.connection.autocommit)

@@ -108,7 +108,7 @@ def test_a_revoked_key_is_refused_once_the_cache_lets_go(
 def test_a_request_costs_no_round_trip_for_its_key(api: Api, statements: Statements) -> None:
     register(api)
     api.post("/jobs", one_shot("first"))
-    statements.texts.clear()
+    statements.clear()
     api.get("/jobs")
     assert len(statements.texts) == 1
 

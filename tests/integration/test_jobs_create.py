@@ -347,7 +347,7 @@ def test_creating_a_job_is_one_statement(api: Api, statements: Statements, kind:
     }
     register_all(api)
     created(api, one_shot("warm-up"))
-    statements.texts.clear()
+    statements.clear()
     for number in range(3):
         created(api, bodies[kind](f"k{number}"))
         assert len(statements.texts) == number + 1, statements.texts
@@ -396,7 +396,7 @@ def test_the_cache_is_bounded(api: Api, app: Flask, monkeypatch: pytest.MonkeyPa
     for name in ("a", "b", "c"):
         register(api, name)
         created(api, one_shot("k", endpoint=name))
-    statements.texts.clear()
+    statements.clear()
     created(api, one_shot("k2", endpoint="c"))
     assert len(statements.texts) == 1
     created(api, one_shot("k2", endpoint="a"))

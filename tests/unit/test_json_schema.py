@@ -1,0 +1,152 @@
+"""JSON Schemas of payload specs: what is refused, and that nothing stalls."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from app.catalog import json_schema, validation
+from app.errors import InvalidSchemaError
+
+DOUBLING = {
+    "d0": {"type": "string"},
+    **{f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n - 1}"}] * 2} for n in range(1, 40)},
+}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "object", "properties": {"a": {"type": ["string", "null"]}}, "required": ["a"]},
+        {"$schema": "https://json-schema.org/draft/2020-12/schema#", "type": "object"},
+        {"$defs": {"a": {"type": "string"}}, "properties": {"x": {"$ref": "#/$defs/a"}}},
+        {"$defs": {"a": {"$anchor": "here"}}, "properties": {"x": {"$ref": "#here"}}},
+        {"$defs": {"a": {"$id": "https://e.example/a"}}, "properties": {"x": {"$ref": "https://e.example/a"}}},
+        {"$id": "https://e.example/root", "$defs": {"a": {}}, "properties": {"x": {"$ref": "root#/$defs/a"}}},
+        {"$ref": "https://json-schema.org/draft/2020-12/schema"},
+        {"properties": {"children": {"type": "array", "items": {"$ref": "#"}}}},
+        {"properties": {"$ref": {"type": "string"}, "pattern": {"const": {"$ref": "http://x", "pattern": "("}}}},
+        {"properties": {"a": {"pattern": r"^[\w.+-]+@\d{1,3}\u00e9\/$"}}},
+        {"$defs": DOUBLING, "properties": {"x": {"$ref": "#/$defs/d39"}}},
+        {"unevaluatedProperties": False, "properties": {"a": True}},
+        {"format": "email", "x-own": {"$ref": "http://x"}},
+    ],
+)
+def test_taken(schema: dict[str, Any]) -> None:
+    json_schema.check(schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "where", "why"),
+    [
+        (True, "", "object"),
+        ({"type": "banana"}, "/type", "banana"),
+        ({"required": "a"}, "/required", "array"),
+        ({"$schema": 7}, "/$schema", "2020-12"),
+        ({"$schema": "https://json-schema.org/draft/2019-09/schema"}, "/$schema", "2020-12"),
+        ({"items": {"$ref": "https://e.example/other.json"}}, "/items/$ref", "not fetched"),
+        ({"items": {"$ref": "file:///etc/passwd"}}, "/items/$ref", "not fetched"),
+        ({"items": {"$dynamicRef": "other.json"}}, "/items/$dynamicRef", "not fetched"),
+        ({"$ref": "#/$defs/missing"}, "/$ref", "no schema"),
+        # An unknown keyword is not checked, so nothing may refer into it.
+        ({"x-own": {"pattern": "("}, "$ref": "#/x-own"}, "/$ref", "no schema"),
+        ({"$ref": "#"}, "", "without end"),
+        ({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, "", "without end"),
+        ({"pattern": "("}, "/pattern", "RE2"),
+        ({"pattern": r"(a)\1"}, "/pattern", "RE2"),
+        ({"allOf": [{"not": {"pattern": "(?!a)"}}]}, "/allOf/0/not/pattern", "RE2"),
+        ({"patternProperties": {"(?=a/)": {}}}, "/patternProperties/(?=a~1)", "RE2"),
+        (
+            {"unevaluatedProperties": False, "allOf": [{"patternProperties": {"a": {}}}]},
+            "/unevaluatedProperties",
+            "not supported",
+        ),
+        ({"$defs": DOUBLING, "$ref": "#/$defs/d39"}, "", "too large"),
+        ({"description": "x" * 140_000}, "", "bytes"),
+    ],
+)
+def test_refused(schema: Any, where: str, why: str) -> None:
+    with pytest.raises(InvalidSchemaError) as caught:
+        json_schema.check(schema)
+    assert caught.value.details[0]["pointer"] == f"/schema{where}"
+    assert why in caught.value.details[0]["message"]
+
+
+def test_faults_carry_pointers_and_are_short() -> None:
+    schema = {"properties": {"a": {"type": "string"}, "b/~": {"type": "integer"}}, "required": ["z"]}
+    faults = validation.compiled(schema).faults({"a": 1, "b/~": "x" * 10_000})
+    assert {fault["pointer"] for fault in faults} == {"", "/a", "/b~1~0"}
+    assert all(len(fault["message"]) <= validation.MAX_MESSAGE for fault in faults)
+
+
+def test_not_more_than_twenty_faults() -> None:
+    faults = validation.compiled({"items": {"type": "string"}, "type": "array"}).faults(list(range(1000)))
+    assert len(faults) == validation.MAX_FAULTS
+
+
+@pytest.mark.parametrize(
+    ("schema", "valid", "invalid"),
+    [
+        ({"pattern": r"^\d+$"}, ["1", 5], ["a", "\u0661"]),
+        ({"pattern": "^\\u0061$"}, ["a"], ["b", "u0061"]),
+        ({"pattern": r"^\\u0061$"}, ["\\u0061"], ["a"]),
+        ({"uniqueItems": True}, [[1, True], [0, False], ["1", 1], [{"a": 1}, {"a": 2}], [[1], [2]]], [[1, 1.0]]),
+        ({"uniqueItems": True}, [[{"a": 1, "b": 2}, {"a": 2, "b": 1}]], [[{"a": 1, "b": 2}, {"b": 2, "a": 1.0}]]),
+        ({"uniqueItems": False}, [[1, 1]], []),
+        (
+            {"properties": {"a": {}}, "patternProperties": {"^x": {"type": "integer"}}, "additionalProperties": False},
+            [{"a": 0, "x1": 2}, []],
+            [{"b": 1}, {"x": "no"}],
+        ),
+        ({"additionalProperties": {"type": "integer"}}, [{"a": 1}], [{"a": "b"}]),
+        ({"multipleOf": 0.01}, [4.35, 10**37, 1e308, 0, -0.07], [4.353, 1e-9]),
+        ({"unevaluatedProperties": False, "allOf": [{"properties": {"a": {}}}]}, [{"a": 1}], [{"b": 1}]),
+    ],
+)
+def test_the_replaced_keywords_keep_their_meaning(schema: Any, valid: list[Any], invalid: list[Any]) -> None:
+    json_schema.check(schema)
+    validator = validation.compiled(schema)
+    assert [validator.faults(instance) for instance in valid] == [[]] * len(valid)
+    assert all(validator.faults(instance) for instance in invalid)
+
+
+STALLING: dict[str, tuple[dict[str, Any], Callable[[], Any]]] = {
+    "backtracking": ({"pattern": "^(a|a)*(a|a)*(a|a)*$"}, lambda: "a" * 50_000 + "!"),
+    "backtracking names": ({"patternProperties": {"^(a+)+$": {}}}, lambda: {"a" * 50_000 + "!": 1}),
+    "pairs of objects": ({"uniqueItems": True}, lambda: [{"i": i} for i in range(60_000)]),
+    "colliding hashes": ({"uniqueItems": True}, lambda: [(2**61 - 1) * i for i in range(25_000)]),
+    "doubling": ({"$defs": DOUBLING, "properties": {"x": {"$ref": "#/$defs/d39"}}}, lambda: {"x": "y"}),
+    "patterns times names": (
+        {"patternProperties": {f"^{i}$": {} for i in range(5000)}},
+        lambda: {f"n{i}": 1 for i in range(20_000)},
+    ),
+    "long enum times items": (
+        {"items": {"enum": [f"v{i}" for i in range(10_000)]}},
+        lambda: ["none"] * 100_000,
+    ),
+}
+
+
+@pytest.mark.parametrize(("schema", "make"), STALLING.values(), ids=STALLING)
+def test_nothing_stalls(schema: dict[str, Any], make: Callable[[], Any]) -> None:
+    instance = make()
+    began = time.thread_time()
+    validation.compiled(schema).faults(instance)
+    assert time.thread_time() - began < 3 * validation.MAX_CPU_SECONDS
+
+
+def test_an_input_that_is_too_deep_for_the_schema() -> None:
+    schema = {
+        "$defs": {"n": {"allOf": [{"anyOf": [{"properties": {"a": {"$ref": "#/$defs/n"}}}]}]}},
+        "$ref": "#/$defs/n",
+    }
+    instance: Any = {}
+    for _ in range(99):
+        instance = {"a": instance}
+    faults = validation.compiled(schema).faults(instance)
+    assert [fault["message"] for fault in faults] in (
+        [],
+        ["this input and the payload spec are nested too deeply together"],
+    )
