@@ -11,10 +11,9 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from app.catalog.loader import Catalog, Prepared
-
 from actors.dispatch.base import Dispatcher, Identity
 from actors.loop import DeliveryLoop
+from app.catalog.loader import Catalog, Prepared
 from app.errors import UnavailableError
 from app.executions.backoff import RetryPolicy
 from app.executions.model import Claim, DeliveryError, LogLine
