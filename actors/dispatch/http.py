@@ -26,6 +26,7 @@ from yarl import URL
 from actors.dispatch.base import MAX_BODY_BYTES, SCRUB_MARGIN_BYTES, Identity
 from actors.dispatch.egress import EgressGuard, EgressRefusedError
 from actors.dispatch.names import Names
+from actors.dispatch.turns import Turns
 from app.executions.backoff import MAX_RETRY_AFTER_MS
 from app.executions.model import DeliveryError
 
@@ -71,14 +72,22 @@ class HttpDispatcher:
         self._connections = connections
         self._connections_per_host = connections_per_host
         self._names = Names()
+        # Where a process can never have more deliveries than one host may get, nobody has to wait.
+        self._turns = Turns(connections_per_host) if connections > connections_per_host else None
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Send one request and judge the answer; `timeout_ms` bounds everything from connecting to the last byte."""
+        request = _compose(spec, identity)
+        if self._turns is None:
+            return await self._send(spec, request)
+        async with self._turns.take((request.url.raw_host, request.url.port)):
+            return await self._send(spec, request)
+
+    async def _send(self, spec: Mapping[str, Any], request: "_Outgoing") -> dict[str, Any]:
         progress = _Progress()
         _progress.set(progress)
         timeout_ms = spec["timeout_ms"]
-        request = _compose(spec, identity)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 status, retry_after, body = await self._exchange(spec["method"], request)

@@ -13,6 +13,7 @@ import pytest
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.http import KEPT_BYTES, USER_AGENT, HttpDispatcher, retry_after_ms
+from actors.dispatch.turns import Turns
 from schema.states import EndpointType
 from tests.contract.dispatching import OPEN, TRACEPARENT, failure, identity, rendered, run
 
@@ -296,21 +297,6 @@ def test_the_timeout_bounds_a_body_that_drips(receiver):
     assert (error.type, error.may_have_been_delivered) == ("TIMEOUT", True)
 
 
-def test_the_timeout_bounds_the_wait_for_a_connection(receiver):
-    async def main(http):
-        first = asyncio.create_task(failure(http, spec(receiver.url("/hang/first"), timeout_ms=2000)))
-        await asyncio.to_thread(receiver.wait_for, 1, path="/hang/first")
-        error = await failure(http, spec(receiver.url("/ok/second"), timeout_ms=100))
-        first.cancel()
-        await asyncio.gather(first, return_exceptions=True)
-        return error
-
-    error = run(dispatcher(per_host=1), main)
-    assert (error.type, error.may_have_been_delivered) == ("TIMEOUT", False)
-    assert "connection" in error.message
-    assert not receiver.record.matching("/ok/second")
-
-
 def test_a_refused_connection_delivered_nothing(receiver):
     error = fail("http://127.0.0.1:1/")
     assert (error.type, error.may_have_been_delivered, error.permanent) == ("CONNECTION_ERROR", False, False)
@@ -440,3 +426,25 @@ def test_an_allowed_network_is_reached(receiver):
 def test_proxies_of_the_environment_are_not_used(receiver, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     assert json.loads(send(receiver.url("/ok"))["body"]) == {"ok": True}
+
+
+def test_waiting_for_a_turn_does_not_count_against_the_timeout(receiver):
+    """One connection to the host and three deliveries: together they take longer than the timeout of each."""
+    slow = spec(receiver.url("/slow/400/turns"), timeout_ms=1000)
+
+    async def three(http):
+        return await asyncio.gather(*(http.send(slow, identity(f"exec_{n}")) for n in range(3)))
+
+    answers = run(dispatcher(per_host=1), three)
+    assert [answer["status_code"] for answer in answers] == [200, 200, 200]
+    assert len(receiver.wait_for(3, path="/slow/400/turns")) == 3
+
+
+def test_a_target_that_nobody_uses_is_forgotten():
+    async def use():
+        turns = Turns(1)
+        async with turns.take("a"), turns.take("b"):
+            assert len(turns._targets) == 2
+        return turns._targets
+
+    assert asyncio.run(use()) == {}
