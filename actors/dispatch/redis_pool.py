@@ -1,0 +1,81 @@
+"""Connections to one Redis URL, which go to checked addresses only and never retry by themselves."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from redis.asyncio import BlockingConnectionPool, Connection, SSLConnection
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from actors.dispatch.egress import EgressGuard
+from actors.dispatch.names import Names
+
+DEFAULT_PORT = 6379
+
+
+class _Guarded(Connection):
+    """Looks its host up, checks the addresses, and connects to one that was checked."""
+
+    def __init__(self, *, guard: EgressGuard, names: Names, **options: Any) -> None:
+        super().__init__(**options)
+        self._guard = guard
+        self._names = names
+        self._address = ""
+
+    async def _connect(self) -> None:
+        failure: OSError | None = None
+        for info in self._guard.permitted(await self._names.look_up(self.host, self.port)):
+            self._address = info[4][0]
+            try:
+                await super()._connect()  # type: ignore[no-untyped-call]
+            except OSError as error:
+                failure = error
+            else:
+                return
+        raise failure or OSError("the host has no address")
+
+    def _connection_arguments(self) -> Mapping[str, Any]:
+        arguments = {**super()._connection_arguments(), "host": self._address}
+        if "ssl" in arguments:
+            arguments["server_hostname"] = self.host  # the certificate is for the name, not for the address
+        return arguments
+
+
+class _GuardedTls(_Guarded, SSLConnection):
+    """The same with TLS."""
+
+
+def open_pool(url: str, guard: EgressGuard, names: Names, size: int) -> BlockingConnectionPool:
+    """Make the pool of a URL; raises ValueError, without the URL in its message."""
+    # redis-py's own parser would take any option of its connections from the query, files and classes included.
+    return BlockingConnectionPool(
+        max_connections=size,
+        timeout=None,  # the delivery's own timeout is the bound
+        connection_class=_GuardedTls if url.lower().startswith("rediss:") else _Guarded,
+        guard=guard,
+        names=names,
+        retry=Retry(NoBackoff(), 0),
+        socket_timeout=None,
+        socket_connect_timeout=None,
+        protocol=2,
+        **_target(url),
+    )
+
+
+def _target(url: str) -> dict[str, Any]:
+    try:
+        parts = urlsplit(url)
+        query = parse_qs(parts.query, keep_blank_values=True)
+        database = int(query.pop("db", [parts.path.strip("/") or "0"])[0])
+        if not parts.hostname or query or database < 0:
+            raise ValueError  # noqa: TRY301 - the same answer as for what the parsers refuse
+        return {
+            "host": parts.hostname,
+            "port": parts.port or DEFAULT_PORT,
+            "db": database,
+            "username": unquote(parts.username) if parts.username else None,
+            "password": unquote(parts.password) if parts.password else None,
+        }
+    except ValueError:
+        raise ValueError("the Redis URL is not redis[s]://[[user]:password@]host[:port][/database]") from None
