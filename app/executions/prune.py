@@ -16,13 +16,15 @@ EXPIRED = statement(
     """,
 )
 
+# Both answer how many children they saw, not how many they deleted: another scheduler may have been faster with some.
 PRUNE_LOGS = statement(
     "execution_logs.prune",
     """
     WITH page AS MATERIALIZED (
       SELECT log_id FROM execution_logs WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
-       ORDER BY execution_id, logged_at, log_id LIMIT :limit)
-    DELETE FROM execution_logs WHERE log_id IN (SELECT log_id FROM page) RETURNING 1
+       ORDER BY execution_id, logged_at, log_id LIMIT :limit),
+    gone AS (DELETE FROM execution_logs WHERE log_id IN (SELECT log_id FROM page) RETURNING log_id)
+    SELECT count(*) AS seen FROM page
     """,
 )
 
@@ -31,8 +33,9 @@ PRUNE_ATTEMPTS = statement(
     """
     WITH page AS MATERIALIZED (
       SELECT attempt_id FROM attempts WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
-       ORDER BY execution_id, attempt_number LIMIT :limit)
-    DELETE FROM attempts WHERE attempt_id IN (SELECT attempt_id FROM page) RETURNING 1
+       ORDER BY execution_id, attempt_number LIMIT :limit),
+    gone AS (DELETE FROM attempts WHERE attempt_id IN (SELECT attempt_id FROM page) RETURNING attempt_id)
+    SELECT count(*) AS seen FROM page
     """,
 )
 
@@ -87,13 +90,17 @@ def expired(database: Database, *, shard: int, retention_ms: int, limit: int) ->
 
 
 def prune_logs(database: Database, executions: Sequence[str], *, limit: int) -> int:
-    """Delete up to `limit` log lines of these executions; returns how many."""
-    return len(database.fetch(PRUNE_LOGS, {"ids": sorted(executions), "limit": limit}))
+    """Delete up to `limit` log lines of these executions; returns how many there were, short of `limit` at the end."""
+    (row,) = database.fetch(PRUNE_LOGS, {"ids": sorted(executions), "limit": limit})
+    seen: int = row.seen
+    return seen
 
 
 def prune_attempts(database: Database, executions: Sequence[str], *, limit: int) -> int:
-    """Delete up to `limit` attempts of these executions; returns how many."""
-    return len(database.fetch(PRUNE_ATTEMPTS, {"ids": sorted(executions), "limit": limit}))
+    """Delete up to `limit` attempts of these executions; returns how many there were, short of `limit` at the end."""
+    (row,) = database.fetch(PRUNE_ATTEMPTS, {"ids": sorted(executions), "limit": limit})
+    seen: int = row.seen
+    return seen
 
 
 def prune_executions(database: Database, executions: Sequence[str], *, retention_ms: int) -> Pruned:

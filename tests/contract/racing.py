@@ -57,7 +57,8 @@ def at_once(*bodies: Callable[[], T]) -> list[T]:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert errors == []
+    if errors:
+        raise errors[0]
     return [results[index] for index in range(len(bodies))]
 
 

@@ -1,5 +1,7 @@
 """Pruning: what finished before the retention goes, with everything below it, and nothing else."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from sqlalchemy import text
 
@@ -10,6 +12,7 @@ from app.scheduler.prune import Prune
 from tests import rows
 from tests.contract.racing import WAYS, at_once, never, schedulers, total
 from tests.cron_jobs import add_cron_job, daily
+from tests.waiting import eventually
 
 RETENTION_MS = 30 * 24 * 3600 * 1000
 
@@ -111,6 +114,24 @@ def test_two_schedulers_delete_each_row_once(database: Database, database_url: s
         counts = at_once(*(chore(one).run_once for one in databases))
     assert total(counts, "executions") == 1200
     assert left(database) == {"jobs": 0, "executions": 0, "attempts": 0, "execution_logs": 0}
+
+
+def test_children_that_another_scheduler_deletes_meanwhile_do_not_end_the_search_for_more(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the executions would be deleted over the heads of those that are left."""
+    if database.is_cockroach:
+        pytest.skip("watches PostgreSQL's locks")
+    monkeypatch.setattr(prune, "BATCH", 4)
+    finish(database, rows.add_executions(database, 2), days_ago=31, children=5)
+    first_page = "SELECT log_id FROM execution_logs ORDER BY execution_id, logged_at, log_id LIMIT 4"
+    waiting = text("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
+    with database.engine.connect() as other, ThreadPoolExecutor() as pool:
+        other.execute(text(f"DELETE FROM execution_logs WHERE log_id IN ({first_page})"))
+        ours = pool.submit(chore(database).run_once)
+        eventually(lambda: database.fetch(waiting))
+        other.commit()
+        assert ours.result(20).executions == 2
 
 
 def test_every_shard_is_pruned(database: Database) -> None:
