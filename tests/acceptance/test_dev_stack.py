@@ -93,6 +93,21 @@ def test_serve_leaves_nothing_behind(number: signal.Signals) -> None:
     eventually(lambda: not [pid for pid in started if _is_alive(pid)], what="the end of all processes")
 
 
+def test_serve_ends_non_zero_and_says_so_when_a_process_dies() -> None:
+    program = [sys.executable, "-m", "app.dev", "serve"]
+    output: list[str] = []
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, start_new_session=True) as served:
+        assert served.stdout is not None
+        for line in served.stdout:
+            output.append(line)
+            if "Ctrl-C stops everything" in line:
+                started = _descendants(served.pid)
+                os.kill(next(pid for pid, command in started.items() if "app.scheduler" in command), signal.SIGKILL)
+        assert served.wait(30) == 1
+    assert "scheduler-1 ended with status -9" in "".join(output)
+    assert [pid for pid in started if _is_alive(pid)] == []
+
+
 def test_a_child_dies_with_its_parent_and_not_with_a_ctrl_c(tmp_path: Path) -> None:
     child = Child("sleeper", ["sleep", "60"], log=tmp_path / "log")
     child.start()
