@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from actors.dispatch.base import Dispatcher
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.http import HttpDispatcher
+from actors.dispatch.kafka import KafkaDispatcher
 from actors.dispatch.redis_stream import RedisStreamDispatcher
 from app.config import Settings
 from schema.states import EndpointType
@@ -19,5 +20,6 @@ def open_dispatchers(settings: Settings) -> Mapping[EndpointType, Dispatcher]:
             connections=settings.worker_max_concurrent,
             connections_per_host=settings.connections_per_host,
         ),
+        EndpointType.KAFKA: KafkaDispatcher(guard),
         EndpointType.REDIS_STREAM: RedisStreamDispatcher(guard, connections_per_host=settings.connections_per_host),
     }

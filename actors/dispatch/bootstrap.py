@@ -1,0 +1,41 @@
+"""The bootstrap servers of a Kafka cluster: reading the list, and checking where it leads."""
+
+from actors.dispatch.egress import EgressGuard, EgressRefusedError
+from actors.dispatch.names import Names
+from app.executions.model import DeliveryError
+
+DEFAULT_PORT = 9092
+
+
+async def check(bootstrap_servers: str, guard: EgressGuard, names: Names) -> None:
+    """Raise DeliveryError if one of the servers must not be connected to, or none has an address."""
+    failure = "the list of bootstrap servers is empty"
+    found = False
+    for host, port in hosts(bootstrap_servers):
+        try:
+            infos = await names.look_up(host, port)
+        except OSError as error:
+            failure = f"the host name {host} cannot be resolved: {error.strerror or error}"
+            continue
+        found = True
+        try:
+            # All of them: which one librdkafka takes is its own choice.
+            for info in infos:
+                guard.check(info[4][0])
+        except EgressRefusedError as error:
+            raise DeliveryError("BROKER_ERROR", f"cannot connect to {host}:{port}: {error}", permanent=True) from None
+    if not found:
+        raise DeliveryError("BROKER_ERROR", failure)
+
+
+def hosts(bootstrap_servers: str) -> list[tuple[str, int]]:
+    """Read `host:port` pairs as librdkafka does: an optional `protocol://` before, brackets around IPv6."""
+    found = []
+    for item in bootstrap_servers.split(","):
+        address = item.strip().rpartition("://")[2].rstrip("/")
+        host, colon, port = address.rpartition(":")
+        if not colon or not port.isdigit() or (":" in host and not host.endswith("]")):
+            host, port = address, str(DEFAULT_PORT)
+        if host:
+            found.append((host.strip("[]"), int(port)))
+    return found

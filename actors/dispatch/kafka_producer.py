@@ -1,0 +1,127 @@
+"""One librdkafka producer, shared by all deliveries to the same brokers, and the thread that serves it."""
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from app.catalog.scrub import Scrubber
+
+log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.2  # bounds only how soon `stop` is noticed: a poll returns as soon as there is something
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What became of one record; the partition is known once the record was on its way to a broker."""
+
+    error: KafkaError | None
+    partition: int | None
+    offset: int | None
+
+
+class SharedProducer:
+    """Makes, polls and destroys the producer on a thread of its own; everything else belongs to the event loop."""
+
+    def __init__(self, configuration: Mapping[str, Any], secrets: Iterable[str]) -> None:
+        self.opened = asyncio.Event()
+        self.closed = asyncio.Event()
+        self.failure: KafkaException | None = None
+        self.last_error: KafkaError | None = None
+        self.pending = 0
+        self._loop = asyncio.get_running_loop()
+        self._configuration = {**configuration, "error_cb": self._note_error}
+        self._log = _Log(Scrubber(secrets))
+        self._producer: Producer | None = None
+        self._reports: list[tuple[asyncio.Future[Report], Report]] = []
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        threading.Thread(target=self._run, name="te-kafka", daemon=True).start()
+
+    async def produce(
+        self, topic: str, key: bytes | None, value: bytes | None, headers: list[tuple[str, str | bytes | None]]
+    ) -> Report:
+        """Send one record and wait for its report; raises KafkaException or BufferError when it is not taken."""
+        if self._producer is None:
+            raise KafkaException(KafkaError(KafkaError._STATE, "the producer is closed"))  # noqa: SLF001
+        future: asyncio.Future[Report] = self._loop.create_future()
+        self._producer.produce(
+            topic, key=key, value=value, headers=headers, on_delivery=partial(self._note_report, future)
+        )
+        self.pending += 1
+        try:
+            return await future
+        finally:
+            self.pending -= 1
+
+    def stop(self) -> None:
+        """End the thread and with it the producer; `closed` is set when that is done."""
+        self._producer = None
+        self._stop.set()
+
+    def _run(self) -> None:
+        try:
+            producer = Producer(self._configuration, logger=self._log)
+        except KafkaException as error:
+            self.failure = error
+            self._wake(self.opened.set)
+        else:
+            self._producer = producer
+            self._wake(self.opened.set)
+            while not self._stop.is_set():
+                producer.poll(_POLL_SECONDS)
+            # Every record gets its report, also those that will not be sent any more.
+            producer.purge()
+            producer.flush(1)
+            del producer  # waits for librdkafka's own threads, so not on the event loop
+        self._wake(self.closed.set)
+
+    def _note_report(self, future: asyncio.Future[Report], error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self.last_error = None
+        with self._lock:
+            self._reports.append((future, Report(error, message.partition(), message.offset())))
+            is_first = len(self._reports) == 1
+        # One wake-up of the loop serves all that has come in by then.
+        if is_first:
+            self._wake(self._settle)
+
+    def _note_error(self, error: KafkaError) -> None:
+        # That all brokers are down says less than the error before it, which says why.
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - confluent-kafka spells local errors so
+            self.last_error = error
+
+    def _settle(self) -> None:
+        with self._lock:
+            reports, self._reports = self._reports, []
+        for future, report in reports:
+            if not future.done():
+                future.set_result(report)
+
+    def _wake(self, callback: Callable[[], object]) -> None:
+        # The loop may be gone when the process is about to end.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(callback)
+
+
+class _Log:
+    """What librdkafka logs, in our log, without secrets.
+
+    Lost and refused connections come several times a second while a broker is away, and each attempt says so anyway:
+    they are for debugging.
+    """
+
+    def __init__(self, scrubber: Scrubber) -> None:
+        self._scrubber = scrubber
+
+    def log(self, level: int, form: str, *arguments: Any) -> None:
+        text = form % arguments if arguments else form
+        is_noise = bool(arguments) and arguments[0] in {"FAIL", "ERROR"}
+        log.log(logging.DEBUG if is_noise else level, "librdkafka: %s", self._scrubber.text(text))

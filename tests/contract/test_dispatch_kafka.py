@@ -1,0 +1,296 @@
+"""Kafka deliveries to two brokers that speak the protocol: Tansu, and librdkafka's own mock cluster."""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+import uuid
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.bootstrap import hosts
+from actors.dispatch.egress import EgressGuard
+from actors.dispatch.kafka import KafkaDispatcher
+from schema.states import EndpointType
+from tests.contract.dispatching import OPEN, TRACEPARENT, failure, identity, rendered, run
+
+silent = logging.getLogger("te-test-kafka")
+silent.addHandler(logging.NullHandler())
+silent.propagate = False
+
+
+@pytest.fixture(scope="module")
+def mock_cluster():
+    """The brokers inside a librdkafka client; they live as long as it does."""
+    client = Producer({"bootstrap.servers": "unused", "test.mock.num.brokers": 1, "log_level": 0}, logger=silent)
+    (broker,) = client.list_topics(timeout=10).brokers.values()
+    yield f"{broker.host}:{broker.port}"
+    del client
+
+
+@pytest.fixture(params=["tansu", "mock"])
+def bootstrap(request):
+    if request.param == "tansu":
+        return request.getfixturevalue("kafka").bootstrap
+    return request.getfixturevalue("mock_cluster")
+
+
+@pytest.fixture
+def topic(kafka):
+    name = f"t-{uuid.uuid4().hex}"
+    kafka.create_topic(name)
+    return name
+
+
+def dispatcher(guard=OPEN):
+    return lambda: KafkaDispatcher(guard)
+
+
+def spec(bootstrap, topic="t", **fields):
+    values = {"bootstrap_servers": bootstrap, "topic": topic, "value_template": {"a": 1}, **fields}
+    return rendered(EndpointType.KAFKA, values)
+
+
+def send(bootstrap, topic="t", who=None, **fields):
+    return run(dispatcher(), lambda kafka: kafka.send(spec(bootstrap, topic, **fields), who or identity()))
+
+
+def fail(bootstrap, topic="t", *, guard=OPEN, **fields):
+    return run(dispatcher(guard), lambda kafka: failure(kafka, spec(bootstrap, topic, **fields)))
+
+
+def read(bootstrap, topic, count):
+    """Read that many records of partition 0; consumer groups hang on Tansu, so without one."""
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False}, logger=silent
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    records, deadline = [], time.monotonic() + 20
+    while len(records) < count and time.monotonic() < deadline:
+        record = consumer.poll(1)
+        if record is not None and record.error() is None:
+            records.append(record)
+    consumer.close()
+    assert len(records) == count
+    return records
+
+
+# what is produced
+
+
+def test_a_record_has_key_value_headers_and_identity(kafka, topic):
+    headers = {"ce-type": "order.é", "": "empty"}
+    output = send(
+        kafka.bootstrap,
+        topic,
+        identity(attempt=2),
+        key_template="k1",
+        value_template={"ä": [1, 2.5, None]},
+        headers=headers,
+    )
+    assert output == {"partition": 0, "offset": 0}
+    (record,) = read(kafka.bootstrap, topic, 1)
+    assert (record.key(), json.loads(record.value())) == (b"k1", {"ä": [1, 2.5, None]})
+    assert dict(record.headers()) == {
+        "ce-type": "order.é".encode(),
+        "": b"empty",
+        "te-idempotency-key": b"exec_1",
+        "te-job-id": b"job_1",
+        "te-execution-id": b"exec_1",
+        "te-attempt": b"2",
+        "te-scheduled-at": b"2026-03-15T10:00:00.123Z",
+        "traceparent": TRACEPARENT.encode(),
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "key", "value"),
+    [
+        ({}, None, b'{"a":1}'),
+        ({"key_template": None, "value_template": None}, None, None),
+        ({"key_template": "", "value_template": ""}, b"", b'""'),
+        ({"key_template": "k", "value_template": "text"}, b"k", b'"text"'),
+        ({"key_template": 7, "value_template": [1]}, b"7", b"[1]"),
+        ({"key_template": {"é": True}, "value_template": 0}, '{"é":true}'.encode(), b"0"),
+    ],
+)
+def test_keys_and_values(kafka, topic, given, key, value):
+    raw = spec(kafka.bootstrap, topic) | given
+    run(dispatcher(), lambda producers: producers.send(raw, identity()))
+    (record,) = read(kafka.bootstrap, topic, 1)
+    assert (record.key(), record.value()) == (key, value)
+
+
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+def test_every_acks_on_every_broker(bootstrap, acks):
+    output = send(bootstrap, f"acks-{acks}", acks=acks)
+    assert isinstance(output["partition"], int)
+    assert isinstance(output["offset"], int) is (acks != "0")
+
+
+def test_one_producer_is_shared(kafka, topic):
+    async def main(producers):
+        before = threading.active_count()
+        one = spec(kafka.bootstrap, topic)
+        outputs = await asyncio.gather(*(producers.send(one, identity(f"exec_{n}")) for n in range(200)))
+        return threading.active_count() - before, {output["offset"] for output in outputs}
+
+    threads, offsets = run(dispatcher(), main)
+    assert offsets == set(range(200))
+    assert threads <= 2  # the producer's, and one for the name
+
+
+# what goes wrong
+
+
+@pytest.mark.parametrize("timeout_ms", [1500, 2500])
+def test_a_broker_that_is_down_is_a_timeout_within_the_timeout(timeout_ms):
+    started = time.monotonic()
+    error = fail("127.0.0.1:1", timeout_ms=timeout_ms)
+    assert time.monotonic() - started < timeout_ms / 1000 + 0.5
+    assert (error.type, error.permanent) == ("TIMEOUT", False)
+    assert "Connection refused" in error.message
+    if timeout_ms > 2000:
+        assert not error.may_have_been_delivered
+
+
+def test_a_broker_that_is_silent_is_a_timeout():
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # the system accepts, nobody reads
+        error = fail(f"127.0.0.1:{listener.getsockname()[1]}", timeout_ms=2500)
+    assert (error.type, error.may_have_been_delivered) == ("TIMEOUT", False)
+
+
+def test_a_record_on_its_way_to_a_broker_that_stops_may_have_been_delivered(kafka, topic):
+    async def main(producers):
+        await producers.send(spec(kafka.bootstrap, topic, timeout_ms=2500), identity("warm"))
+        os.kill(kafka.pid, signal.SIGSTOP)
+        try:
+            return await failure(producers, spec(kafka.bootstrap, topic, timeout_ms=2500), identity("lost"))
+        finally:
+            os.kill(kafka.pid, signal.SIGCONT)
+
+    error = run(dispatcher(), main)
+    assert (error.type, error.may_have_been_delivered, error.permanent) == ("TIMEOUT", True, False)
+
+
+def test_a_dead_broker_does_not_hold_up_another(kafka, topic):
+    async def main(producers):
+        dead = asyncio.create_task(failure(producers, spec("127.0.0.1:1", timeout_ms=3000)))
+        await producers.send(spec(kafka.bootstrap, topic), identity())
+        assert not dead.done()
+        return await dead
+
+    assert run(dispatcher(), main).type == "TIMEOUT"
+
+
+def test_a_record_that_is_too_large_fails_for_good(bootstrap):
+    error = fail(bootstrap, value_template="x" * 2_000_000)
+    assert (error.type, error.permanent, error.may_have_been_delivered) == ("BROKER_ERROR", True, False)
+    assert "MSG_SIZE_TOO_LARGE" in error.message
+
+
+@pytest.mark.parametrize("name", ["", "not a topic/é", "nul\0", "\ud800"])
+def test_an_invalid_topic_fails_for_good(kafka, name):
+    raw = spec(kafka.bootstrap) | {"topic": name}
+    error = run(dispatcher(), lambda producers: failure(producers, raw))
+    assert (error.type, error.permanent, error.may_have_been_delivered) == ("BROKER_ERROR", True, False)
+
+
+SASL = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "PLAIN",
+    "sasl.username": "u",
+    "sasl.password": "hunter2",
+}
+
+
+def test_refused_credentials_fail_for_good(bootstrap):
+    error = fail(bootstrap, properties=SASL, timeout_ms=2500)
+    assert (error.type, error.permanent, error.may_have_been_delivered) == ("BROKER_ERROR", True, False)
+    assert "_AUTHENTICATION" in error.message
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"security.protocol": "nonsense"},
+        {"security.protocol": "SSL", "ssl.ca.pem": "not a certificate"},
+        {"security.protocol": "SASL_SSL", "sasl.mechanism": "nonsense", "sasl.username": "u", "sasl.password": "p"},
+    ],
+)
+def test_properties_that_librdkafka_refuses_fail_for_good(properties):
+    async def main(producers):
+        one = spec("127.0.0.1:1", properties=properties)
+        return [await failure(producers, one) for _ in range(2)]
+
+    for error in run(dispatcher(), main):
+        assert (error.type, error.permanent, error.may_have_been_delivered) == ("BROKER_ERROR", True, False)
+
+
+def test_a_name_without_address_is_tried_again():
+    error = fail("nope.invalid:9092,also.invalid")
+    assert (error.type, error.permanent, error.may_have_been_delivered) == ("BROKER_ERROR", False, False)
+    assert "resolved" in error.message
+
+
+# where it goes, and what stays
+
+
+@pytest.mark.parametrize(
+    "servers",
+    ["127.0.0.1:{port}", "localhost:{port}", "nope.invalid:1,127.0.0.1:{port}", "PLAINTEXT://127.0.0.1:{port}"],
+)
+def test_the_guard_checks_the_bootstrap_servers(kafka, topic, servers):
+    guard = EgressGuard.from_settings("public-only", [], [])
+    error = fail(servers.format(port=kafka.port), topic, guard=guard)
+    assert (error.type, error.permanent) == ("BROKER_ERROR", True)
+    assert "egress" in error.message
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a:1", [("a", 1)]),
+        (" a , b:2,", [("a", 9092), ("b", 2)]),
+        ("SASL_SSL://a:1", [("a", 1)]),
+        ("[::1]:1", [("::1", 1)]),
+        ("[::1]", [("::1", 9092)]),
+        ("::1", [("::1", 9092)]),
+        ("a:x", [("a:x", 9092)]),
+        ("", []),
+    ],
+)
+def test_bootstrap_servers_are_read(text, wanted):
+    assert hosts(text) == wanted
+
+
+def test_producers_that_are_not_used_are_closed(kafka, topic):
+    def producers_alive():
+        return sum(thread.name == "te-kafka" for thread in threading.enumerate())
+
+    async def main(producers):
+        await producers.send(spec(kafka.bootstrap, topic), identity())
+        await producers.sweep()
+        kept = producers_alive()
+        (shared,) = producers._shared.values()
+        await producers.sweep(idle_seconds=0)
+        await shared.opening.result().closed.wait()
+        await producers.send(spec(kafka.bootstrap, topic), identity())
+        return kept
+
+    assert run(dispatcher(), main) == 1
+    assert producers_alive() == 0
+
+
+def test_what_librdkafka_logs_has_no_secret(mock_cluster, caplog):
+    caplog.set_level(logging.DEBUG, logger="actors.dispatch.kafka_producer")
+    fail(mock_cluster, properties=SASL | {"sasl.username": "hunter2"}, timeout_ms=2000)
+    assert "librdkafka" in caplog.text
+    assert all(record.levelno == logging.DEBUG for record in caplog.records)
+    assert "hunter2" not in caplog.text
