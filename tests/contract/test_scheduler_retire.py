@@ -67,4 +67,4 @@ def test_the_walk_is_bounded_goes_on_where_it_ended_and_begins_again(
     walk = chore(database)
     assert [walk.run_once().retired for _ in range(4)] == [20, 20, 5, 0]
     finished(database, 5)
-    assert sum(walk.run_once().retired for _ in range(3)) == 5
+    assert sum(walk.run_once().retired for _ in range(4)) == 5  # wherever their random ids fall
