@@ -206,8 +206,12 @@ def test_an_ordinary_user_can_run_it(kind: type[Server]) -> None:
         pytest.skip("every Python here is closed to other users")
     user = pwd.getpwnam("daemon")
     program = (
-        f"import email.parser, encodings.idna, os, sys; from app.dev.servers import {kind.__name__} as S; sys.executable = {python!r}; "
-        f"os.setgroups([]); os.setgid({user.pw_gid}); os.setuid({user.pw_uid}); s = S(); s.start(); s.stop(); print('fine')"
+        "import email.parser, encodings.idna, os, sys\n"  # what is imported later, it could no longer read
+        f"from app.dev.servers import {kind.__name__} as Kind\n"
+        f"sys.executable = {python!r}\n"
+        f"os.setgroups([]); os.setgid({user.pw_gid}); os.setuid({user.pw_uid})\n"
+        "with Kind(): pass\n"
+        "print('fine')"
     )
     done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, check=False)
     assert done.stdout == "fine\n", done.stderr
