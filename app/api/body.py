@@ -23,7 +23,7 @@ _CHUNK = 65_536
 MAX_MESSAGE = 200
 # What cannot be stored as text: NUL on PostgreSQL, half of a surrogate pair anywhere.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-_MAY_HIDE_UNSTORABLE = re.compile(r"\\u(?:0000|[dD][89abAB])")
+_MAY_HIDE_UNSTORABLE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
 def register(app: Flask) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from app.api.services import EXTENSION, Services
 from app.config import Settings
 from app.db import Database
 from schema import migrate
+from tests.integration import document
 from tests.servers import Cluster
 
 SECRET_KEY = Fernet.generate_key().decode()
@@ -26,12 +28,15 @@ class Api:
 
     def __init__(self, app: Flask, key: str | None) -> None:
         self.app = app
+        self.key = key
         self._client = app.test_client()
         self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
 
     def send(self, method: str, path: str, *, headers: dict[str, str] | None = None, **kwargs: Any) -> TestResponse:
-        """Send a request; a list of headers in the response is checked by the tests that care."""
-        return self._client.open(path, method=method, headers={**self._headers, **(headers or {})}, **kwargs)
+        """Send a request, and check that the OpenAPI document describes the answer."""
+        response = self._client.open(path, method=method, headers={**self._headers, **(headers or {})}, **kwargs)
+        document.check(self.app, response)
+        return response
 
     def get(self, path: str, **query: Any) -> TestResponse:
         return self.send("GET", path, query_string=query)
@@ -70,11 +75,27 @@ def settings(database_url: str) -> Settings:
     return Settings(database_url=database_url, secret_encryption_key=SECRET_KEY, db_pool_size=10)
 
 
-@pytest.fixture
-def app(settings: Settings) -> Iterator[Flask]:
+@contextmanager
+def running(settings: Settings) -> Iterator[Flask]:
+    """Build an application, and close what it opened."""
     app = create_app(settings)
+    # Hints to workers have tests of their own; here the thread that sends them would outlive the database.
+    services(app).notifier.hint = lambda _queue: None  # type: ignore[method-assign]
     yield app
     services(app).database.close()
+
+
+@contextmanager
+def another_process(api: "Api") -> Iterator["Api"]:
+    """A client with the same key of an application that shares nothing with the first but its database."""
+    with running(services(api.app).settings) as app:
+        yield Api(app, api.key)
+
+
+@pytest.fixture
+def app(settings: Settings) -> Iterator[Flask]:
+    with running(settings) as app:
+        yield app
 
 
 @pytest.fixture
@@ -94,9 +115,8 @@ def shared_api(cluster: Cluster, migrated_template: str | None) -> Iterator[Api]
     url = cluster.create(template=migrated_template)
     if migrated_template is None:
         migrate.upgrade(url)
-    app = create_app(Settings(database_url=url, secret_encryption_key=SECRET_KEY, db_pool_size=2))
-    yield Api(app, keys.create(services(app).database, "test", [Scope.ADMIN], None))
-    services(app).database.close()
+    with running(Settings(database_url=url, secret_encryption_key=SECRET_KEY, db_pool_size=2)) as app:
+        yield Api(app, keys.create(services(app).database, "test", [Scope.ADMIN], None))
     cluster.drop(url)
 
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.api import create_app, keys
+from app.api import keys
 from app.api.keys import Scope
 from app.catalog.crypto import SecretBox
 from app.config import Settings
 from app.db import Database
 from tests.integration.catalog import INPUT, SCHEMA, created, cron, http_endpoint, one_shot, register, register_all
-from tests.integration.conftest import SECRET_KEY, Api, pointers, problem, services
+from tests.integration.conftest import SECRET_KEY, Api, pointers, problem, running, services
 
 VALUES = {"base": "https://api.example.com", "n": 5, "f": 1.5, "deep": {"list": [1, None, True, "ü€😀"]}}
 
@@ -90,15 +90,19 @@ def test_a_secret_is_never_shown(api: Api, database: Database) -> None:
 
 
 def test_without_a_key_secrets_are_503_and_all_else_works(database_url: str) -> None:
-    app = create_app(Settings(database_url=database_url))
-    api = Api(app, keys.create(services(app).database, "test", [Scope.ADMIN], None))
-    for method, path in (("POST", "/secrets"), ("GET", "/secrets"), ("PUT", "/secrets/x"), ("DELETE", "/secrets/x")):
-        error = problem(api.send(method, path, json={"name": "x", "value": "v"}), 503, "SERVICE_UNAVAILABLE")
-        assert "TE_SECRET_ENCRYPTION_KEY" in error["message"]
-        assert not error["retryable"]
-    assert api.post("/configs", {"name": "c", "values": {}}).status_code == 201
-    register(api)
-    services(app).database.close()
+    with running(Settings(database_url=database_url)) as app:
+        api = Api(app, keys.create(services(app).database, "test", [Scope.ADMIN], None))
+        for method, path in (
+            ("POST", "/secrets"),
+            ("GET", "/secrets"),
+            ("PUT", "/secrets/x"),
+            ("DELETE", "/secrets/x"),
+        ):
+            error = problem(api.send(method, path, json={"name": "x", "value": "v"}), 503, "SERVICE_UNAVAILABLE")
+            assert "TE_SECRET_ENCRYPTION_KEY" in error["message"]
+            assert not error["retryable"]
+        assert api.post("/configs", {"name": "c", "values": {}}).status_code == 201
+        register(api)
 
 
 def revision(database: Database) -> int:

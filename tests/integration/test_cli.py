@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
-from app.api import create_app
 from app.config import Settings
-from tests.integration.conftest import Api, problem, services
+from tests.integration.conftest import Api, problem, running
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,9 +40,9 @@ def test_from_an_empty_database_to_a_working_key(empty_database_url: str) -> Non
     assert re.fullmatch(r"te_[0-9a-f]{16}_[0-9a-f]{48}\n", made.stdout)
     key = made.stdout.strip()
 
-    app = create_app(Settings(database_url=url))
-    assert Api(app, key).get("/jobs").status_code == 200
-    problem(Api(app, key).post("/configs"), 403, "FORBIDDEN")
+    with running(Settings(database_url=url)) as app:
+        assert Api(app, key).get("/jobs").status_code == 200
+        problem(Api(app, key).post("/configs"), 403, "FORBIDDEN")
 
     listed = flask(url, "api-keys", "list").stdout
     key_id = key.split("_")[1]
@@ -53,8 +52,8 @@ def test_from_an_empty_database_to_a_working_key(empty_database_url: str) -> Non
 
     assert flask(url, "api-keys", "revoke", key_id).returncode == 0
     assert "revoked" in flask(url, "api-keys", "list").stdout
-    problem(Api(create_app(Settings(database_url=url)), key).get("/jobs"), 401, "UNAUTHORIZED")
-    services(app).database.close()
+    with running(Settings(database_url=url)) as app:
+        problem(Api(app, key).get("/jobs"), 401, "UNAUTHORIZED")
 
 
 @pytest.mark.parametrize(

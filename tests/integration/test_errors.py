@@ -10,10 +10,9 @@ from flask import Flask
 from sqlalchemy import text
 
 from app import db
-from app.api import create_app
 from app.config import Settings
 from tests.integration.catalog import http_endpoint, one_shot, register
-from tests.integration.conftest import Api, pointers, problem, services
+from tests.integration.conftest import Api, pointers, problem, running, services
 
 JSON = "application/json"
 
@@ -46,8 +45,12 @@ MALFORMED = {
 
 @pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED)
 @pytest.mark.parametrize(("method", "path"), [("POST", "/configs"), ("PUT", "/configs/x"), ("POST", "/jobs")])
-def test_a_malformed_body_is_refused(shared_api: Api, method: str, path: str, body: bytes) -> None:
+def test_a_malformed_body_is_refused(
+    shared_api: Api, caplog: pytest.LogCaptureFixture, method: str, path: str, body: bytes
+) -> None:
+    """By ourselves: that the database refuses a value too, and that we say so in the log, is the second net."""
     problem(shared_api.send(method, path, data=body, content_type=JSON), 400, "INVALID_REQUEST")
+    assert caplog.records == []
 
 
 WRONG = [
@@ -240,7 +243,8 @@ def test_a_value_the_database_refuses_is_the_clients_fault(api: Api, monkeypatch
 
 def test_an_unreachable_database_is_503(settings: Settings) -> None:
     away = Settings(database_url="postgresql://nobody@127.0.0.1:1/none")
-    response = Api(create_app(away), "te_a_b").get("/jobs")
+    with running(away) as app:
+        response = Api(app, "te_a_b").get("/jobs")
     error = problem(response, 503, "SERVICE_UNAVAILABLE")
     assert error["retryable"]
     assert int(response.headers["Retry-After"]) >= 1
@@ -265,12 +269,11 @@ def test_health(app: Flask) -> None:
 
 
 def test_ready_needs_a_migrated_database(empty_database_url: str) -> None:
-    app = create_app(Settings(database_url=empty_database_url))
-    anonymous = Api(app, None)
-    assert anonymous.get("/health/live").status_code == 200
-    error = problem(anonymous.get("/health/ready"), 503, "SERVICE_UNAVAILABLE")
-    assert "db upgrade" in error["message"]
-    services(app).database.close()
+    with running(Settings(database_url=empty_database_url)) as app:
+        anonymous = Api(app, None)
+        assert anonymous.get("/health/live").status_code == 200
+        error = problem(anonymous.get("/health/ready"), 503, "SERVICE_UNAVAILABLE")
+        assert "db upgrade" in error["message"]
 
 
 def test_the_store_is_asked_again_after_a_lost_connection(api: Api) -> None:

@@ -10,14 +10,14 @@ from flask import Flask
 from sqlalchemy import event, text
 from werkzeug.test import TestResponse
 
-from app.api import create_app, keys
+from app.api import keys
 from app.api.keys import Scope
 from app.config import Settings
 from app.db import Database
 from app.jobs import targets
 from tests import rows
 from tests.integration.catalog import INPUT, SCHEMA, created, cron, http_endpoint, one_shot, register, register_all
-from tests.integration.conftest import Api, Statements, pointers, problem, services
+from tests.integration.conftest import Api, Statements, another_process, pointers, problem, running, services
 
 
 def delayed(key: str, run_at: datetime | str, **changes: Any) -> dict[str, Any]:
@@ -91,12 +91,11 @@ def test_a_delayed_job(api: Api, database: Database, due_in: timedelta, status: 
 
 
 def test_the_look_ahead_is_a_setting(database_url: str) -> None:
-    app = create_app(Settings(database_url=database_url, look_ahead_seconds=120))
-    api = Api(app, keys.create(services(app).database, "test", [Scope.ADMIN], None))
-    register(api)
-    soon = rows.database_now(services(app).database) + timedelta(seconds=60)
-    assert created(api, delayed("k", soon))["execution"]["status"] == "QUEUED"
-    services(app).database.close()
+    with running(Settings(database_url=database_url, look_ahead_seconds=120)) as app:
+        api = Api(app, keys.create(services(app).database, "test", [Scope.ADMIN], None))
+        register(api)
+        soon = rows.database_now(services(app).database) + timedelta(seconds=60)
+        assert created(api, delayed("k", soon))["execution"]["status"] == "QUEUED"
 
 
 @pytest.mark.parametrize(
@@ -355,40 +354,36 @@ def test_creating_a_job_is_one_statement(api: Api, statements: Statements, kind:
     assert all(statements.in_autocommit)
 
 
-def test_a_change_of_the_endpoint_is_noticed(api: Api, app: Flask) -> None:
+def test_a_change_of_the_endpoint_is_noticed(api: Api) -> None:
     """Another process changed it: this one's cache is told by the statement itself."""
-    register_all(api)
+    register(api)
     created(api, one_shot("a"))
-    other = Api(create_app(services(app).settings), api._headers["Authorization"].removeprefix("Bearer "))
     body = {key: value for key, value in http_endpoint(retry_policy={"max_attempts": 5}).items() if key != "name"}
-    assert other.put("/endpoints/target", body).status_code == 200
+    with another_process(api) as other:
+        assert other.put("/endpoints/target", body).status_code == 200
     assert created(api, one_shot("b"))["endpoint_version"] == 2
-    assert other.delete("/secrets/token").status_code == 409
-    services(other.app).database.close()
 
 
-def test_a_changed_payload_spec_is_noticed(api: Api, app: Flask) -> None:
+def test_a_changed_payload_spec_is_noticed(api: Api) -> None:
     register_all(api)
     created(api, one_shot("a"))
-    other = Api(create_app(services(app).settings), api._headers["Authorization"].removeprefix("Bearer "))
-    strict = SCHEMA | {"required": ["user_id", "order_id"]}
-    assert other.put("/payload-specs/spec", {"schema": strict}).status_code == 200
-    problem(api.post("/jobs", one_shot("b")), 422, "INPUT_VALIDATION_FAILED")
-    assert other.put("/payload-specs/spec", {"schema": {}}).status_code == 200
-    created(api, one_shot("b", input={"user_id": 5}))
-    services(other.app).database.close()
+    with another_process(api) as other:
+        strict = SCHEMA | {"required": ["user_id", "order_id"]}
+        assert other.put("/payload-specs/spec", {"schema": strict}).status_code == 200
+        problem(api.post("/jobs", one_shot("b")), 422, "INPUT_VALIDATION_FAILED")
+        assert other.put("/payload-specs/spec", {"schema": {}}).status_code == 200
+        created(api, one_shot("b", input={"user_id": 5}))
 
 
-def test_a_deleted_endpoint_is_noticed(api: Api, app: Flask) -> None:
-    register_all(api)
+def test_a_deleted_endpoint_is_noticed(api: Api) -> None:
+    register(api)
     job = created(api, one_shot("a"))
     api.post(f"/jobs/{job['job_id']}/cancel")
-    other = Api(create_app(services(app).settings), api._headers["Authorization"].removeprefix("Bearer "))
-    assert other.delete("/endpoints/target").status_code == 204
-    problem(api.post("/jobs", one_shot("b")), 404, "ENDPOINT_NOT_FOUND")
-    register(other)
+    with another_process(api) as other:
+        assert other.delete("/endpoints/target").status_code == 204
+        problem(api.post("/jobs", one_shot("b")), 404, "ENDPOINT_NOT_FOUND")
+        register(other)
     assert created(api, one_shot("b"))["endpoint_version"] == 2
-    services(other.app).database.close()
 
 
 def test_the_cache_is_bounded(api: Api, app: Flask, monkeypatch: pytest.MonkeyPatch, statements: Statements) -> None:

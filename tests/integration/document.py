@@ -1,0 +1,48 @@
+"""The OpenAPI document as a test oracle: each answer that the tests get must be one that it describes."""
+
+from functools import cache
+from typing import Any
+
+from flask import Flask
+from jsonschema import Draft202012Validator
+from werkzeug.exceptions import HTTPException
+from werkzeug.routing import RequestRedirect
+from werkzeug.test import TestResponse
+
+from app.api import create_app
+from app.config import Settings
+
+
+@cache
+def document() -> dict[str, Any]:
+    app = create_app(Settings(database_url="postgresql://nobody@127.0.0.1:1/none"))
+    found: dict[str, Any] = app.test_client().get("/openapi.json").json
+    return found
+
+
+def check(app: Flask, response: TestResponse) -> None:
+    """Fail unless the document describes this answer to this request; answers to unknown paths are not its matter."""
+    request = response.request
+    try:
+        rule, _ = app.url_map.bind("localhost").match(request.path, request.method, return_rule=True)
+    except (HTTPException, RequestRedirect):
+        return
+    if request.method in {"HEAD", "OPTIONS"} or rule.rule == "/openapi.json":
+        return
+    path = rule.rule.replace("<", "{").replace(">", "}")
+    described = document()["paths"][path][request.method.lower()]["responses"]
+    status = str(response.status_code)
+    assert status in described, f"{request.method} {path} answered {status}, which is not in the document"
+    if response.data:
+        faults = list(validator(path, request.method.lower(), status).iter_errors(response.json))
+        assert faults == [], f"{request.method} {path} {status}: {faults[0].message}"
+
+
+@cache
+def validator(path: str, method: str, status: str) -> Draft202012Validator:
+    response = document()["paths"][path][method]["responses"][status]
+    if "$ref" in response:
+        response = document()["components"]["responses"][response["$ref"].rsplit("/", 1)[1]]
+    return Draft202012Validator(
+        response["content"]["application/json"]["schema"] | {"components": document()["components"]}
+    )
