@@ -8,7 +8,8 @@ witness that makes its second run a no-op.
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, Executable, Row, create_engine, event
@@ -33,7 +34,6 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @property
     def is_cockroach(self) -> bool:
@@ -59,7 +59,7 @@ class Database:
         self.engine.dispose()
 
     def _run(self, statement: Executable, params: Mapping[str, object] | None) -> Sequence[Row[Any]]:
-        with self._autocommit.connect() as connection:
+        with self.engine.connect() as connection, _autocommit(connection):
             result = connection.execute(statement, params or {})
             return result.all() if result.returns_rows else ()
 
@@ -85,6 +85,22 @@ class Database:
                 else:
                     raise
         raise UnavailableError("the database is too busy; try again")
+
+
+@contextmanager
+def _autocommit(connection: Connection) -> Iterator[None]:
+    """Have the driver send neither BEGIN nor COMMIT.
+
+    Its flag is only kept in the client. SQLAlchemy's isolation level AUTOCOMMIT would, each time it is taken back,
+    send a SET: a second round trip for each statement.
+    """
+    driver: Any = connection.connection.dbapi_connection
+    driver.autocommit = True
+    try:
+        yield
+    finally:
+        if not driver.closed:
+            driver.autocommit = False
 
 
 def sqlstate(error: DBAPIError) -> str | None:

@@ -10,6 +10,7 @@ from flask import Flask
 from sqlalchemy import event, text
 from werkzeug.test import TestResponse
 
+from app import db
 from app.api import keys
 from app.api.keys import Scope
 from app.config import Settings
@@ -352,6 +353,21 @@ def test_creating_a_job_is_one_statement(api: Api, statements: Statements, kind:
         assert len(statements.texts) == number + 1, statements.texts
     # In autocommit the driver sends neither BEGIN nor COMMIT: one statement is one round trip.
     assert all(statements.in_autocommit)
+
+
+def test_nothing_follows_the_statement_on_its_connection(app: Flask, api: Api) -> None:
+    """SQLAlchemy cannot see what the driver sends by itself; the server can."""
+    register_all(api)
+    created(api, one_shot("k"))
+    watcher = db.connect(services(app).settings.database_url, pool_size=1, application_name="te-test")
+    last = watcher.fetch(
+        text(
+            "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'te-web' "
+            "ORDER BY state_change DESC LIMIT 1"
+        )
+    )
+    watcher.close()
+    assert "INSERT INTO jobs" in last[0].query
 
 
 def test_a_change_of_the_endpoint_is_noticed(api: Api) -> None:
