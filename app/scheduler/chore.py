@@ -33,35 +33,45 @@ class Chore(Protocol):
 
 
 class Outage:
-    """Which chores cannot reach the database: said once for all of them, not at every try of each."""
+    """Whether the database is away, as all chores of the process see it: said once, not at every try of each."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._cut_off: set[str] = set()
+        self._away = False
+        self._ended = 0
+        self._failing: set[str] = set()
 
-    def begins(self, chore: str, reason: str) -> None:
-        """Note a failed run; the first one of an outage is logged."""
+    def count(self) -> int:
+        """Count the outages that are over; a run remembers it to know whether its failure is old news."""
+        return self._ended
+
+    def begins(self, chore: str, reason: str, *, ended_before: int) -> None:
+        """Note a failed run; the first of an outage is logged."""
         with self._lock:
-            first = not self._cut_off
-            self._cut_off.add(chore)
+            # A chore that failed the last time too, while others work, has a trouble of its own: that was said.
+            news = chore not in self._failing and self._ended == ended_before
+            self._failing.add(chore)
+            first, self._away = news and not self._away, self._away or news
         if first:
             log.warning("%s: %s; the scheduler goes on trying", chore, reason)
 
     def is_over(self, chore: str) -> None:
-        """Note a successful run; the end of an outage is logged once every chore has got through."""
+        """Note a successful run; the first after an outage is logged."""
         with self._lock:
-            last = self._cut_off == {chore}
-            self._cut_off.discard(chore)
+            self._failing.discard(chore)
+            last, self._away = self._away, False
+            self._ended += last
         if last:
             log.warning("the database answers again")
 
 
 def run_logged(chore: Chore, outage: Outage) -> None:
     """Run a chore once and say what it did; never raises, so that no chore can stop the others."""
+    ended_before = outage.count()
     try:
         counts = chore.run_once()
     except UnavailableError as error:
-        outage.begins(chore.name, error.message)
+        outage.begins(chore.name, error.message, ended_before=ended_before)
     except Exception:
         log.exception("%s failed", chore.name)
     else:

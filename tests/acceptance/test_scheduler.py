@@ -44,6 +44,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     yield start
     for child in children:
         child.kill()
+        print(child.tail(1000))  # pytest shows it when the test failed
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ def test_a_signal_ends_the_wait_for_the_database(start: Start) -> None:
 
 
 def test_a_lost_database_is_said_once_and_work_goes_on_afterwards(start: Start) -> None:
-    with start_or_skip(Postgres(fast=True)) as server:
+    with start_or_skip(Postgres()) as server:  # durable, since it is killed
         migrate.upgrade(server.url)
         database = db.connect(server.url, pool_size=2, application_name="te-test")
         rows.add_endpoint(database)

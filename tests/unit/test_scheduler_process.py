@@ -74,17 +74,45 @@ def test_a_run_that_did_something_is_one_line(caplog: pytest.LogCaptureFixture) 
     assert caplog.messages == ["sweep: 3 rows"]
 
 
+TRYING = "first: the database cannot be reached; the scheduler goes on trying"
+AGAIN = "the database answers again"
+
+
 def test_an_outage_is_said_once_for_all_chores_and_its_end_too(caplog: pytest.LogCaptureFixture) -> None:
     outage = Outage()
     first, second = Scripted("first", away), Scripted("second", away)
-    for chore in (first, second, first, second, Scripted("first", Done), second, Scripted("third", Done)):
+    for chore in (first, second, first, second):
         run_logged(chore, outage)
-    assert caplog.messages == ["first: the database cannot be reached; the scheduler goes on trying"]
-    run_logged(Scripted("second", Done), outage)
-    run_logged(Scripted("second", Done), outage)
-    assert caplog.messages[1:] == ["the database answers again"]
-    run_logged(second, outage)
-    assert len(caplog.messages) == 3
+    assert caplog.messages == [TRYING]
+    for _ in range(2):
+        run_logged(Scripted("first", Done), outage)
+    assert caplog.messages == [TRYING, AGAIN]
+    run_logged(first, outage)
+    assert caplog.messages == [TRYING, AGAIN, TRYING]
+
+
+def test_a_chore_that_alone_cannot_get_through_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Its statement times out, for one: the others would end its outage after each of its tries."""
+    outage = Outage()
+    for _ in range(3):
+        run_logged(Scripted("first", away), outage)
+        run_logged(Scripted("second", Done), outage)
+    assert caplog.messages == [TRYING, AGAIN]
+    run_logged(Scripted("first", Done), outage)
+    run_logged(Scripted("first", away), outage)
+    assert caplog.messages == [TRYING, AGAIN, TRYING]
+
+
+def test_a_run_that_fails_after_the_end_of_its_outage_starts_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    outage = Outage()
+
+    def end_and_fail() -> Done:
+        run_logged(Scripted("second", Done), outage)
+        return away()
+
+    run_logged(Scripted("first", away), outage)
+    run_logged(Scripted("slow", end_and_fail), outage)
+    assert caplog.messages == [TRYING, AGAIN]
 
 
 def test_a_chore_that_fails_stops_nobody_and_goes_on(running: Running, caplog: pytest.LogCaptureFixture) -> None:
