@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection
 
 import redis
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import Database
 from app.errors import UnavailableError
@@ -66,7 +67,7 @@ class Notifier:
                 queues, self._queues = self._queues, set()
             try:
                 send(encode(queues))
-            except (UnavailableError, redis.RedisError) as error:
+            except (UnavailableError, SQLAlchemyError, redis.RedisError) as error:
                 log.debug("a wake-up was lost: %s", type(error).__name__)
             time.sleep(MIN_INTERVAL_SECONDS)
 
