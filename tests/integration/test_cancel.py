@@ -7,9 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.executions import cancel as cancellation
 from app.executions.cancel import CANCEL_ONE
-from tests import rows
 from tests.integration.catalog import created, cron, one_shot, register
 from tests.integration.conftest import Api, problem
 from tests.integration.test_catalog import set_status
@@ -143,27 +141,3 @@ def wait_for_a_blocked_session(database: Database) -> None:
         if database.fetch(query):
             return
     raise AssertionError("nobody waits for a lock")
-
-
-def test_many_cancels_and_conclusions_do_not_deadlock(api: Api, database: Database) -> None:
-    """Both lock executions before jobs; in the other order this stalls for the deadlock timeout, again and again."""
-    rows.add_endpoint(database)
-    executions = rows.add_executions(database, 30)
-    jobs = [rows.job_of(database, execution_id).job_id for execution_id in executions]
-
-    def by_execution() -> None:
-        for execution_id in executions:
-            cancellation.cancel(database, execution_id)
-
-    def by_job() -> None:
-        for job_id in jobs:
-            assert api.post(f"/jobs/{job_id}/cancel").status_code == 200
-
-    threads = [threading.Thread(target=run) for run in (by_execution, by_job)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert rows.statuses(database) == {"CANCELLED": 30}
-    (row,) = database.fetch(text("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"))
-    assert row.deadlocks == 0

@@ -1,6 +1,5 @@
 """Creating jobs: each trigger, idempotency, and what it costs the database."""
 
-import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -312,27 +311,6 @@ def test_a_cron_job_may_have_a_key(api: Api) -> None:
     assert "execution" not in first
     replayed(api.post("/jobs", cron(idempotency_key="nightly")), first)
     assert created(api, cron())["job_id"] != created(api, cron())["job_id"]
-
-
-def test_one_of_many_at_once_creates(app: Flask, api: Api, database: Database) -> None:
-    register(api)
-    key = keys.create(database, "many", [Scope.JOBS_WRITE], None)
-    clients = [Api(app, key) for _ in range(8)]
-    barrier = threading.Barrier(len(clients))
-    answers: list[TestResponse] = []
-
-    def send(client: Api) -> None:
-        barrier.wait(10)
-        answers.append(client.post("/jobs", one_shot("k")))
-
-    threads = [threading.Thread(target=send, args=(client,)) for client in clients]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert sorted(answer.status_code for answer in answers) == [200] * 7 + [201]
-    assert len({answer.json["job_id"] for answer in answers}) == 1
-    assert database.fetch(text("SELECT count(*) AS n FROM executions"))[0].n == 1
 
 
 # --- what it costs, and what the cache may get wrong ---
