@@ -75,7 +75,7 @@ class Database:
             except PoolTimeoutError:
                 raise UnavailableError("all database connections are in use; try again") from None
             except DBAPIError as error:
-                if is_conflict(error) and tries < MAX_TRIES:
+                if is_conflict(error):
                     time.sleep(random.uniform(0, 0.005 * 2**tries))
                 elif is_lost(error):
                     # Once more on a fresh connection: a pooled one may have died while it was idle.

@@ -1,0 +1,69 @@
+"""Retries by SQLSTATE: what is tried again, what is not, and what the caller is told."""
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from app import db
+from app.db import MAX_TRIES, Database
+from app.errors import UnavailableError
+
+
+def raising(state: str) -> str:
+    """A statement that counts its runs in a sequence (which no rollback takes back) and fails with a SQLSTATE."""
+    return f"DO $$ BEGIN PERFORM nextval('runs'); RAISE EXCEPTION 'x' USING ERRCODE = '{state}'; END $$"
+
+
+@pytest.fixture
+def runs(database: Database) -> Callable[[], int]:
+    if database.is_cockroach:
+        pytest.skip("needs PL/pgSQL to fail on demand")
+    database.fetch(text("CREATE SEQUENCE runs"))
+    return lambda: int(database.fetch(text("SELECT last_value FROM runs"))[0].last_value)
+
+
+@pytest.mark.parametrize("state", ["40001", "40P01", "55P03"])
+def test_a_conflict_is_tried_again_and_ends_as_unavailable(
+    database: Database, runs: Callable[[], int], state: str
+) -> None:
+    with pytest.raises(UnavailableError, match="too busy"):
+        database.fetch(text(raising(state)))
+    assert runs() == MAX_TRIES
+
+
+@pytest.mark.parametrize("state", ["40003", "53300", "57014", "08006"])
+def test_a_lost_outcome_is_unavailable(database: Database, runs: Callable[[], int], state: str) -> None:
+    with pytest.raises(UnavailableError, match="cannot be reached"):
+        database.fetch(text(raising(state)), repeatable=False)
+    assert runs() == 1
+
+
+def test_any_other_error_is_the_callers(database: Database, runs: Callable[[], int]) -> None:
+    with pytest.raises(DBAPIError):
+        database.fetch(text(raising("23514")))
+    assert runs() == 1
+
+
+def test_a_pooled_connection_that_died_is_replaced_unseen(database: Database, database_url: str) -> None:
+    other = db.connect(database_url, pool_size=1, application_name="te-killer")
+    database.fetch(text("SELECT 1"))
+    kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'te-test'"
+    other.fetch(text(kill))
+    assert database.fetch(text("SELECT 2 AS two"))[0].two == 2
+    other.close()
+
+
+def test_a_statement_that_may_not_be_repeated_is_not(database: Database, database_url: str) -> None:
+    other = db.connect(database_url, pool_size=1, application_name="te-killer")
+    database.fetch(text("SELECT 1"))
+    other.fetch(text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'te-test'"))
+    with pytest.raises(UnavailableError):
+        database.fetch(text("SELECT 2"), repeatable=False)
+    other.close()
+
+
+def test_sessions_are_read_committed_in_utc(database: Database) -> None:
+    show = {name: database.fetch(text(f"SHOW {name}"))[0][0] for name in ("transaction_isolation", "timezone")}
+    assert show == {"transaction_isolation": "read committed", "timezone": "UTC"}
