@@ -149,7 +149,7 @@ def _failure(error: Exception, *, sent: bool) -> DeliveryError:
         return DeliveryError("STREAM_ERROR", f"Redis refuses the credentials: {error}", permanent=True)
     if isinstance(error, exceptions.ResponseError):
         code = getattr(error, "status_code", None) or ""
-        message = f"Redis answered: {code} {error}".replace("  ", " ")
+        message = f"Redis answered: {code} {error}".replace("  ", " ").replace("\0", "")
         # An error is an answer: nothing was appended.
         return DeliveryError("STREAM_ERROR", message, permanent=_PERMANENT.search(message) is not None)
     if isinstance(error, exceptions.ConnectionError | OSError):

@@ -267,6 +267,25 @@ def test_the_timeout_bounds_the_wait_for_a_connection(valkey, client):
     assert client.xlen("s") == 2
 
 
+def test_a_server_of_another_kind():
+    async def main(streams, answer):
+        async def handle(reader, writer):
+            while commands := await reader.read(65_536):
+                writer.write(answer * commands.count(b"*"))
+            writer.close()
+
+        listener = await asyncio.start_server(handle, "127.0.0.1", 0)
+        url = f"redis://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+        error = await failure(streams, spec(url))
+        listener.close()
+        return error
+
+    for answer in (b"-ERR a\0b\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"$-1\r\n", b":5\r\n", b"$1\r\n\xff\r\n"):
+        error = run(dispatcher(), lambda streams, answer=answer: main(streams, answer))
+        assert error.type in {"STREAM_ERROR", "CONNECTION_ERROR"}
+        assert "\0" not in error.message
+
+
 # where it goes
 
 
