@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from actors.dispatch.base import Dispatcher, Identity
+from actors.dispatch.base import MAX_BODY_BYTES, Dispatcher, Identity
 from actors.loop import DeliveryLoop
 from app.catalog.loader import Catalog, Prepared
 from app.errors import UnavailableError
@@ -55,7 +55,7 @@ async def deliver(dispatchers: Mapping[EndpointType, Dispatcher], attempt: Attem
     """Send and conclude."""
     try:
         output = await dispatchers[prepared.endpoint_type].send(prepared.spec, identify(attempt.claim))
-        verdict = Verdict.success(prepared.scrubber.scrub(output))
+        verdict = Verdict.success(prepared.scrubber.scrub(output, MAX_BODY_BYTES))
     except DeliveryError as error:
         verdict = _judge(_scrubbed(error, prepared), attempt.claim, prepared.policy)
     except Exception as error:  # noqa: BLE001 - see the module docstring
@@ -101,7 +101,7 @@ def _line(claim: Claim, verdict: Verdict) -> LogLine:
 
 
 def _scrubbed(error: DeliveryError, prepared: Prepared) -> DeliveryError:
-    extra: dict[str, Any] = prepared.scrubber.scrub(error.extra)
+    extra: dict[str, Any] = prepared.scrubber.scrub(error.extra, MAX_BODY_BYTES)
     return DeliveryError(
         error.type,
         prepared.scrubber.scrub(error.message)[:MOST_MESSAGE_CHARACTERS],

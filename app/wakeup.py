@@ -11,10 +11,8 @@ import time
 from collections.abc import Callable, Collection
 
 import redis
-from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import Database
-from app.errors import UnavailableError
 from app.sql import statement
 
 log = logging.getLogger(__name__)
@@ -67,7 +65,7 @@ class Notifier:
                 queues, self._queues = self._queues, set()
             try:
                 send(encode(queues))
-            except (UnavailableError, SQLAlchemyError, redis.RedisError) as error:
+            except Exception as error:  # noqa: BLE001 - a hint may be lost, the thread that sends the next one may not
                 log.debug("a wake-up was lost: %s", type(error).__name__)
             time.sleep(MIN_INTERVAL_SECONDS)
 
