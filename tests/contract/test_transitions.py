@@ -1,0 +1,136 @@
+"""The statements do what `schema.states.TRANSITIONS` says: each verb is tried on a row in each state."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import text
+
+from app.errors import TaskExecutorError
+from app.executions import claim as claims
+from app.executions import reclaim
+from app.executions.cancel import cancel
+from app.executions.conclude import Conclusion, conclude
+from app.executions.model import Claim, DeliveryError, Held
+from app.executions.promote import promote
+from app.executions.verdict import Verdict
+from brokers.session import Session
+from schema.states import FINAL, TRANSITIONS, EndpointType, ExecutionStatus
+from tests import rows
+
+S = ExecutionStatus
+ERROR = DeliveryError("HTTP_ERROR", "answered 503")
+VERDICTS = {
+    "succeed": Verdict.success({}),
+    "retry": Verdict.retry(ERROR, 1000),
+    "fail": Verdict.fail(ERROR),
+}
+
+Verb = Callable[[Session, str], None]
+
+
+def put_in(session: Session, status: ExecutionStatus, attempt: int, max_attempts: int) -> str:
+    """Make an execution in a state, as held by this session where it is held at all."""
+    (execution_id,) = rows.add_executions(session.database, max_attempts=max_attempts)
+    change = {
+        "status": status.value,
+        "attempt": attempt,
+        "worker": session.worker_id,
+        "held": status is S.RUNNING,
+        "final": status in FINAL,
+    }
+    session.database.fetch(
+        text(
+            "UPDATE executions SET status = :status, attempt_count = :attempt, worker_id = :worker, "
+            "started_at = CASE WHEN :held THEN now() END, completed_at = CASE WHEN :final THEN now() END"
+        ),
+        change,
+    )
+    return execution_id
+
+
+def do_claim(session: Session, execution_id: str) -> None:
+    claims.claim(session.database, queue="http", shard=0, worker_id=session.worker_id, limit=1, ahead_ms=0)
+
+
+def do_release(session: Session, execution_id: str) -> None:
+    row = rows.execution(session.database, execution_id)
+    held = Held(execution_id, row.attempt_count, row.started_at or datetime.now(UTC))
+    claims.release(session.database, session.worker_id, [held])
+
+
+def do_promote(session: Session, execution_id: str) -> None:
+    promote(session.database, shard=0, ahead_ms=1000, limit=10)
+
+
+def do_reclaim(session: Session, execution_id: str) -> None:
+    session.database.fetch(text("UPDATE workers SET lease_expires_at = now() - INTERVAL '1 second'"))
+    attempt = rows.execution(session.database, execution_id).attempt_count
+    reclaim.reclaim_lost(session.database, [reclaim.Candidate(execution_id, attempt)])
+    session.database.fetch(text("UPDATE workers SET lease_expires_at = now() + INTERVAL '1 minute'"))
+
+
+def do_cancel(session: Session, execution_id: str) -> None:
+    try:
+        cancel(session.database, execution_id)
+    except TaskExecutorError:
+        return
+
+
+def do_conclude(verdict: Verdict) -> Verb:
+    def run(session: Session, execution_id: str) -> None:
+        row, now = rows.execution(session.database, execution_id), datetime.now(UTC)
+        claimed = Claim(
+            execution_id=execution_id,
+            job_id=row.job_id,
+            endpoint=row.endpoint,
+            endpoint_version=1,
+            endpoint_type=EndpointType.HTTP,
+            worker_id=session.worker_id,
+            attempt=row.attempt_count,
+            max_attempts=row.max_attempts,
+            scheduled_at=now,
+            created_at=now,
+            claimed_at=now,
+            due_in_seconds=0,
+            received_at=0,
+        )
+        ended = Conclusion(claimed, f"att_{execution_id}", verdict, now, 1, ())
+        conclude(session.database, session.worker_id, [ended])
+
+    return run
+
+
+VERBS: dict[str, Verb] = {
+    "claim": do_claim,
+    "release": do_release,
+    "promote": do_promote,
+    "reclaim": do_reclaim,
+    "cancel": do_cancel,
+    **{name: do_conclude(verdict) for name, verdict in VERDICTS.items()},
+}
+
+
+@pytest.fixture
+def observed(session: Session) -> set[tuple[ExecutionStatus, ExecutionStatus]]:
+    """Every change of state that any verb makes, from any state, with attempts left and with none."""
+    found = set()
+    for before in S:
+        for attempt, max_attempts in ((0, 1), (1, 3), (1, 1), (2, 3)):
+            if (before is S.RUNNING) > (attempt > 0):
+                continue
+            for verb in VERBS.values():
+                execution_id = put_in(session, before, attempt, max_attempts)
+                verb(session, execution_id)
+                after = ExecutionStatus(rows.execution(session.database, execution_id).status)
+                if after is not before:
+                    found.add((before, after))
+                for table in ("execution_logs", "attempts", "executions"):
+                    session.database.fetch(text(f"DELETE FROM {table}"))
+    return found
+
+
+def test_the_statements_make_exactly_the_legal_transitions(
+    observed: set[tuple[ExecutionStatus, ExecutionStatus]],
+) -> None:
+    assert observed == {(before, after) for before, after in TRANSITIONS if before is not None}
