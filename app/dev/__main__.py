@@ -20,9 +20,11 @@ def main() -> int:
     parser.add_argument("command", choices=_COMMANDS, help="demo: run jobs and show them; serve: only run the stack")
     command = _COMMANDS[parser.parse_args().command]
     terminal = Terminal()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
-            signal.signal(number, _interrupt)
+    # INT too, explicitly: a shell starts background jobs with it ignored, and they are stopped by it all the same.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
+        signal.signal(signal.SIGHUP, _interrupt)
     try:
         return command(terminal)
     except KeyboardInterrupt:
