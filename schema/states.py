@@ -20,9 +20,10 @@ class ExecutionStatus(StrEnum):
 
 
 class JobStatus(StrEnum):
-    """ACTIVE means "still to do"; a RETIRED job starts no further execution."""
+    """ACTIVE means "still to do"; a PAUSED job starts nothing until it is resumed, a RETIRED one never again."""
 
     ACTIVE = "ACTIVE"
+    PAUSED = "PAUSED"
     RETIRED = "RETIRED"
 
 
@@ -39,6 +40,27 @@ class Trigger(StrEnum):
     IMMEDIATE = "IMMEDIATE"
     DELAYED = "DELAYED"
     CRON = "CRON"
+    INTERVAL = "INTERVAL"
+
+    @property
+    def repeats(self) -> bool:
+        """Tell whether a job of this trigger fires more than once."""
+        return self in {Trigger.CRON, Trigger.INTERVAL}
+
+
+class CatchUp(StrEnum):
+    """What becomes of ticks that nobody could materialise in time."""
+
+    ALL = "all"
+    LATEST = "latest"
+    NONE = "none"
+
+
+class Overlap(StrEnum):
+    """What becomes of a tick that is due while an execution of the same job is unfinished."""
+
+    ALLOW = "allow"
+    SKIP = "skip"
 
 
 class EndpointType(StrEnum):

@@ -1,7 +1,7 @@
 """Who refers to a payload spec, config or secret, and what keeps an endpoint from being deleted.
 
-A live endpoint refers by its current version; an unfinished execution and an active CRON job refer by the version
-they were made with, which may be an older one.
+A live endpoint refers by its current version; an unfinished execution and a repeating job that is not retired refer by
+the version they were made with, which may be an older one.
 """
 
 from sqlalchemy import Connection, TextClause
@@ -11,7 +11,7 @@ from app.sql import statement
 
 SHOWN = 10
 
-# The status predicates are spelled as in the partial indexes, so that only unfinished rows are read.
+# `completed_at IS NULL` is the predicate of a partial index, so only unfinished rows are read.
 _OF_VERSIONS = f"""
     WITH v AS (SELECT endpoint, version FROM endpoint_versions WHERE {{refers}}),
     found AS (
@@ -19,13 +19,9 @@ _OF_VERSIONS = f"""
         JOIN v ON v.endpoint = e.name AND v.version = e.version WHERE e.deleted_at IS NULL
       UNION SELECT 'job', j.job_id FROM jobs j
         JOIN v ON v.endpoint = j.endpoint AND v.version = j.endpoint_version
-       WHERE j.trigger_type = 'CRON' AND j.status = 'ACTIVE'
+       WHERE j.trigger_type IN ('CRON', 'INTERVAL') AND j.status <> 'RETIRED'
       UNION SELECT 'job', x.job_id FROM executions x
-        JOIN v ON v.endpoint = x.endpoint AND v.version = x.endpoint_version WHERE x.status IN ('QUEUED', 'RETRYING')
-      UNION SELECT 'job', x.job_id FROM executions x
-        JOIN v ON v.endpoint = x.endpoint AND v.version = x.endpoint_version WHERE x.status = 'PENDING'
-      UNION SELECT 'job', x.job_id FROM executions x
-        JOIN v ON v.endpoint = x.endpoint AND v.version = x.endpoint_version WHERE x.status = 'RUNNING')
+        JOIN v ON v.endpoint = x.endpoint AND v.version = x.endpoint_version WHERE x.completed_at IS NULL)
     SELECT what, id FROM found ORDER BY what, id LIMIT {SHOWN + 1}
     """  # noqa: S608 - constants of this module
 
@@ -40,11 +36,8 @@ OF_ENDPOINT = statement(
     f"""
     WITH found AS (
       SELECT 'job' AS what, job_id AS id FROM jobs
-       WHERE endpoint = :name AND trigger_type = 'CRON' AND status = 'ACTIVE'
-      UNION SELECT 'execution', execution_id FROM executions
-       WHERE endpoint = :name AND status IN ('QUEUED', 'RETRYING')
-      UNION SELECT 'execution', execution_id FROM executions WHERE endpoint = :name AND status = 'PENDING'
-      UNION SELECT 'execution', execution_id FROM executions WHERE endpoint = :name AND status = 'RUNNING')
+       WHERE endpoint = :name AND trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED'
+      UNION SELECT 'execution', execution_id FROM executions WHERE endpoint = :name AND completed_at IS NULL)
     SELECT what, id FROM found ORDER BY what, id LIMIT {SHOWN + 1}
     """,  # noqa: S608 - a constant of this module
 )

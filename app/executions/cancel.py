@@ -30,8 +30,8 @@ STATUS = statement("executions.status", "SELECT status FROM executions WHERE exe
 RETIRE_ONE_SHOT = statement(
     "executions.retire_one_shot",
     """
-    UPDATE jobs SET status = 'RETIRED', retired_at = now()
-     WHERE job_id = :job_id AND trigger_type IN ('IMMEDIATE', 'DELAYED') AND status = 'ACTIVE'
+    UPDATE jobs SET status = 'RETIRED', retired_at = now(), paused_at = NULL
+     WHERE job_id = :job_id AND trigger_type IN ('IMMEDIATE', 'DELAYED') AND status <> 'RETIRED'
     """,
 )
 

@@ -51,10 +51,10 @@ CONCLUDE = statement(
         JOIN fin ON fin.execution_id = l.execution_id
       RETURNING log_id),
     retired AS (
-      UPDATE jobs AS j SET status = 'RETIRED', retired_at = now()
+      UPDATE jobs AS j SET status = 'RETIRED', retired_at = now(), paused_at = NULL
         FROM fin
        WHERE j.job_id = fin.job_id AND fin.status <> 'RETRYING'
-         AND j.trigger_type IN ('IMMEDIATE', 'DELAYED') AND j.status = 'ACTIVE'
+         AND j.trigger_type IN ('IMMEDIATE', 'DELAYED') AND j.status <> 'RETIRED'
       RETURNING j.job_id)
     SELECT execution_id FROM fin
     """,

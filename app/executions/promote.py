@@ -11,13 +11,13 @@ PROMOTE = statement(
     """
     WITH due AS MATERIALIZED (
       SELECT execution_id FROM executions
-       WHERE shard = :shard AND status = 'PENDING'
+       WHERE shard = :shard AND status = 'PENDING' AND NOT on_hold
          AND run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
        ORDER BY run_at, execution_id LIMIT :limit FOR UPDATE SKIP LOCKED),
     promoted AS (
       UPDATE executions AS e SET status = 'QUEUED'
         FROM due
-       WHERE e.execution_id = due.execution_id AND e.status = 'PENDING'
+       WHERE e.execution_id = due.execution_id AND e.status = 'PENDING' AND NOT e.on_hold
          AND e.run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
       RETURNING e.queue)
     SELECT queue, count(*) AS promoted FROM promoted GROUP BY queue

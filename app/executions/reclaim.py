@@ -75,10 +75,10 @@ RECLAIM = statement(
         FROM taken
       RETURNING log_id),
     retired AS (
-      UPDATE jobs AS j SET status = 'RETIRED', retired_at = now()
+      UPDATE jobs AS j SET status = 'RETIRED', retired_at = now(), paused_at = NULL
         FROM taken
        WHERE j.job_id = taken.job_id AND taken.status = 'FAILED'
-         AND j.trigger_type IN ('IMMEDIATE', 'DELAYED') AND j.status = 'ACTIVE'
+         AND j.trigger_type IN ('IMMEDIATE', 'DELAYED') AND j.status <> 'RETIRED'
       RETURNING j.job_id)
     SELECT queue, status, count(*) AS executions FROM taken GROUP BY queue, status
     """,

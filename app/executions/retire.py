@@ -16,9 +16,9 @@ RETIRE = statement(
     WITH page AS MATERIALIZED (
       SELECT job_id FROM jobs WHERE job_id > :after ORDER BY job_id LIMIT :limit),
     retired AS (
-      UPDATE jobs AS j SET status = 'RETIRED', retired_at = now()
+      UPDATE jobs AS j SET status = 'RETIRED', retired_at = now(), paused_at = NULL
         FROM page
-       WHERE j.job_id = page.job_id AND j.status = 'ACTIVE' AND j.trigger_type IN ('IMMEDIATE', 'DELAYED')
+       WHERE j.job_id = page.job_id AND j.status <> 'RETIRED' AND j.trigger_type IN ('IMMEDIATE', 'DELAYED')
          AND j.created_at < now() - INTERVAL '1 minute'
          AND NOT EXISTS (SELECT 1 FROM executions AS e WHERE e.job_id = j.job_id AND e.completed_at IS NULL)
       RETURNING j.job_id)

@@ -12,8 +12,8 @@ TRIGGER = statement("jobs.trigger", "SELECT trigger_type FROM jobs WHERE job_id 
 RETIRE_CRON = statement(
     "jobs.retire_cron",
     """
-    UPDATE jobs SET status = 'RETIRED', retired_at = now(), cron_next_run_at = NULL
-     WHERE job_id = :job_id AND status = 'ACTIVE'
+    UPDATE jobs SET status = 'RETIRED', retired_at = now(), paused_at = NULL, cron_next_run_at = NULL
+     WHERE job_id = :job_id AND status <> 'RETIRED'
     """,
 )
 EXECUTIONS = statement("jobs.executions", "SELECT execution_id, status FROM executions WHERE job_id = :job_id")

@@ -1,0 +1,31 @@
+"""Every table, in types that CockroachDB and PostgreSQL share (TEXT, BYTEA, BIGINT, BOOLEAN, TIMESTAMPTZ, JSONB).
+
+Ids are made by the client (UUID4), so a repeated statement is recognised and no key leads with a time.
+Indexes that workers read in time order lead with `queue` and `shard`; list pages are read by (created_at, id).
+"""
+
+from schema.tables.catalog import catalog_revision, configs, endpoint_versions, endpoints, payload_specs, secrets
+from schema.tables.columns import metadata
+from schema.tables.records import attempts, execution_events, execution_logs
+from schema.tables.service import api_keys, audit_log, region_heartbeats, region_status, workers
+from schema.tables.work import executions, jobs
+
+__all__ = [
+    "api_keys",
+    "attempts",
+    "audit_log",
+    "catalog_revision",
+    "configs",
+    "endpoint_versions",
+    "endpoints",
+    "execution_events",
+    "execution_logs",
+    "executions",
+    "jobs",
+    "metadata",
+    "payload_specs",
+    "region_heartbeats",
+    "region_status",
+    "secrets",
+    "workers",
+]

@@ -1,0 +1,86 @@
+"""What jobs are made of: payload specs, configs, secrets, endpoints and their versions."""
+
+from sqlalchemy import Column, ForeignKeyConstraint, Index, LargeBinary, PrimaryKeyConstraint, Table, text
+from sqlalchemy.dialects.postgresql import JSONB
+
+from schema.states import EndpointType
+from schema.tables.columns import count, instant, metadata, one_of, word
+
+payload_specs = Table(
+    "payload_specs",
+    metadata,
+    word("name", required=True),
+    Column("schema_json", JSONB, nullable=False),
+    count("revision", default=1),
+    instant("created_at", default_now=True),
+    instant("updated_at", default_now=True),
+    PrimaryKeyConstraint("name", name="pk_payload_specs"),
+)
+
+configs = Table(
+    "configs",
+    metadata,
+    word("name", required=True),
+    Column("values_json", JSONB, nullable=False),
+    count("revision", default=1),
+    instant("created_at", default_now=True),
+    instant("updated_at", default_now=True),
+    PrimaryKeyConstraint("name", name="pk_configs"),
+)
+
+secrets = Table(
+    "secrets",
+    metadata,
+    word("name", required=True),
+    Column("encrypted_value", LargeBinary, nullable=False),
+    count("revision", default=1),
+    instant("created_at", default_now=True),
+    instant("updated_at", default_now=True),
+    PrimaryKeyConstraint("name", name="pk_secrets"),
+)
+
+# One row: counts changes of configs and secrets, read with each claim so that a change is seen by the next one.
+catalog_revision = Table(
+    "catalog_revision",
+    metadata,
+    word("id", required=True),
+    count("revision", default=0),
+    PrimaryKeyConstraint("id", name="pk_catalog_revision"),
+)
+
+endpoints = Table(
+    "endpoints",
+    metadata,
+    word("name", required=True),
+    word("endpoint_type", required=True),
+    word("payload_spec_ref"),
+    word("config_ref"),
+    Column("spec", JSONB, nullable=False),
+    Column("retry_policy", JSONB),
+    count("version", default=1),
+    instant("created_at", default_now=True),
+    instant("updated_at", default_now=True),
+    instant("deleted_at"),
+    PrimaryKeyConstraint("name", name="pk_endpoints"),
+    ForeignKeyConstraint(["payload_spec_ref"], ["payload_specs.name"], name="fk_endpoints_payload_spec"),
+    ForeignKeyConstraint(["config_ref"], ["configs.name"], name="fk_endpoints_config"),
+    one_of("endpoint_type", "chk_endpoints_type", EndpointType),
+)
+Index("idx_endpoints_type", endpoints.c.endpoint_type)
+
+# Immutable: a job keeps the version it was created with, workers cache a version for ever.
+endpoint_versions = Table(
+    "endpoint_versions",
+    metadata,
+    word("endpoint", required=True),
+    count("version", required=True),
+    word("endpoint_type", required=True),
+    word("payload_spec_ref"),
+    word("config_ref"),
+    Column("secret_refs", JSONB, nullable=False, server_default=text("'[]'")),
+    Column("spec", JSONB, nullable=False),
+    Column("retry_policy", JSONB),
+    instant("created_at", default_now=True),
+    PrimaryKeyConstraint("endpoint", "version", name="pk_endpoint_versions"),
+    one_of("endpoint_type", "chk_endpoint_versions_type", EndpointType),
+)

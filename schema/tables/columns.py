@@ -1,0 +1,48 @@
+"""The kinds of columns that CockroachDB and PostgreSQL share, and the metadata that all tables are in."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, DateTime, MetaData, Text, text
+
+metadata = MetaData()
+
+NOW = text("now()")
+
+
+def instant(name: str, *, default_now: bool = False, required: bool = False) -> Column[datetime]:
+    """Make a TIMESTAMPTZ column."""
+    return Column(
+        name,
+        DateTime(timezone=True),
+        nullable=not (required or default_now),
+        server_default=NOW if default_now else None,
+    )
+
+
+def word(name: str, *, default: str | None = None, required: bool = False) -> Column[str]:
+    """Make a TEXT column."""
+    server_default = None if default is None else text(f"'{default}'")
+    return Column(name, Text, nullable=not (required or default is not None), server_default=server_default)
+
+
+def count(name: str, *, default: int | None = None, required: bool = False) -> Column[int]:
+    """Make a BIGINT column."""
+    server_default = None if default is None else text(str(default))
+    return Column(name, BigInteger, nullable=not (required or default is not None), server_default=server_default)
+
+
+def one_of(column: str, name: str, values: type[StrEnum]) -> CheckConstraint:
+    """Make the CHECK that holds a column to the values of an enumeration."""
+    return CheckConstraint(f"{column} IN ({', '.join(repr(v.value) for v in values)})", name=name)
+
+
+def flag(name: str, *, default: bool) -> Column[bool]:
+    """Make a BOOLEAN column."""
+    return Column(name, Boolean, nullable=False, server_default=text(str(default).lower()))
+
+
+def region() -> Column[str]:
+    """Make the region column."""
+    # Stays TEXT with one value until the multi-region step (brief 1, "What to Stub").
+    return word("crdb_region", default="default")

@@ -1,0 +1,79 @@
+"""The service itself: its workers, keys, the log of their changes, and regions."""
+
+from sqlalchemy import Column, Index, PrimaryKeyConstraint, Table, text
+from sqlalchemy.dialects.postgresql import JSONB
+
+from schema.states import WorkerStatus
+from schema.tables.columns import count, flag, instant, metadata, one_of, word
+
+workers = Table(
+    "workers",
+    metadata,
+    word("worker_id", required=True),
+    word("host", required=True),
+    count("pid", required=True),
+    Column("queues", JSONB, nullable=False, server_default=text("'[]'")),
+    count("capacity", default=0),
+    count("in_flight", default=0),
+    word("status", default=WorkerStatus.ALIVE),
+    instant("started_at", default_now=True),
+    instant("last_beat_at", default_now=True),
+    instant("lease_expires_at", required=True),
+    PrimaryKeyConstraint("worker_id", name="pk_workers"),
+    one_of("status", "chk_workers_status", WorkerStatus),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    word("key_id", required=True),
+    word("name", required=True),
+    word("key_hash", required=True),
+    Column("scopes", JSONB, nullable=False),
+    instant("created_at", default_now=True),
+    instant("expires_at"),
+    instant("last_used_at"),
+    instant("revoked_at"),
+    PrimaryKeyConstraint("key_id", name="pk_api_keys"),
+)
+
+# Who changed what in the catalogue, the keys and the jobs. Hashes only: a secret's value is in no row of it.
+audit_log = Table(
+    "audit_log",
+    metadata,
+    word("audit_id", required=True),
+    word("actor_id"),
+    word("actor_name", required=True),
+    word("action", required=True),
+    word("resource_type", required=True),
+    word("resource", required=True),
+    word("before_hash"),
+    word("after_hash"),
+    word("request_id"),
+    instant("occurred_at", default_now=True),
+    PrimaryKeyConstraint("audit_id", name="pk_audit_log"),
+)
+Index("idx_audit_log_time", audit_log.c.occurred_at, audit_log.c.audit_id)
+
+# Multi-region stubs (brief 1): present, written by nobody yet.
+region_heartbeats = Table(
+    "region_heartbeats",
+    metadata,
+    word("region", required=True),
+    word("component", required=True),
+    instant("last_beat_at", default_now=True),
+    word("status", default="ALIVE"),
+    Column("metadata", JSONB),
+    PrimaryKeyConstraint("region", "component", name="pk_region_heartbeats"),
+)
+
+region_status = Table(
+    "region_status",
+    metadata,
+    word("region", required=True),
+    flag("alive", default=True),
+    instant("failed_at"),
+    word("adopted_by"),
+    instant("updated_at", default_now=True),
+    PrimaryKeyConstraint("region", name="pk_region_status"),
+)

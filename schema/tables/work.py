@@ -1,0 +1,182 @@
+"""Jobs and their executions."""
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    PrimaryKeyConstraint,
+    Table,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from schema.states import (
+    CatchUp,
+    EndpointType,
+    ExecutionStatus,
+    JobStatus,
+    Overlap,
+    Trigger,
+)
+from schema.tables.columns import count, flag, instant, metadata, one_of, region, word
+
+jobs = Table(
+    "jobs",
+    metadata,
+    word("job_id", required=True),
+    region(),
+    word("endpoint", required=True),
+    count("endpoint_version", required=True),
+    word("endpoint_type", required=True),
+    word("trigger_type", required=True),
+    word("status", default=JobStatus.ACTIVE),
+    count("version", default=1),
+    word("previous_version_id"),
+    word("replaced_by_id"),
+    # Names the first version on all later ones, so that a history is one index range.
+    word("first_version_id"),
+    word("idempotency_key"),
+    Column("input", JSONB),
+    count("max_attempts", default=1),
+    instant("run_at"),
+    word("cron_expression"),
+    word("cron_timezone"),
+    instant("cron_starts_at"),
+    instant("cron_ends_at"),
+    # INTERVAL jobs: every so many ms from cron_starts_at on, or from the end of the execution before.
+    count("interval_ms"),
+    flag("fixed_delay", default=False),
+    # The ticks of CRON and INTERVAL jobs alike.
+    instant("cron_next_run_at"),
+    instant("cron_last_tick_at"),
+    word("catch_up", default=CatchUp.ALL),
+    count("max_catch_up"),
+    word("overlap", default=Overlap.ALLOW),
+    count("skipped_catch_up", default=0),
+    count("skipped_overlap", default=0),
+    instant("created_at", default_now=True),
+    instant("paused_at"),
+    instant("retired_at"),
+    PrimaryKeyConstraint("job_id", name="pk_jobs"),
+    ForeignKeyConstraint(["endpoint"], ["endpoints.name"], name="fk_jobs_endpoint"),
+    one_of("trigger_type", "chk_jobs_trigger_type", Trigger),
+    one_of("status", "chk_jobs_state", JobStatus),
+    one_of("endpoint_type", "chk_jobs_endpoint_type", EndpointType),
+    CheckConstraint("(status = 'RETIRED') = (retired_at IS NOT NULL)", name="chk_jobs_retired_at"),
+    CheckConstraint(
+        "trigger_type <> 'CRON' OR (cron_expression IS NOT NULL AND cron_timezone IS NOT NULL)",
+        name="chk_jobs_cron",
+    ),
+    CheckConstraint(
+        "trigger_type <> 'INTERVAL' OR (interval_ms IS NOT NULL AND interval_ms > 0)", name="chk_jobs_every"
+    ),
+    CheckConstraint(
+        "cron_next_run_at IS NULL OR (trigger_type IN ('CRON', 'INTERVAL') AND status = 'ACTIVE')",
+        name="chk_jobs_next_tick",
+    ),
+    CheckConstraint("(status = 'PAUSED') = (paused_at IS NOT NULL)", name="chk_jobs_paused_at"),
+    one_of("catch_up", "chk_jobs_catch_up", CatchUp),
+    one_of("overlap", "chk_jobs_overlap", Overlap),
+)
+# Plain, not partial: NULL keys are distinct on both engines, and ON CONFLICT needs no predicate.
+Index("idx_jobs_idempotency", jobs.c.endpoint, jobs.c.idempotency_key, unique=True)
+Index("idx_jobs_created", jobs.c.created_at, jobs.c.job_id)
+Index("idx_jobs_endpoint", jobs.c.endpoint, jobs.c.created_at, jobs.c.job_id)
+# "Still to do" is a short list in front of a long history.
+Index("idx_jobs_open", jobs.c.created_at, jobs.c.job_id, postgresql_where=text("status <> 'RETIRED'"))
+Index(
+    "idx_jobs_versions",
+    jobs.c.first_version_id,
+    jobs.c.version,
+    postgresql_where=text("first_version_id IS NOT NULL"),
+)
+# A job that is paused or retired has no next run.
+Index(
+    "idx_jobs_cron_due",
+    jobs.c.cron_next_run_at,
+    jobs.c.job_id,
+    postgresql_where=text("cron_next_run_at IS NOT NULL"),
+)
+
+executions = Table(
+    "executions",
+    metadata,
+    word("execution_id", required=True),
+    region(),
+    word("job_id", required=True),
+    word("endpoint", required=True),
+    count("endpoint_version", required=True),
+    word("endpoint_type", required=True),
+    word("queue", required=True),
+    count("shard", required=True),
+    word("idempotency_key"),
+    word("status", default=ExecutionStatus.PENDING),
+    Column("output", JSONB),
+    count("attempt_count", default=0),
+    count("max_attempts", default=1),
+    # Kept after the claim ends: with attempt_count it is the witness of who held the row last.
+    word("worker_id"),
+    instant("run_at", default_now=True),
+    instant("scheduled_at", default_now=True),
+    instant("started_at"),
+    instant("completed_at"),
+    count("duration_ms"),
+    # PENDING although due: its job is paused.
+    flag("on_hold", default=False),
+    # Asked for while it was RUNNING: no attempt follows the present one.
+    instant("cancel_requested_at"),
+    instant("created_at", default_now=True),
+    PrimaryKeyConstraint("execution_id", name="pk_executions"),
+    ForeignKeyConstraint(["job_id"], ["jobs.job_id"], name="fk_executions_job"),
+    one_of("status", "chk_executions_status", ExecutionStatus),
+    CheckConstraint("attempt_count >= 0 AND attempt_count <= max_attempts", name="chk_executions_attempts"),
+    CheckConstraint(
+        "status <> 'RUNNING' OR (worker_id IS NOT NULL AND started_at IS NOT NULL AND attempt_count >= 1)",
+        name="chk_executions_running",
+    ),
+    CheckConstraint(
+        "(status IN ('SUCCESS', 'FAILED', 'CANCELLED')) = (completed_at IS NOT NULL)",
+        name="chk_executions_completed",
+    ),
+    CheckConstraint("NOT on_hold OR status = 'PENDING'", name="chk_executions_on_hold"),
+)
+Index("idx_executions_tick", executions.c.job_id, executions.c.idempotency_key, unique=True)
+Index("idx_executions_job", executions.c.job_id, executions.c.created_at, executions.c.execution_id)
+Index("idx_executions_created", executions.c.created_at, executions.c.execution_id)
+# What a job has not finished, however long its history.
+Index(
+    "idx_executions_open",
+    executions.c.job_id,
+    executions.c.execution_id,
+    postgresql_where=text("completed_at IS NULL"),
+)
+# The claim reads exactly this index: equality on queue and shard, then its ORDER BY.
+Index(
+    "idx_executions_pickup",
+    executions.c.queue,
+    executions.c.shard,
+    executions.c.run_at,
+    executions.c.execution_id,
+    postgresql_where=text("status IN ('QUEUED', 'RETRYING')"),
+)
+Index(
+    "idx_executions_waiting",
+    executions.c.shard,
+    executions.c.run_at,
+    executions.c.execution_id,
+    postgresql_where=text("status = 'PENDING' AND NOT on_hold"),
+)
+Index(
+    "idx_executions_running",
+    executions.c.worker_id,
+    executions.c.execution_id,
+    postgresql_where=text("status = 'RUNNING'"),
+)
+Index(
+    "idx_executions_finished",
+    executions.c.shard,
+    executions.c.completed_at,
+    executions.c.execution_id,
+    postgresql_where=text("completed_at IS NOT NULL"),
+)
