@@ -12,7 +12,7 @@ from schema.states import ExecutionStatus
 CANCEL_ONE = statement(
     "executions.cancel_one",
     """
-    UPDATE executions SET status = 'CANCELLED', completed_at = now()
+    UPDATE executions SET status = 'CANCELLED', completed_at = now(), on_hold = false
      WHERE execution_id = :execution_id AND status IN ('PENDING', 'QUEUED', 'RETRYING')
     RETURNING job_id
     """,
@@ -20,7 +20,7 @@ CANCEL_ONE = statement(
 CANCEL_OF_JOB = statement(
     "executions.cancel_of_job",
     """
-    UPDATE executions SET status = 'CANCELLED', completed_at = now()
+    UPDATE executions SET status = 'CANCELLED', completed_at = now(), on_hold = false
      WHERE job_id = :job_id AND status IN ('PENDING', 'QUEUED', 'RETRYING')
     RETURNING execution_id
     """,

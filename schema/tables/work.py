@@ -91,6 +91,7 @@ Index(
     jobs.c.version,
     postgresql_where=text("first_version_id IS NOT NULL"),
 )
+Index("idx_jobs_paused", jobs.c.job_id, postgresql_where=text("paused_at IS NOT NULL"))
 # A job that is paused or retired has no next run.
 Index(
     "idx_jobs_cron_due",

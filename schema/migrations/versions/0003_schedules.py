@@ -48,6 +48,9 @@ REST = [
     CREATE INDEX IF NOT EXISTS idx_jobs_open ON jobs (created_at, job_id) WHERE status <> 'RETIRED'
     """,
     """
+    CREATE INDEX IF NOT EXISTS idx_jobs_paused ON jobs (job_id) WHERE paused_at IS NOT NULL
+    """,
+    """
     CREATE INDEX IF NOT EXISTS idx_jobs_versions ON jobs (first_version_id, version) WHERE first_version_id IS NOT NULL
     """,
     """
