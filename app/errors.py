@@ -23,6 +23,15 @@ class TaskExecutorError(Exception):
         self.message = message
         self.details = list(details)
 
+    @classmethod
+    def summary(cls) -> str:
+        """Say in one sentence when this error occurs; for the OpenAPI document."""
+        return (cls.__doc__ or "").split("\n", 1)[0]
+
+
+class InternalError(TaskExecutorError):
+    """Something went wrong on our side; the request id finds it in the log."""
+
 
 class InvalidRequestError(TaskExecutorError):
     """The request itself is malformed."""
@@ -109,6 +118,20 @@ class ExecutionNotCancellableError(TaskExecutorError):
     status = 409
 
 
+class PayloadTooLargeError(TaskExecutorError):
+    """The request body is too large."""
+
+    code = "PAYLOAD_TOO_LARGE"
+    status = 413
+
+
+class UnsupportedMediaTypeError(TaskExecutorError):
+    """The body must be JSON, with Content-Type: application/json."""
+
+    code = "UNSUPPORTED_MEDIA_TYPE"
+    status = 415
+
+
 class UnprocessableError(TaskExecutorError):
     """The base of the 422 codes: well-formed, but it cannot work."""
 
@@ -150,6 +173,14 @@ class TemplateError(UnprocessableError):
     """A template is malformed, or a variable in it cannot be resolved."""
 
     code = "TEMPLATE_RESOLUTION_FAILED"
+
+
+class RateLimitedError(TaskExecutorError):
+    """Too many requests with this API key."""
+
+    code = "RATE_LIMITED"
+    status = 429
+    retryable = True
 
 
 class UnavailableError(TaskExecutorError):

@@ -10,6 +10,7 @@ from app.api.resource import Resource, same_name
 from app.api.services import services
 from app.catalog import configs
 from app.catalog.named import Named
+from app.errors import ConfigNotFoundError, ConflictError
 
 resource = Resource("configs", "Static values that endpoints refer to as {{config.*}}.")
 
@@ -37,7 +38,7 @@ class ChangedConfigSchema(Body):
     values = fields.Dict(required=True)
 
 
-@resource.route("POST", "/configs", body=NewConfigSchema, returns=ConfigSchema, status=201, errors=[409])
+@resource.route("POST", "/configs", body=NewConfigSchema, returns=ConfigSchema, status=201, errors=[ConflictError])
 def create(body: dict[str, Any]) -> dict[str, Any]:
     """Create a config."""
     return _shape(configs.create(services().database, body["name"], body["values"]))
@@ -50,20 +51,20 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
     return page_answer(page, _shape, query)
 
 
-@resource.route("GET", "/configs/<name>", returns=ConfigSchema, errors=[404])
+@resource.route("GET", "/configs/<name>", returns=ConfigSchema, errors=[ConfigNotFoundError])
 def get(name: str) -> dict[str, Any]:
     """Get a config."""
     return _shape(configs.ROWS.get(services().database, name))
 
 
-@resource.route("PUT", "/configs/<name>", body=ChangedConfigSchema, returns=ConfigSchema, errors=[404])
+@resource.route("PUT", "/configs/<name>", body=ChangedConfigSchema, returns=ConfigSchema, errors=[ConfigNotFoundError])
 def replace(body: dict[str, Any], name: str) -> dict[str, Any]:
     """Change a config; it takes effect for attempts that have not begun."""
     same_name(body, name)
     return _shape(configs.replace(services().database, name, body["values"]))
 
 
-@resource.route("DELETE", "/configs/<name>", returns=None, status=204, errors=[404, 409])
+@resource.route("DELETE", "/configs/<name>", returns=None, status=204, errors=[ConfigNotFoundError, ConflictError])
 def delete(name: str) -> None:
     """Delete a config; refused while an endpoint, or an unfinished job, needs it."""
     configs.delete(services().database, name)

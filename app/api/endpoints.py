@@ -11,9 +11,18 @@ from app.api.resource import Resource, same_name
 from app.api.services import services
 from app.catalog import endpoints
 from app.catalog.endpoints import Definition, Endpoint
+from app.errors import (
+    ConflictError,
+    EndpointNotFoundError,
+    InvalidConfigRefError,
+    InvalidPayloadSpecRefError,
+    TemplateError,
+)
 from schema.states import EndpointType
 
 resource = Resource("endpoints", "Registered delivery targets: an HTTP URL, a Kafka topic or a Redis Stream.")
+
+_REFUSALS = [InvalidPayloadSpecRefError, InvalidConfigRefError, TemplateError]
 
 
 class RetryPolicySchema(Schema):
@@ -56,7 +65,9 @@ class NewEndpointSchema(ChangedEndpointSchema):
     name = Name(required=True)
 
 
-@resource.route("POST", "/endpoints", body=NewEndpointSchema, returns=EndpointSchema, status=201, errors=[409])
+@resource.route(
+    "POST", "/endpoints", body=NewEndpointSchema, returns=EndpointSchema, status=201, errors=[ConflictError, *_REFUSALS]
+)
 def create(body: dict[str, Any]) -> dict[str, Any]:
     """Register an endpoint."""
     return _shape(endpoints.create(services().database, body["name"], _definition(body), _stuck_timeout_ms()))
@@ -69,20 +80,26 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
     return page_answer(page, _shape, query)
 
 
-@resource.route("GET", "/endpoints/<name>", returns=EndpointSchema, errors=[404])
+@resource.route("GET", "/endpoints/<name>", returns=EndpointSchema, errors=[EndpointNotFoundError])
 def get(name: str) -> dict[str, Any]:
     """Get an endpoint."""
     return _shape(endpoints.get(services().database, name))
 
 
-@resource.route("PUT", "/endpoints/<name>", body=ChangedEndpointSchema, returns=EndpointSchema, errors=[404])
+@resource.route(
+    "PUT",
+    "/endpoints/<name>",
+    body=ChangedEndpointSchema,
+    returns=EndpointSchema,
+    errors=[EndpointNotFoundError, *_REFUSALS],
+)
 def replace(body: dict[str, Any], name: str) -> dict[str, Any]:
     """Change an endpoint for the jobs created from now on; it gets a new version."""
     same_name(body, name)
     return _shape(endpoints.replace(services().database, name, _definition(body), _stuck_timeout_ms()))
 
 
-@resource.route("DELETE", "/endpoints/<name>", returns=None, status=204, errors=[404, 409])
+@resource.route("DELETE", "/endpoints/<name>", returns=None, status=204, errors=[EndpointNotFoundError, ConflictError])
 def delete(name: str) -> None:
     """Delete an endpoint; refused while it has an active CRON job or an unfinished execution."""
     endpoints.delete(services().database, name)

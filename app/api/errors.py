@@ -12,7 +12,16 @@ from werkzeug.exceptions import HTTPException
 from app.api.body import drain
 from app.api.request_ids import current_request_id
 from app.db import sqlstate
-from app.errors import Detail, InvalidRequestError, TaskExecutorError, UnauthorizedError
+from app.errors import (
+    Detail,
+    InternalError,
+    InvalidRequestError,
+    PayloadTooLargeError,
+    RateLimitedError,
+    TaskExecutorError,
+    UnauthorizedError,
+    UnsupportedMediaTypeError,
+)
 
 log = logging.getLogger(__name__)
 
@@ -24,10 +33,10 @@ _HTTP_ERRORS = {
     404: ("NOT_FOUND", "There is nothing at this path."),
     405: ("METHOD_NOT_ALLOWED", "This path does not take that method."),
     408: ("REQUEST_TIMEOUT", "The request did not arrive in time."),
-    413: ("PAYLOAD_TOO_LARGE", "The request body is too large."),
+    413: (PayloadTooLargeError.code, PayloadTooLargeError.summary()),
     414: ("URI_TOO_LONG", "The request line is too long."),
-    415: ("UNSUPPORTED_MEDIA_TYPE", "The body must be JSON, with Content-Type: application/json."),
-    429: ("RATE_LIMITED", "Too many requests."),
+    415: (UnsupportedMediaTypeError.code, UnsupportedMediaTypeError.summary()),
+    429: (RateLimitedError.code, RateLimitedError.summary()),
     431: ("HEADERS_TOO_LARGE", "The request headers are too large."),
 }
 
@@ -130,4 +139,4 @@ def _database(error: DBAPIError) -> Response:
 
 def _unexpected(error: Exception) -> Response:
     log.error("request %s failed", current_request_id(), exc_info=error)
-    return _answer(TaskExecutorError("Something went wrong on our side; the request id finds it in the log."))
+    return _answer(InternalError(InternalError.summary()))

@@ -15,20 +15,25 @@ from app.api.keys import Scope
 from app.api.pagination import PageQuery, page_answer, page_request, page_schema
 from app.api.resource import Resource
 from app.api.services import services
+from app.errors import ExecutionNotCancellableError, ExecutionNotFoundError
 from app.executions import cancel as cancellation
 from app.executions import read
 
 resource = Resource("executions", "Deliveries, with every attempt and its log.", write_scope=Scope.JOBS_WRITE)
 
 
-@resource.route("GET", "/executions/<execution_id>", returns=ExecutionSchema, errors=[404])
+@resource.route("GET", "/executions/<execution_id>", returns=ExecutionSchema, errors=[ExecutionNotFoundError])
 def get(execution_id: str) -> dict[str, Any]:
     """Get an execution."""
     return shape(read.get(services().database, execution_id))
 
 
 @resource.route(
-    "GET", "/executions/<execution_id>/attempts", query=PageQuery, returns=page_schema(AttemptSchema), errors=[404]
+    "GET",
+    "/executions/<execution_id>/attempts",
+    query=PageQuery,
+    returns=page_schema(AttemptSchema),
+    errors=[ExecutionNotFoundError],
 )
 def list_attempts(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
     """List the attempts of an execution, the latest first."""
@@ -37,7 +42,11 @@ def list_attempts(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
 
 
 @resource.route(
-    "GET", "/executions/<execution_id>/logs", query=LogQuery, returns=page_schema(LogLineSchema), errors=[404]
+    "GET",
+    "/executions/<execution_id>/logs",
+    query=LogQuery,
+    returns=page_schema(LogLineSchema),
+    errors=[ExecutionNotFoundError],
 )
 def list_logs(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
     """List the log lines of an execution, the latest first."""
@@ -46,7 +55,12 @@ def list_logs(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
     return page_answer(page, shape_log_line, query)
 
 
-@resource.route("POST", "/executions/<execution_id>/cancel", returns=ExecutionSchema, errors=[404, 409])
+@resource.route(
+    "POST",
+    "/executions/<execution_id>/cancel",
+    returns=ExecutionSchema,
+    errors=[ExecutionNotFoundError, ExecutionNotCancellableError],
+)
 def cancel(execution_id: str) -> dict[str, Any]:
     """Cancel an execution that has not begun; 409 when it is running or over."""
     database = services().database

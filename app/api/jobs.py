@@ -13,6 +13,13 @@ from app.api.keys import Scope
 from app.api.pagination import page_answer, page_request, page_schema
 from app.api.resource import Resource
 from app.api.services import services, wake
+from app.errors import (
+    EndpointNotFoundError,
+    ExecutionNotCancellableError,
+    InputValidationError,
+    InvalidCronError,
+    JobNotFoundError,
+)
 from app.executions import read as executions
 from app.jobs import cancel as cancellation
 from app.jobs import read
@@ -40,7 +47,7 @@ resource = Resource("jobs", "Invocations of endpoints: now, later or on a schedu
     status=201,
     also=200,
     headers=[_KEY_PARAMETER],
-    errors=[404],
+    errors=[EndpointNotFoundError, InvalidCronError, InputValidationError],
 )
 def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
     """Create a job. The same idempotency key again answers 200 with the first job, whatever the body."""
@@ -62,13 +69,15 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
     return page_answer(read.page(services().database, JobFilter(**query), wanted), shape, query)
 
 
-@resource.route("GET", "/jobs/<job_id>", returns=JobSchema, errors=[404])
+@resource.route("GET", "/jobs/<job_id>", returns=JobSchema, errors=[JobNotFoundError])
 def get(job_id: str) -> dict[str, Any]:
     """Get a job."""
     return shape(read.get(services().database, job_id))
 
 
-@resource.route("POST", "/jobs/<job_id>/cancel", returns=JobSchema, errors=[404, 409])
+@resource.route(
+    "POST", "/jobs/<job_id>/cancel", returns=JobSchema, errors=[JobNotFoundError, ExecutionNotCancellableError]
+)
 def cancel(job_id: str) -> dict[str, Any]:
     """Retire a job and cancel what has not begun. 409 when a one-shot job's execution is running or over."""
     database = services().database
@@ -77,7 +86,11 @@ def cancel(job_id: str) -> dict[str, Any]:
 
 
 @resource.route(
-    "GET", "/jobs/<job_id>/executions", query=ExecutionOfJobQuery, returns=page_schema(ExecutionSchema), errors=[404]
+    "GET",
+    "/jobs/<job_id>/executions",
+    query=ExecutionOfJobQuery,
+    returns=page_schema(ExecutionSchema),
+    errors=[JobNotFoundError],
 )
 def list_executions(query: dict[str, Any], job_id: str) -> dict[str, Any]:
     """List the executions of a job, newest first."""

@@ -27,6 +27,9 @@ def register(app: Flask, resources: Sequence[Resource]) -> None:
     api.DEFAULT_ERROR_RESPONSE_NAME = None  # each operation lists its own
     api.init_app(app)
     api.spec.components.security_scheme("api_key", {"type": "http", "scheme": "bearer"})
+    responses = {name: described for resource in resources for name, described in resource.error_responses.items()}
+    for name in sorted(responses):
+        api.spec.components.response(name, responses[name])
     for resource in resources:
         api.register_blueprint(resource.blueprint)
 

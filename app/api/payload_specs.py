@@ -10,6 +10,7 @@ from app.api.resource import Resource, same_name
 from app.api.services import services
 from app.catalog import payload_specs
 from app.catalog.named import Named
+from app.errors import ConflictError, InvalidSchemaError, PayloadSpecNotFoundError
 
 resource = Resource("payload-specs", "JSON Schemas that the input of jobs must match.")
 
@@ -40,7 +41,12 @@ class ChangedPayloadSpecSchema(Body):
 
 
 @resource.route(
-    "POST", "/payload-specs", body=NewPayloadSpecSchema, returns=PayloadSpecSchema, status=201, errors=[409]
+    "POST",
+    "/payload-specs",
+    body=NewPayloadSpecSchema,
+    returns=PayloadSpecSchema,
+    status=201,
+    errors=[ConflictError, InvalidSchemaError],
 )
 def create(body: dict[str, Any]) -> dict[str, Any]:
     """Create a payload spec."""
@@ -54,20 +60,28 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
     return page_answer(page, _shape, query)
 
 
-@resource.route("GET", "/payload-specs/<name>", returns=PayloadSpecSchema, errors=[404])
+@resource.route("GET", "/payload-specs/<name>", returns=PayloadSpecSchema, errors=[PayloadSpecNotFoundError])
 def get(name: str) -> dict[str, Any]:
     """Get a payload spec."""
     return _shape(payload_specs.ROWS.get(services().database, name))
 
 
-@resource.route("PUT", "/payload-specs/<name>", body=ChangedPayloadSpecSchema, returns=PayloadSpecSchema, errors=[404])
+@resource.route(
+    "PUT",
+    "/payload-specs/<name>",
+    body=ChangedPayloadSpecSchema,
+    returns=PayloadSpecSchema,
+    errors=[PayloadSpecNotFoundError, InvalidSchemaError],
+)
 def replace(body: dict[str, Any], name: str) -> dict[str, Any]:
     """Change a payload spec; it binds the jobs created from now on."""
     same_name(body, name)
     return _shape(payload_specs.replace(services().database, name, body["schema"]))
 
 
-@resource.route("DELETE", "/payload-specs/<name>", returns=None, status=204, errors=[404, 409])
+@resource.route(
+    "DELETE", "/payload-specs/<name>", returns=None, status=204, errors=[PayloadSpecNotFoundError, ConflictError]
+)
 def delete(name: str) -> None:
     """Delete a payload spec; refused while an endpoint, or an unfinished job, needs it."""
     payload_specs.delete(services().database, name)

@@ -1,14 +1,25 @@
 """A typed face for flask-smorest's Blueprint: one decorator per operation, so that none forgets its documents."""
 
 from collections.abc import Callable, Sequence
-from http import HTTPStatus
 from typing import Any, TypeVar
 
 from flask_smorest import Blueprint
 from marshmallow import Schema
 
+from app.api import error_responses, examples
 from app.api.body import StrictParser, invalid
 from app.api.keys import Scope
+from app.errors import (
+    ForbiddenError,
+    InternalError,
+    InvalidRequestError,
+    PayloadTooLargeError,
+    RateLimitedError,
+    TaskExecutorError,
+    UnauthorizedError,
+    UnavailableError,
+    UnsupportedMediaTypeError,
+)
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -24,6 +35,8 @@ class Resource:
         self.write_scope = write_scope
         self.is_public = is_public
         self.blueprint.resource = self
+        self.name = name
+        self.error_responses: dict[str, Any] = {}
 
     @classmethod
     def of(cls, blueprint: object) -> "Resource | None":
@@ -42,25 +55,27 @@ class Resource:
         body: type[Schema] | None = None,
         query: type[Schema] | None = None,
         headers: Sequence[dict[str, Any]] = (),
-        errors: Sequence[int] = (),
+        errors: Sequence[type[TaskExecutorError]] = (),
     ) -> Callable[[View], View]:
         """Register a view: it is given the parsed body or query first and the parts of the path by name.
 
         It returns what `returns` dumps, or that and a status. `also` is a second status with the same body, `headers`
-        and `errors` are for the OpenAPI document only.
+        and `errors` are for the OpenAPI document only: what every operation may answer is added to `errors`.
         """
 
         def decorate(view: View) -> View:
-            wrapped: Any = self.blueprint.response(status, returns)(view)
+            shown = {"schema": returns, "examples": examples.of_answer(returns)}
+            wrapped: Any = self.blueprint.response(status, **shown)(view)
             if also is not None:
-                wrapped = self.blueprint.alt_response(also, schema=returns, success=True)(wrapped)
+                wrapped = self.blueprint.alt_response(also, **shown, success=True)(wrapped)
             # Instances, since webargs would make one of a class for each request.
             if query is not None:
                 wrapped = self.blueprint.arguments(query(), location="query")(wrapped)
             if body is not None:
-                wrapped = self.blueprint.arguments(body())(wrapped)
-            wrapped = self.blueprint.doc(**self._doc(headers, {*self._usual_errors(body), *errors}))(wrapped)
-            self.blueprint.route(path, methods=[method])(wrapped)
+                wrapped = self.blueprint.arguments(body(), examples=examples.of_request(body))(wrapped)
+            doc = self._doc(headers, {*self._usual_errors(body), *errors})
+            wrapped = self.blueprint.doc(**doc, operationId=self._operation_id(view))(wrapped)
+            self.blueprint.route(path, methods=[method], parameters=examples.of_path(path))(wrapped)
             return view
 
         return decorate
@@ -70,21 +85,28 @@ class Resource:
         self.blueprint.before_request(check)
         return check
 
-    def _usual_errors(self, body: type[Schema] | None) -> set[int]:
-        codes = {500, 503}
+    def _usual_errors(self, body: type[Schema] | None) -> set[type[TaskExecutorError]]:
+        errors: set[type[TaskExecutorError]] = {InvalidRequestError, InternalError, UnavailableError}
         if not self.is_public:
-            codes |= {400, 401, 403}
+            errors |= {UnauthorizedError, ForbiddenError, RateLimitedError}
         if body is not None:
-            codes |= {413, 415, 422}
-        return codes
+            errors |= {PayloadTooLargeError, UnsupportedMediaTypeError}
+        return errors
 
-    def _doc(self, headers: Sequence[dict[str, Any]], errors: set[int]) -> dict[str, Any]:
-        doc: dict[str, Any] = {"responses": {str(code): HTTPStatus(code).name for code in sorted(errors)}}
+    def _doc(self, headers: Sequence[dict[str, Any]], errors: set[type[TaskExecutorError]]) -> dict[str, Any]:
+        doc: dict[str, Any] = {"responses": {}}
+        for status, classes in error_responses.by_status(errors).items():
+            name = error_responses.name_of(classes)
+            self.error_responses[name] = error_responses.response_of(classes)
+            doc["responses"][str(status)] = name
         if not self.is_public:
             doc["security"] = [{"api_key": []}]
         if headers:
             doc["parameters"] = list(headers)
         return doc
+
+    def _operation_id(self, view: Callable[..., Any]) -> str:
+        return f"{self.name}_{view.__name__.strip('_')}".replace("-", "_")
 
 
 def same_name(body: dict[str, Any], name: str) -> None:

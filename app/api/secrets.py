@@ -10,6 +10,7 @@ from app.api.resource import Resource, same_name
 from app.api.services import secret_box, services
 from app.catalog import secrets
 from app.catalog.named import Named
+from app.errors import ConflictError, SecretNotFoundError
 
 MAX_VALUE = 65_536
 
@@ -44,7 +45,7 @@ class ChangedSecretSchema(Body):
     value = fields.String(required=True, load_only=True, validate=validate.Length(1, MAX_VALUE))
 
 
-@resource.route("POST", "/secrets", body=NewSecretSchema, returns=SecretSchema, status=201, errors=[409])
+@resource.route("POST", "/secrets", body=NewSecretSchema, returns=SecretSchema, status=201, errors=[ConflictError])
 def create(body: dict[str, Any]) -> dict[str, Any]:
     """Create a secret."""
     return _shape(secrets.create(services().database, body["name"], secret_box().encrypt(body["value"])))
@@ -57,20 +58,20 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
     return page_answer(page, _shape, query)
 
 
-@resource.route("GET", "/secrets/<name>", returns=SecretSchema, errors=[404])
+@resource.route("GET", "/secrets/<name>", returns=SecretSchema, errors=[SecretNotFoundError])
 def get(name: str) -> dict[str, Any]:
     """Get a secret."""
     return _shape(secrets.ROWS.get(services().database, name))
 
 
-@resource.route("PUT", "/secrets/<name>", body=ChangedSecretSchema, returns=SecretSchema, errors=[404])
+@resource.route("PUT", "/secrets/<name>", body=ChangedSecretSchema, returns=SecretSchema, errors=[SecretNotFoundError])
 def replace(body: dict[str, Any], name: str) -> dict[str, Any]:
     """Rotate a secret; the next claim of any worker sees the new value."""
     same_name(body, name)
     return _shape(secrets.replace(services().database, name, secret_box().encrypt(body["value"])))
 
 
-@resource.route("DELETE", "/secrets/<name>", returns=None, status=204, errors=[404, 409])
+@resource.route("DELETE", "/secrets/<name>", returns=None, status=204, errors=[SecretNotFoundError, ConflictError])
 def delete(name: str) -> None:
     """Delete a secret; refused while an endpoint, or an unfinished job, needs it."""
     secrets.delete(services().database, name)

@@ -1,4 +1,7 @@
-"""The OpenAPI document as a test oracle: each answer that the tests get must be one that it describes."""
+"""The OpenAPI document as a test oracle: each answer that the tests get must be one that it describes.
+
+An error's schema lists the codes that the operation may answer with that status, so another code fails here too.
+"""
 
 from functools import cache
 from typing import Any
