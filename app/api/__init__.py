@@ -13,6 +13,7 @@ from app.api import (
     auth,
     body,
     configs,
+    cron,
     endpoints,
     errors,
     executions,
@@ -40,6 +41,7 @@ RESOURCES = [
     endpoints.resource,
     jobs.resource,
     executions.resource,
+    cron.resource,
     health.resource,
 ]
 

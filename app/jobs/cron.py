@@ -60,7 +60,7 @@ class Schedule:
             return None
         local = instant.astimezone(self._zone)
         tick = self._first_tick(local.replace(tzinfo=None), instant)
-        if self._fires_in_both_passes:
+        if self.fires_in_both_passes:
             back = self._clock_goes_back_over(local)
             if back is not None and (tick is None or tick >= back):
                 # The second pass begins before that tick, at a local time that lies behind the present one.
@@ -72,9 +72,19 @@ class Schedule:
         """Show an instant in the schedule's zone, with its offset from UTC."""
         return instant.astimezone(self._zone)
 
+    def matches(self, wall: datetime) -> bool:
+        """Tell whether a local time is one of the expression's, were there no clock changes."""
+        return self._fields.matches(wall)
+
     @property
-    def _fires_in_both_passes(self) -> bool:
+    def fires_in_both_passes(self) -> bool:
+        """Tell whether local times that come twice fire twice."""
         return self._fields.every_hour or self._fields.sub_hourly
+
+    @property
+    def passes_over_gaps(self) -> bool:
+        """Tell whether local times that are skipped do not fire at all."""
+        return self._fields.every_hour
 
     def _first_tick(self, wall: datetime, instant: datetime) -> datetime | None:
         """Find the first tick after `instant` among the local times after `wall`."""
@@ -103,9 +113,9 @@ class Schedule:
         if first == second:
             return (first,)
         if first < second:
-            return (first, second) if self._fires_in_both_passes else (first,)
+            return (first, second) if self.fires_in_both_passes else (first,)
         # In a gap the offset of fold 0 is the one before it, so `first` lies after the gap and `second` before.
-        return () if self._fields.every_hour else (self._change_between(second, first),)
+        return () if self.passes_over_gaps else (self._change_between(second, first),)
 
     def _clock_goes_back_over(self, local: datetime) -> datetime | None:
         """Find when the clock will be set back to before `local`; None unless `local` is the first of two passes."""

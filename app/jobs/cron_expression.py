@@ -7,6 +7,7 @@ in its own way (`9-9` in the hours means all day), so the text is read here and 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from app.errors import InvalidCronError
 
@@ -99,6 +100,12 @@ class CronExpression:
     def every_hour(self) -> bool:
         """Tell whether all 24 hours match."""
         return len(self.hours) == 24
+
+    def matches(self, wall: datetime) -> bool:
+        """Tell whether a local time is one of the expression's."""
+        by_day, by_weekday = wall.day in self.days, wall.isoweekday() % 7 in self.weekdays
+        day = (by_day or by_weekday) if self.either_day else (by_day and by_weekday)
+        return day and wall.month in self.months and wall.hour in self.hours and wall.minute in self.minutes
 
     def has_day_of_month(self) -> bool:
         """Tell whether some day of month exists in some month; with 29 February any weekday comes round."""

@@ -1,0 +1,85 @@
+"""POST /cron/preview: what a schedule will do, before anything is stored."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from app.api import keys
+from app.api.keys import Scope
+from app.db import Database
+from tests.integration.conftest import Api, pointers, problem
+
+QUESTION = {"cron": "0 9 * * MON", "timezone": "Asia/Kolkata", "count": 2, "after": "2026-03-15T10:00:00Z"}
+
+
+def test_the_next_runs_in_both_times(shared_api: Api) -> None:
+    response = shared_api.post("/cron/preview", QUESTION)
+    assert response.status_code == 200
+    assert response.json == {
+        "cron": "0 9 * * MON",
+        "timezone": "Asia/Kolkata",
+        "description": "At 09:00, only on Monday",
+        "after": "2026-03-15T10:00:00Z",
+        "runs": [
+            {"run_at": "2026-03-16T03:30:00Z", "local_time": "2026-03-16T09:00:00+05:30", "note": None},
+            {"run_at": "2026-03-23T03:30:00Z", "local_time": "2026-03-23T09:00:00+05:30", "note": None},
+        ],
+    }
+
+
+def test_a_run_that_a_clock_change_touches_has_a_note(shared_api: Api) -> None:
+    changed = QUESTION | {"cron": "30 2 * * *", "timezone": "Europe/Berlin", "after": "2026-03-28T12:00:00Z"}
+    moved, usual = shared_api.post("/cron/preview", changed).json["runs"]
+    assert moved["local_time"] == "2026-03-29T03:00:00+02:00"
+    assert "do not exist" in moved["note"]
+    assert usual["note"] is None
+
+
+def test_ten_runs_from_now_are_the_default(shared_api: Api) -> None:
+    answer = shared_api.post("/cron/preview", {"cron": "@hourly", "timezone": "UTC"}).json
+    assert len(answer["runs"]) == 10
+    assert answer["runs"][0]["run_at"] > answer["after"]
+    assert abs(datetime.fromisoformat(answer["after"]) - datetime.now(UTC)).total_seconds() < 60
+
+
+def test_a_hundred_leap_days_at_most(shared_api: Api) -> None:
+    leap = {"cron": "0 0 29 2 *", "timezone": "UTC", "count": 100}
+    assert len(shared_api.post("/cron/preview", leap).json["runs"]) == 100
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"count": 0}, "/count"),
+        ({"count": 101}, "/count"),
+        ({"count": "5"}, "/count"),
+        ({"count": 2.5}, "/count"),
+        ({"count": True}, "/count"),
+        ({"count": None}, "/count"),
+        ({"after": "tomorrow"}, "/after"),
+        ({"timezone": "Mars/Olympus"}, "/timezone"),
+        ({"timezone": ""}, "/timezone"),
+        ({"cron": None}, "/cron"),
+        ({"until": "2030-01-01T00:00:00Z"}, "/until"),
+    ],
+)
+def test_a_wrong_field_is_named(shared_api: Api, change: dict[str, Any], where: str) -> None:
+    assert pointers(problem(shared_api.post("/cron/preview", QUESTION | change), 400, "INVALID_REQUEST")) == [where]
+
+
+@pytest.mark.parametrize(
+    "cron",
+    ["0 0 L * *", "0 0 15W * *", "0 0 * * 1#2", "0 0 ? * MON", "0 0 12 * * ?", "0 0 12 1 1 ? 2030", "0 0 30 2 *"],
+)
+def test_what_is_not_supported_is_refused_with_what_is(shared_api: Api, cron: str) -> None:
+    error = problem(shared_api.post("/cron/preview", QUESTION | {"cron": cron}), 422, "INVALID_CRON")
+    assert pointers(error) == ["/cron"]
+    assert "never fires" in error["message"] or "five fields are needed: minute (0-59)" in error["message"]
+
+
+def test_a_key_that_may_read_is_enough(api: Api, database: Database) -> None:
+    reader = Api(api.app, keys.create(database, "reader", [Scope.READ], None))
+    assert reader.post("/cron/preview", QUESTION).status_code == 200
+    writer = Api(api.app, keys.create(database, "writer", [Scope.JOBS_WRITE], None))
+    problem(writer.post("/cron/preview", QUESTION), 403, "FORBIDDEN")

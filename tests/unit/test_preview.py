@@ -1,0 +1,104 @@
+"""What a schedule will do, told before it does: the rule in English, and the runs around clock changes."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.errors import InvalidCronError
+from app.jobs import preview
+from app.jobs.cron import Schedule
+
+
+@pytest.mark.parametrize(
+    ("cron", "english"),
+    [
+        ("* * * * *", "Every minute"),
+        ("*/10 * * * *", "Every 10 minutes"),
+        # A step that does not divide the hour is shorter over its end: "every 7 minutes" would be wrong.
+        ("*/7 * * * *", "At 0, 7, 14, 21, 28, 35, 42, 49, and 56 minutes past the hour"),
+        ("59/15 * * * *", "At 59 minutes past the hour"),
+        ("0 */7 * * *", "At 00:00, 07:00, 14:00 and 21:00, every day"),
+        ("0 */6 * * *", "Every 6 hours"),
+        ("30 2 * * *", "At 02:30, every day"),
+        ("0 9-9 * * *", "At 09:00, every day"),
+        ("0,30 9-17 * * MON-FRI", "At 0 and 30 minutes past the hour, between 09:00 and 17:59, Monday through Friday"),
+        ("0 9 * * 7", "At 09:00, only on Sunday"),
+        ("0 9 * * FRI-SUN", "At 09:00, Friday through Sunday"),
+        ("0 9 * * 1/2", "At 09:00, only on Monday, Wednesday, Friday, and Sunday"),
+        ("0 9 * * */7", "At 09:00, only on Sunday"),
+        ("0 0 29 2 *", "At 00:00, only in February, on day 29 of the month"),
+        ("0 0 1 1,2/3 *", "At 00:00, only in January, February, May, August, and November, on day 1 of the month"),
+        # Either day field is enough, unless one of them begins with a star: then both must match.
+        ("0 0 13 * FRI", "At 00:00, on day 13 of the month, or on Friday"),
+        ("0 0 1 * 1-5", "At 00:00, on day 1 of the month, or Monday through Friday"),
+        ("0 0 31 2 MON", "At 00:00, only in February, on day 31 of the month, or on Monday"),
+        ("0 0 1-31 * MON", "At 00:00, every day"),
+        ("0 0 1-7 * */7", "At 00:00, between day 1 and 7 of the month, and only if that is Sunday"),
+        ("0 0 */15 * MON", "At 00:00, on day 1, 16, and 31 of the month, and only if that is Monday"),
+        ("@hourly", "Every hour"),
+        ("@daily", "At 00:00, every day"),
+        ("@midnight", "At 00:00, every day"),
+        ("@weekly", "At 00:00, only on Sunday"),
+        ("@monthly", "At 00:00, on day 1 of the month"),
+        ("@Yearly", "At 00:00, only in January, on day 1 of the month"),
+        ("@annually", "At 00:00, only in January, on day 1 of the month"),
+    ],
+)
+def test_a_rule_in_english(cron: str, english: str) -> None:
+    assert preview.describe(cron) == english
+
+
+def test_what_is_no_rule_has_no_english() -> None:
+    with pytest.raises(InvalidCronError):
+        preview.describe("0 0 L * *")
+
+
+def notes(cron: str, zone: str, after: datetime, count: int) -> list[tuple[str, str | None]]:
+    found = preview.runs(Schedule.parse(cron, zone), after, count)
+    assert all(run.run_at == run.local_time.astimezone(UTC) for run in found)
+    return [(run.local_time.strftime("%d %H:%M %z"), run.note) for run in found]
+
+
+SPRING, AUTUMN = datetime(2026, 3, 28, 23, tzinfo=UTC), datetime(2026, 10, 24, 22, 59, tzinfo=UTC)
+SKIPPED = "Local times from 2026-03-29 02:00 to 2026-03-29 03:00 do not exist: what was due then runs once, here."
+
+
+def test_a_run_that_was_moved_says_so() -> None:
+    assert notes("30 2 * * *", "Europe/Berlin", SPRING, 2) == [("29 03:00 +0200", SKIPPED), ("30 02:30 +0200", None)]
+
+
+def test_a_run_that_also_stands_for_skipped_ones_says_so() -> None:
+    assert notes("0 2,3 * * *", "Europe/Berlin", SPRING, 2) == [("29 03:00 +0200", SKIPPED), ("30 02:00 +0200", None)]
+
+
+def test_a_run_at_the_end_of_a_gap_that_skipped_nothing_has_no_note() -> None:
+    assert notes("0 3 * * *", "Europe/Berlin", SPRING, 1) == [("29 03:00 +0200", None)]
+    hourly = notes("0 * * * *", "Europe/Berlin", SPRING, 2)
+    assert hourly == [("29 01:00 +0100", None), ("29 03:00 +0200", None)]
+
+
+def test_a_time_that_comes_twice_says_which_one_runs() -> None:
+    once = "02:30 comes twice on this day: it runs the first time only."
+    assert notes("30 2 * * *", "Europe/Berlin", AUTUMN, 2) == [("25 02:30 +0200", once), ("26 02:30 +0100", None)]
+    first = "02:30 comes twice on this day: this is the first time, and it runs both times."
+    assert notes("30 * * * *", "Europe/Berlin", AUTUMN, 5) == [
+        ("25 01:30 +0200", None),
+        ("25 02:30 +0200", first),
+        ("25 02:30 +0100", first.replace("first", "second")),
+        ("25 03:30 +0100", None),
+        ("25 04:30 +0100", None),
+    ]
+
+
+def test_a_skipped_day_says_so() -> None:
+    (run, note), _ = notes("0 9 * * *", "Pacific/Apia", datetime(2011, 12, 29, 20, tzinfo=UTC), 2)
+    assert run == "31 00:00 +1400"
+    assert note is not None
+    assert "from 2011-12-30 00:00 to 2011-12-31 00:00" in note
+
+
+def test_runs_end_before_a_given_instant_and_with_the_calendar() -> None:
+    schedule = Schedule.parse("0 0 * * *", "UTC")
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    assert [run.run_at.day for run in preview.runs(schedule, begin, 9, begin + timedelta(days=3))] == [2, 3]
+    assert len(preview.runs(schedule, datetime(9899, 12, 30, tzinfo=UTC), 9)) == 1
