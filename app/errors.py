@@ -132,6 +132,13 @@ class UnsupportedMediaTypeError(TaskExecutorError):
     status = 415
 
 
+class PreconditionFailedError(TaskExecutorError):
+    """The resource is not in the state that If-Match or If-None-Match asks for; nothing was changed."""
+
+    code = "PRECONDITION_FAILED"
+    status = 412
+
+
 class UnprocessableError(TaskExecutorError):
     """The base of the 422 codes: well-formed, but it cannot work."""
 

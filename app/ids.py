@@ -34,6 +34,11 @@ def request_id() -> str:
     return _new("req")
 
 
+def audit_id() -> str:
+    """Make the id of an entry in the audit log."""
+    return _new("aud")
+
+
 def worker_id() -> str:
     """Make the id of a worker process, new at each boot."""
     return _new("wrk")

@@ -36,7 +36,7 @@ def _needed() -> Scope | None:
         return None if request.path == openapi.PATH else Scope.ADMIN
     if resource.is_public:
         return None
-    return Scope.READ if request.method in _SAFE_METHODS else resource.write_scope
+    return resource.read_scope if request.method in _SAFE_METHODS else resource.write_scope
 
 
 def _bearer() -> str:

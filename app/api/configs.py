@@ -4,6 +4,7 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
+from app.api.changes import change, tagged, unless_known
 from app.api.fields import Body, Instant, Name
 from app.api.pagination import PageQuery, page_answer, page_request, page_schema
 from app.api.resource import Resource, same_name
@@ -12,7 +13,7 @@ from app.catalog import configs
 from app.catalog.named import Named
 from app.errors import ConfigNotFoundError, ConflictError
 
-resource = Resource("configs", "Static values that endpoints refer to as {{config.*}}.")
+resource = Resource("configs", "Static values that endpoints refer to as {{config.*}}.", is_tagged=True)
 
 
 class ConfigSchema(Schema):
@@ -39,9 +40,10 @@ class ChangedConfigSchema(Body):
 
 
 @resource.route("POST", "/configs", body=NewConfigSchema, returns=ConfigSchema, status=201, errors=[ConflictError])
-def create(body: dict[str, Any]) -> dict[str, Any]:
+def create(body: dict[str, Any]) -> Any:
     """Create a config."""
-    return _shape(configs.create(services().database, body["name"], body["values"]))
+    row = configs.ROWS.create(services().database, body["name"], body["values"], change())
+    return tagged(_shape(row), row.tag, 201)
 
 
 @resource.route("GET", "/configs", query=PageQuery, returns=page_schema(ConfigSchema))
@@ -52,22 +54,24 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
 
 
 @resource.route("GET", "/configs/<name>", returns=ConfigSchema, errors=[ConfigNotFoundError])
-def get(name: str) -> dict[str, Any]:
+def get(name: str) -> Any:
     """Get a config."""
-    return _shape(configs.ROWS.get(services().database, name))
+    row = configs.ROWS.get(services().database, name)
+    return unless_known(_shape(row), row.tag)
 
 
 @resource.route("PUT", "/configs/<name>", body=ChangedConfigSchema, returns=ConfigSchema, errors=[ConfigNotFoundError])
-def replace(body: dict[str, Any], name: str) -> dict[str, Any]:
+def replace(body: dict[str, Any], name: str) -> Any:
     """Change a config; it takes effect for attempts that have not begun."""
     same_name(body, name)
-    return _shape(configs.replace(services().database, name, body["values"]))
+    row = configs.ROWS.replace(services().database, name, body["values"], change())
+    return tagged(_shape(row), row.tag)
 
 
 @resource.route("DELETE", "/configs/<name>", returns=None, status=204, errors=[ConfigNotFoundError, ConflictError])
 def delete(name: str) -> None:
     """Delete a config; refused while an endpoint, or an unfinished job, needs it."""
-    configs.delete(services().database, name)
+    configs.ROWS.delete(services().database, name, change())
 
 
 def _shape(row: Named) -> dict[str, Any]:

@@ -5,12 +5,14 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
+from app.api.changes import change, tagged, unless_known
 from app.api.fields import Body, Instant, Name
 from app.api.pagination import PageQuery, page_answer, page_request, page_schema
 from app.api.resource import Resource, same_name
 from app.api.services import services
 from app.catalog import endpoints
-from app.catalog.endpoints import Definition, Endpoint
+from app.catalog.endpoints import Endpoint
+from app.catalog.references import Definition
 from app.errors import (
     ConflictError,
     EndpointNotFoundError,
@@ -20,7 +22,9 @@ from app.errors import (
 )
 from schema.states import EndpointType
 
-resource = Resource("endpoints", "Registered delivery targets: an HTTP URL, a Kafka topic or a Redis Stream.")
+resource = Resource(
+    "endpoints", "Registered delivery targets: an HTTP URL, a Kafka topic or a Redis Stream.", is_tagged=True
+)
 
 _REFUSALS = [InvalidPayloadSpecRefError, InvalidConfigRefError, TemplateError]
 
@@ -68,9 +72,12 @@ class NewEndpointSchema(ChangedEndpointSchema):
 @resource.route(
     "POST", "/endpoints", body=NewEndpointSchema, returns=EndpointSchema, status=201, errors=[ConflictError, *_REFUSALS]
 )
-def create(body: dict[str, Any]) -> dict[str, Any]:
+def create(body: dict[str, Any]) -> Any:
     """Register an endpoint."""
-    return _shape(endpoints.create(services().database, body["name"], _definition(body), _stuck_timeout_ms()))
+    endpoint = endpoints.create(
+        services().database, body["name"], _definition(body), change(), stuck_timeout_ms=_stuck_timeout_ms()
+    )
+    return tagged(_shape(endpoint), endpoint.tag, 201)
 
 
 @resource.route("GET", "/endpoints", query=PageQuery, returns=page_schema(EndpointSchema))
@@ -81,9 +88,10 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
 
 
 @resource.route("GET", "/endpoints/<name>", returns=EndpointSchema, errors=[EndpointNotFoundError])
-def get(name: str) -> dict[str, Any]:
+def get(name: str) -> Any:
     """Get an endpoint."""
-    return _shape(endpoints.get(services().database, name))
+    endpoint = endpoints.get(services().database, name)
+    return unless_known(_shape(endpoint), endpoint.tag)
 
 
 @resource.route(
@@ -93,16 +101,19 @@ def get(name: str) -> dict[str, Any]:
     returns=EndpointSchema,
     errors=[EndpointNotFoundError, *_REFUSALS],
 )
-def replace(body: dict[str, Any], name: str) -> dict[str, Any]:
+def replace(body: dict[str, Any], name: str) -> Any:
     """Change an endpoint for the jobs created from now on; it gets a new version."""
     same_name(body, name)
-    return _shape(endpoints.replace(services().database, name, _definition(body), _stuck_timeout_ms()))
+    endpoint = endpoints.replace(
+        services().database, name, _definition(body), change(), stuck_timeout_ms=_stuck_timeout_ms()
+    )
+    return tagged(_shape(endpoint), endpoint.tag)
 
 
 @resource.route("DELETE", "/endpoints/<name>", returns=None, status=204, errors=[EndpointNotFoundError, ConflictError])
 def delete(name: str) -> None:
     """Delete an endpoint; refused while it has an active CRON job or an unfinished execution."""
-    endpoints.delete(services().database, name)
+    endpoints.delete(services().database, name, change())
 
 
 def _definition(body: dict[str, Any]) -> Definition:

@@ -4,6 +4,7 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
+from app.api.changes import change, tagged, unless_known
 from app.api.fields import Body, Instant, Name
 from app.api.pagination import PageQuery, page_answer, page_request, page_schema
 from app.api.resource import Resource, same_name
@@ -12,7 +13,7 @@ from app.catalog import payload_specs
 from app.catalog.named import Named
 from app.errors import ConflictError, InvalidSchemaError, PayloadSpecNotFoundError
 
-resource = Resource("payload-specs", "JSON Schemas that the input of jobs must match.")
+resource = Resource("payload-specs", "JSON Schemas that the input of jobs must match.", is_tagged=True)
 
 _SCHEMA = {"description": "JSON Schema 2020-12", "type": "object"}
 
@@ -48,9 +49,10 @@ class ChangedPayloadSpecSchema(Body):
     status=201,
     errors=[ConflictError, InvalidSchemaError],
 )
-def create(body: dict[str, Any]) -> dict[str, Any]:
+def create(body: dict[str, Any]) -> Any:
     """Create a payload spec."""
-    return _shape(payload_specs.create(services().database, body["name"], body["schema"]))
+    row = payload_specs.create(services().database, body["name"], body["schema"], change())
+    return tagged(_shape(row), row.tag, 201)
 
 
 @resource.route("GET", "/payload-specs", query=PageQuery, returns=page_schema(PayloadSpecSchema))
@@ -61,9 +63,10 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
 
 
 @resource.route("GET", "/payload-specs/<name>", returns=PayloadSpecSchema, errors=[PayloadSpecNotFoundError])
-def get(name: str) -> dict[str, Any]:
+def get(name: str) -> Any:
     """Get a payload spec."""
-    return _shape(payload_specs.ROWS.get(services().database, name))
+    row = payload_specs.ROWS.get(services().database, name)
+    return unless_known(_shape(row), row.tag)
 
 
 @resource.route(
@@ -73,10 +76,11 @@ def get(name: str) -> dict[str, Any]:
     returns=PayloadSpecSchema,
     errors=[PayloadSpecNotFoundError, InvalidSchemaError],
 )
-def replace(body: dict[str, Any], name: str) -> dict[str, Any]:
+def replace(body: dict[str, Any], name: str) -> Any:
     """Change a payload spec; it binds the jobs created from now on."""
     same_name(body, name)
-    return _shape(payload_specs.replace(services().database, name, body["schema"]))
+    row = payload_specs.replace(services().database, name, body["schema"], change())
+    return tagged(_shape(row), row.tag)
 
 
 @resource.route(
@@ -84,7 +88,7 @@ def replace(body: dict[str, Any], name: str) -> dict[str, Any]:
 )
 def delete(name: str) -> None:
     """Delete a payload spec; refused while an endpoint, or an unfinished job, needs it."""
-    payload_specs.delete(services().database, name)
+    payload_specs.ROWS.delete(services().database, name, change())
 
 
 def _shape(row: Named) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from flask_smorest import Blueprint
 from marshmallow import Schema
 
-from app.api import error_responses, examples
+from app.api import changes, error_responses, examples
 from app.api.body import StrictParser, invalid
 from app.api.keys import Scope
 from app.errors import (
@@ -14,6 +14,7 @@ from app.errors import (
     InternalError,
     InvalidRequestError,
     PayloadTooLargeError,
+    PreconditionFailedError,
     RateLimitedError,
     TaskExecutorError,
     UnauthorizedError,
@@ -25,15 +26,27 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 
 class Resource:
-    """The operations under one path prefix; a write needs `write_scope`, a read needs `read`."""
+    """The operations under one path prefix; a write needs `write_scope`, a read needs `read_scope`.
+
+    The states of the resources are tagged when `is_tagged`: then reads and changes take conditions.
+    """
 
     def __init__(
-        self, name: str, description: str, *, write_scope: Scope = Scope.ADMIN, is_public: bool = False
+        self,
+        name: str,
+        description: str,
+        *,
+        write_scope: Scope = Scope.ADMIN,
+        read_scope: Scope = Scope.READ,
+        is_public: bool = False,
+        is_tagged: bool = False,
     ) -> None:
         self.blueprint: Any = Blueprint(name, __name__, description=description)
         self.blueprint.ARGUMENTS_PARSER = StrictParser()
         self.write_scope = write_scope
+        self.read_scope = read_scope
         self.is_public = is_public
+        self.is_tagged = is_tagged
         self.blueprint.resource = self
         self.name = name
         self.error_responses: dict[str, Any] = {}
@@ -64,8 +77,10 @@ class Resource:
         """
 
         def decorate(view: View) -> View:
+            is_one = path.endswith(">")
             shown = {"schema": returns, "examples": examples.of_answer(returns)}
-            wrapped: Any = self.blueprint.response(status, **shown)(view)
+            tag = changes.ETAG if self.is_tagged and returns is not None and (is_one or method == "POST") else None
+            wrapped: Any = self.blueprint.response(status, **shown, headers=tag)(view)
             if also is not None:
                 wrapped = self.blueprint.alt_response(also, **shown, success=True)(wrapped)
             # Instances, since webargs would make one of a class for each request.
@@ -73,7 +88,10 @@ class Resource:
                 wrapped = self.blueprint.arguments(query(), location="query")(wrapped)
             if body is not None:
                 wrapped = self.blueprint.arguments(body(), examples=examples.of_request(body))(wrapped)
-            doc = self._doc(headers, {*self._usual_errors(body), *errors})
+            conditional = {PreconditionFailedError} if self.is_tagged and is_one else set()
+            doc = self._doc(headers, {*self._usual_errors(body), *conditional, *errors})
+            if conditional:
+                _add_condition(doc, method)
             wrapped = self.blueprint.doc(**doc, operationId=self._operation_id(view))(wrapped)
             self.blueprint.route(path, methods=[method], parameters=examples.of_path(path))(wrapped)
             return view
@@ -107,6 +125,12 @@ class Resource:
 
     def _operation_id(self, view: Callable[..., Any]) -> str:
         return f"{self.name}_{view.__name__.strip('_')}".replace("-", "_")
+
+
+def _add_condition(doc: dict[str, Any], method: str) -> None:
+    doc.setdefault("parameters", []).append(changes.IF_NONE_MATCH if method == "GET" else changes.IF_MATCH)
+    if method == "GET":
+        doc["responses"] |= changes.UNCHANGED
 
 
 def same_name(body: dict[str, Any], name: str) -> None:

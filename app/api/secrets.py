@@ -4,6 +4,7 @@ from typing import Any
 
 from marshmallow import Schema, fields, validate
 
+from app.api.changes import change, tagged, unless_known
 from app.api.fields import Body, Instant, SecretName
 from app.api.pagination import PageQuery, page_answer, page_request, page_schema
 from app.api.resource import Resource, same_name
@@ -14,7 +15,9 @@ from app.errors import ConflictError, SecretNotFoundError
 
 MAX_VALUE = 65_536
 
-resource = Resource("secrets", "Sensitive values that endpoints refer to as {{secret.*}}; never shown again.")
+resource = Resource(
+    "secrets", "Sensitive values that endpoints refer to as {{secret.*}}; never shown again.", is_tagged=True
+)
 
 
 # All of /secrets: a service that cannot keep secrets should not look as if it had none.
@@ -46,9 +49,10 @@ class ChangedSecretSchema(Body):
 
 
 @resource.route("POST", "/secrets", body=NewSecretSchema, returns=SecretSchema, status=201, errors=[ConflictError])
-def create(body: dict[str, Any]) -> dict[str, Any]:
+def create(body: dict[str, Any]) -> Any:
     """Create a secret."""
-    return _shape(secrets.create(services().database, body["name"], secret_box().encrypt(body["value"])))
+    row = secrets.ROWS.create(services().database, body["name"], secret_box().encrypt(body["value"]), change())
+    return tagged(_shape(row), row.tag, 201)
 
 
 @resource.route("GET", "/secrets", query=PageQuery, returns=page_schema(SecretSchema))
@@ -59,22 +63,24 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
 
 
 @resource.route("GET", "/secrets/<name>", returns=SecretSchema, errors=[SecretNotFoundError])
-def get(name: str) -> dict[str, Any]:
+def get(name: str) -> Any:
     """Get a secret."""
-    return _shape(secrets.ROWS.get(services().database, name))
+    row = secrets.ROWS.get(services().database, name)
+    return unless_known(_shape(row), row.tag)
 
 
 @resource.route("PUT", "/secrets/<name>", body=ChangedSecretSchema, returns=SecretSchema, errors=[SecretNotFoundError])
-def replace(body: dict[str, Any], name: str) -> dict[str, Any]:
+def replace(body: dict[str, Any], name: str) -> Any:
     """Rotate a secret; the next claim of any worker sees the new value."""
     same_name(body, name)
-    return _shape(secrets.replace(services().database, name, secret_box().encrypt(body["value"])))
+    row = secrets.ROWS.replace(services().database, name, secret_box().encrypt(body["value"]), change())
+    return tagged(_shape(row), row.tag)
 
 
 @resource.route("DELETE", "/secrets/<name>", returns=None, status=204, errors=[SecretNotFoundError, ConflictError])
 def delete(name: str) -> None:
     """Delete a secret; refused while an endpoint, or an unfinished job, needs it."""
-    secrets.delete(services().database, name)
+    secrets.ROWS.delete(services().database, name, change())
 
 
 def _shape(row: Named) -> dict[str, Any]:

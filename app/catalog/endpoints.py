@@ -1,6 +1,5 @@
 """Endpoints and their versions: a change makes a new version, and what was created before keeps the old one."""
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -8,32 +7,19 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, insert, null, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from app.catalog import check, configs, dependents, payload_specs, secrets
+from app import audit
+from app.audit import Action, ResourceType
+from app.catalog import dependents, references
+from app.catalog.change import Change, tag_of
+from app.catalog.references import Definition
 from app.db import Database
-from app.errors import (
-    ConflictError,
-    EndpointNotFoundError,
-    InvalidConfigRefError,
-    InvalidPayloadSpecRefError,
-    UnprocessableError,
-)
+from app.errors import ConflictError, EndpointNotFoundError, UnavailableError
 from app.executions.backoff import RetryPolicy
 from app.paging import Page, PageRequest, newest_first, page_of
 from schema import tables
 from schema.states import EndpointType
 
 _E = tables.endpoints.c
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
-    """What a client says about an endpoint."""
-
-    type: EndpointType
-    payload_spec: str | None
-    config: str | None
-    spec: Mapping[str, Any]
-    retry_policy: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,15 +33,20 @@ class Endpoint:
     created_at: datetime
     updated_at: datetime
 
+    @property
+    def tag(self) -> str:
+        """The entity tag of this state."""
+        return tag_of(self.created_at, self.version)
 
-def create(database: Database, name: str, definition: Definition, stuck_timeout_ms: int) -> Endpoint:
+
+def create(database: Database, name: str, definition: Definition, change: Change, *, stuck_timeout_ms: int) -> Endpoint:
     """Register an endpoint; one that was deleted comes back with its next version.
 
     Raises ConflictError when the name is taken, and what `check` finds wrong.
     """
 
     def body(connection: Connection) -> Endpoint:
-        refs = _check(connection, definition, stuck_timeout_ms)
+        refs = references.check(connection, definition, stuck_timeout_ms)
         fresh = {"created_at": func.now(), "deleted_at": None, "version": _E.version + 1}
         row = connection.execute(
             upsert(tables.endpoints)
@@ -69,33 +60,46 @@ def create(database: Database, name: str, definition: Definition, stuck_timeout_
         ).first()
         if row is None:
             raise ConflictError(f"An endpoint named {name!r} exists already.")
+        _note(connection, change, Action.CREATE, None, row)
         return _with_version(connection, row, refs)
 
-    return database.transact(body)
+    return change.make(database, body, again=lambda connection: _read(connection, name))
 
 
-def replace(database: Database, name: str, definition: Definition, stuck_timeout_ms: int) -> Endpoint:
-    """Change an endpoint for the jobs created from now on; raises EndpointNotFoundError."""
+def replace(
+    database: Database, name: str, definition: Definition, change: Change, *, stuck_timeout_ms: int
+) -> Endpoint:
+    """Change an endpoint for the jobs created from now on.
+
+    Raises EndpointNotFoundError, PreconditionFailedError, and what `check` finds wrong.
+    """
 
     def body(connection: Connection) -> Endpoint:
-        refs = _check(connection, definition, stuck_timeout_ms)
+        # What is referred to is locked before the endpoint, as in `create`: in two orders they could deadlock.
+        refs = references.check(connection, definition, stuck_timeout_ms)
+        before = _lock(connection, name, change)
         row = connection.execute(
             update(tables.endpoints)
-            .where(_E.name == name, _E.deleted_at.is_(None))
-            .values(**_values(definition), version=_E.version + 1, updated_at=func.now())
+            .where(_E.name == name, _E.version == before.version, _E.deleted_at.is_(None))
+            .values(**_values(definition), version=before.version + 1, updated_at=func.now())
             .returning(*_E)
         ).first()
-        return _with_version(connection, _found(row, name), refs)
+        if row is None:
+            raise UnavailableError("The endpoint keeps changing; try again.")
+        _note(connection, change, Action.REPLACE, before, row)
+        return _with_version(connection, row, refs)
 
-    return database.transact(body)
+    return change.make(database, body, again=lambda connection: _read(connection, name))
 
 
-def delete(database: Database, name: str) -> None:
-    """Delete an endpoint softly: its history stays; raises ConflictError while it has something to do."""
+def delete(database: Database, name: str, change: Change) -> None:
+    """Delete an endpoint softly: its history stays.
+
+    Raises EndpointNotFoundError, PreconditionFailedError, or ConflictError while it has something to do.
+    """
 
     def body(connection: Connection) -> None:
-        query = select(_E.name).where(_E.name == name, _E.deleted_at.is_(None)).with_for_update()
-        _found(connection.execute(query).first(), name)
+        before = _lock(connection, name, change)
         dependents.refuse(connection, dependents.OF_ENDPOINT, "endpoint", name)
         # What it referred to may now be deleted too; the versions keep the names.
         connection.execute(
@@ -103,8 +107,9 @@ def delete(database: Database, name: str) -> None:
             .where(_E.name == name)
             .values(deleted_at=func.now(), payload_spec_ref=None, config_ref=None)
         )
+        _note(connection, change, Action.DELETE, before, None)
 
-    database.transact(body)
+    change.make(database, body, again=lambda _connection: None)
 
 
 def get(database: Database, name: str) -> Endpoint:
@@ -120,41 +125,39 @@ def page(database: Database, wanted: PageRequest) -> Page[Endpoint]:
     return Page([_endpoint(row) for row in rows.items], rows.next)
 
 
-def _check(connection: Connection, definition: Definition, stuck_timeout_ms: int) -> list[str]:
-    """Check a definition and return the names of its secrets.
+def _lock(connection: Connection, name: str, change: Change) -> Row[Any]:
+    """Lock a live endpoint in the state that the client asked for."""
+    query = select(*_E).where(_E.name == name, _E.deleted_at.is_(None)).with_for_update()
+    row = _found(connection.execute(query).first(), name)
+    change.condition.check(tag_of(row.created_at, row.version))
+    return row
 
-    What it refers to is locked against deletion until the transaction ends.
-    """
-    check.check_retry_policy(definition.retry_policy)
-    schema = config = None
-    if definition.payload_spec is not None:
-        found = payload_specs.ROWS.share(connection, [definition.payload_spec])
-        if not found:
-            raise _bad_reference(InvalidPayloadSpecRefError, "payload_spec", "payload spec", definition.payload_spec)
-        schema = found[definition.payload_spec]
-    if definition.config is not None:
-        found = configs.ROWS.share(connection, [definition.config])
-        if not found:
-            raise _bad_reference(InvalidConfigRefError, "config", "config", definition.config)
-        config = found[definition.config]
 
-    def existing_secrets(names: Iterable[str]) -> set[str]:
-        return set(secrets.ROWS.share(connection, list(names)))
-
-    template = check.check_spec(
-        definition.type,
-        definition.spec,
-        config=config,
-        secret_names_exist=existing_secrets,
-        payload_schema=schema,
-        stuck_timeout_ms=stuck_timeout_ms,
+def _note(
+    connection: Connection, change: Change, action: Action, before: Row[Any] | None, after: Row[Any] | None
+) -> None:
+    old, new = (None if row is None else _content(row) for row in (before, after))
+    name = (after if after is not None else before).name  # type: ignore[union-attr]
+    audit.record(
+        connection,
+        change.audit_id,
+        by=change.by,
+        action=action,
+        resource_type=ResourceType.ENDPOINT,
+        resource=name,
+        before=old,
+        after=new,
     )
-    return sorted(template.secret_refs)
 
 
-def _bad_reference(kind: type[UnprocessableError], field: str, noun: str, name: str) -> UnprocessableError:
-    message = f"There is no {noun} named {name!r}."
-    return kind(message, [{"pointer": f"/{field}", "message": message}])
+def _content(row: Row[Any]) -> dict[str, Any]:
+    columns = ("endpoint_type", "payload_spec_ref", "config_ref", "spec", "retry_policy")
+    return {column: getattr(row, column) for column in columns}
+
+
+def _read(connection: Connection, name: str) -> Endpoint:
+    row = connection.execute(select(*_E).where(_E.name == name, _E.deleted_at.is_(None))).first()
+    return _endpoint(_found(row, name))
 
 
 def _values(definition: Definition) -> dict[str, Any]:

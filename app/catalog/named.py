@@ -5,101 +5,152 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, Row, Select, Table, delete, func, null, select, update
+from sqlalchemy import Column, ColumnElement, Connection, Row, Table, TextClause, delete, func, null, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from app import audit
+from app.audit import Action, ResourceType
+from app.catalog import dependents, revision
+from app.catalog.change import Change, tag_of
 from app.db import Database
-from app.errors import ConflictError, NotFoundError
+from app.errors import ConflictError, NotFoundError, UnavailableError
 from app.paging import Page, PageRequest, newest_first, page_of
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """One such row; `value` is None where it is hidden."""
+
+    name: str
+    value: Any
+    tag: str
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NamedRows:
-    """One such table: `value` is its column, `noun` its name in messages; a hidden value is never read back."""
+    """One such table. A hidden value is not shown; one that workers cache moves the catalogue's revision."""
 
     table: Table
     value: Column[Any]
     noun: str
+    resource_type: ResourceType
     not_found: type[NotFoundError]
+    dependents: TextClause
     is_hidden: bool = False
+    is_cached: bool = True
 
-    def insert(self, connection: Connection, name: str, value: Any) -> "Named":
+    def create(self, database: Database, name: str, value: Any, change: Change) -> Named:
         """Add a row; raises ConflictError when the name is taken."""
-        statement = (
-            insert(self.table)
-            .values({"name": name, self.value.name: value})
-            .on_conflict_do_nothing(index_elements=["name"])
-            .returning(*self._columns())
-        )
-        row = connection.execute(statement).first()
-        if row is None:
-            raise ConflictError(f"A {self.noun} named {name!r} exists already.")
-        return _named(row)
 
-    def replace(self, connection: Connection, name: str, value: Any) -> "Named":
-        """Give a row another value; raises its *_NOT_FOUND error when there is none."""
-        statement = (
-            update(self.table)
-            .where(self.table.c.name == name)
-            .values({self.value.name: value, "updated_at": func.now()})
-            .returning(*self._columns())
-        )
-        return self._found(connection.execute(statement).first(), name)
+        def body(connection: Connection) -> Named:
+            statement = insert(self.table).values({"name": name, self.value.name: value})
+            row = connection.execute(
+                statement.on_conflict_do_nothing(index_elements=["name"]).returning(*self._columns())
+            ).first()
+            if row is None:
+                raise ConflictError(f"A {self.noun} named {name!r} exists already.")
+            self._note(connection, change, Action.CREATE, None, row)
+            return self._named(row)
 
-    def lock(self, connection: Connection, name: str) -> None:
-        """Lock a row that is to be deleted: who wants to refer to it waits, and then finds it gone."""
-        row = connection.execute(select(self.table.c.name).where(self.table.c.name == name).with_for_update()).first()
-        if row is None:
-            raise self._missing(name)
+        return change.make(database, body, again=lambda connection: self._read(connection, name))
 
-    def delete(self, connection: Connection, name: str) -> None:
-        """Delete a locked row."""
-        connection.execute(delete(self.table).where(self.table.c.name == name))
+    def replace(self, database: Database, name: str, value: Any, change: Change) -> Named:
+        """Give a row another value; raises its *_NOT_FOUND error, or PreconditionFailedError."""
 
-    def get(self, database: Database, name: str) -> "Named":
+        def body(connection: Connection) -> Named:
+            before = self._lock(connection, name, change)
+            columns = self.table.c
+            row = connection.execute(
+                update(self.table)
+                .where(columns.name == name, columns.revision == before.revision)
+                .values({self.value.name: value, "revision": before.revision + 1, "updated_at": func.now()})
+                .returning(*self._columns())
+            ).first()
+            if row is None:
+                raise UnavailableError(f"The {self.noun} keeps changing; try again.")
+            self._note(connection, change, Action.REPLACE, before, row)
+            return self._named(row)
+
+        return change.make(database, body, again=lambda connection: self._read(connection, name))
+
+    def delete(self, database: Database, name: str, change: Change) -> None:
+        """Delete a row; raises its *_NOT_FOUND error, PreconditionFailedError, or ConflictError when it is needed.
+
+        Who wants to refer to it meanwhile waits for the lock, and then finds it gone.
+        """
+
+        def body(connection: Connection) -> None:
+            before = self._lock(connection, name, change)
+            dependents.refuse(connection, self.dependents, self.noun, name)
+            connection.execute(delete(self.table).where(self.table.c.name == name))
+            self._note(connection, change, Action.DELETE, before, None)
+
+        change.make(database, body, again=lambda _connection: None)
+
+    def get(self, database: Database, name: str) -> Named:
         """Read a row; raises its *_NOT_FOUND error when there is none."""
-        rows = database.fetch(self._select().where(self.table.c.name == name))
-        return self._found(rows[0] if rows else None, name)
+        rows = database.fetch(select(*self._shown()).where(self.table.c.name == name))
+        return self._named(self._found(rows[0] if rows else None, name))
 
-    def page(self, database: Database, wanted: PageRequest) -> "Page[Named]":
+    def page(self, database: Database, wanted: PageRequest) -> Page[Named]:
         """Read a page of rows, newest first."""
-        rows = database.fetch(newest_first(self._select(), self.table.c.created_at, self.table.c.name, wanted))
-        page = page_of(rows, "created_at", "name", wanted)
-        return Page([_named(row) for row in page.items], page.next)
+        query = newest_first(select(*self._shown()), self.table.c.created_at, self.table.c.name, wanted)
+        page = page_of(database.fetch(query), "created_at", "name", wanted)
+        return Page([self._named(row) for row in page.items], page.next)
 
     def share(self, connection: Connection, names: Sequence[str]) -> Mapping[str, Any]:
         """Read the values under those names, and keep them from being changed until the transaction ends."""
         if not names:
             return {}
-        query = self._select().where(self.table.c.name.in_(names))
+        query = select(*self._shown()).where(self.table.c.name.in_(names))
         rows = connection.execute(query.order_by(self.table.c.name).with_for_update(read=True))
-        return {row[0]: row[1] for row in rows}
+        return {row.name: row.value for row in rows}
 
-    def _select(self) -> Select[Any]:
-        return select(*self._columns())
+    def _lock(self, connection: Connection, name: str, change: Change) -> Row[Any]:
+        """Lock the row that is to be changed, in the state that the client asked for."""
+        query = select(*self._columns()).where(self.table.c.name == name).with_for_update()
+        row = self._found(connection.execute(query).first(), name)
+        change.condition.check(tag_of(row.created_at, row.revision))
+        return row
+
+    def _note(
+        self, connection: Connection, change: Change, action: Action, before: Row[Any] | None, after: Row[Any] | None
+    ) -> None:
+        row: Any = after if after is not None else before
+        old, new = (None if state is None else state.value for state in (before, after))
+        audit.record(
+            connection,
+            change.audit_id,
+            by=change.by,
+            action=action,
+            resource_type=self.resource_type,
+            resource=row.name,
+            before=old,
+            after=new,
+        )
+        if self.is_cached:
+            revision.bump(connection)
+
+    def _read(self, connection: Connection, name: str) -> Named:
+        row = connection.execute(select(*self._columns()).where(self.table.c.name == name)).first()
+        return self._named(self._found(row, name))
 
     def _columns(self) -> list[ColumnElement[Any]]:
-        shown = null() if self.is_hidden else self.value
-        return [self.table.c.name, shown, self.table.c.created_at, self.table.c.updated_at]
+        columns = self.table.c
+        return [columns.name, self.value.label("value"), columns.revision, columns.created_at, columns.updated_at]
 
-    def _found(self, row: Row[Any] | None, name: str) -> "Named":
+    def _shown(self) -> list[ColumnElement[Any]]:
+        """List the columns without a hidden value: what is only read never leaves the database."""
+        name, value, *rest = self._columns()
+        return [name, null().label("value") if self.is_hidden else value, *rest]
+
+    def _found(self, row: Row[Any] | None, name: str) -> Row[Any]:
         if row is None:
-            raise self._missing(name)
-        return _named(row)
+            raise self.not_found(f"There is no {self.noun} named {name!r}.")
+        return row
 
-    def _missing(self, name: str) -> NotFoundError:
-        return self.not_found(f"There is no {self.noun} named {name!r}.")
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """One such row."""
-
-    name: str
-    value: Any
-    created_at: datetime
-    updated_at: datetime
-
-
-def _named(row: Row[Any]) -> Named:
-    return Named(row[0], row[1], row[2], row[3])
+    def _named(self, row: Row[Any]) -> Named:
+        value = None if self.is_hidden else row.value
+        return Named(row.name, value, tag_of(row.created_at, row.revision), row.created_at, row.updated_at)

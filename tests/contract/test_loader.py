@@ -8,7 +8,9 @@ import pytest
 from sqlalchemy import text
 
 from app import db
+from app.audit import SYSTEM
 from app.catalog import configs, loader, revision, secrets
+from app.catalog.change import Change
 from app.catalog.crypto import SecretBox, generate_key
 from app.catalog.loader import Catalog
 from app.catalog.scrub import MASK
@@ -44,8 +46,8 @@ def clock():
 @pytest.fixture
 def catalog(database, clock):
     box = SecretBox.from_setting(KEY)
-    configs.create(database, "conf", {"base": "https://one.example"})
-    secrets.create(database, "token", box.encrypt("hunter2"))
+    configs.ROWS.create(database, "conf", {"base": "https://one.example"}, Change(SYSTEM))
+    secrets.ROWS.create(database, "token", box.encrypt("hunter2"), Change(SYSTEM))
     rows.add_endpoint(database, "e", spec=SPEC, config_ref="conf", retry_policy={"max_attempts": 3})
     catalog = Catalog(database, box, config_ttl_seconds=60, secret_ttl_seconds=300, clock=clock)
     catalog.observe(_revision(database))
@@ -105,8 +107,8 @@ def test_a_claim_is_rendered(catalog):
 
 def test_a_change_is_seen_by_the_next_claim(catalog, database):
     assert seen(catalog) == ("https://one.example/7", "Bearer hunter2")
-    configs.replace(database, "conf", {"base": "https://two.example"})
-    secrets.replace(database, "token", SecretBox.from_setting(KEY).encrypt("rotated"))
+    configs.ROWS.replace(database, "conf", {"base": "https://two.example"}, Change(SYSTEM))
+    secrets.ROWS.replace(database, "token", SecretBox.from_setting(KEY).encrypt("rotated"), Change(SYSTEM))
     assert seen(catalog) == ("https://one.example/7", "Bearer hunter2")
     catalog.observe(_revision(database))
     catalog.observe(0)  # a claim that was on its way for longer
@@ -131,7 +133,7 @@ def test_a_value_read_under_an_old_revision_does_not_outlive_it(catalog, databas
 
     def change():
         slow.meanwhile = lambda: None
-        configs.replace(database, "conf", {"base": "https://two.example"})
+        configs.ROWS.replace(database, "conf", {"base": "https://two.example"}, Change(SYSTEM))
         catalog.observe(_revision(database))
 
     slow.meanwhile = change

@@ -44,11 +44,11 @@ class Api:
     def post(self, path: str, body: Any = None, **kwargs: Any) -> TestResponse:
         return self.send("POST", path, json=body, **kwargs) if body is not None else self.send("POST", path, **kwargs)
 
-    def put(self, path: str, body: Any) -> TestResponse:
-        return self.send("PUT", path, json=body)
+    def put(self, path: str, body: Any, **kwargs: Any) -> TestResponse:
+        return self.send("PUT", path, json=body, **kwargs)
 
-    def delete(self, path: str) -> TestResponse:
-        return self.send("DELETE", path)
+    def delete(self, path: str, **kwargs: Any) -> TestResponse:
+        return self.send("DELETE", path, **kwargs)
 
 
 class Statements:

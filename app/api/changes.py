@@ -1,0 +1,78 @@
+"""What the current request says of a change: who asks for it, and on which condition (RFC 9110, 13.1).
+
+A tag may be left out; given, the change is made only to the state that the client knows, in the same transaction.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Response, g, request
+
+from app.api.body import invalid
+from app.api.request_ids import current_request_id
+from app.audit import Actor
+from app.catalog.change import ANY, Change, Condition
+
+_TAG = r'(?:W/)?"[!#-~\x80-\xff]*"'
+_TAGS = re.compile(_TAG)
+MAX_HEADER = 2_000
+
+# For the OpenAPI document.
+ETAG = {"ETag": {"description": "tag of this state of the resource", "schema": {"type": "string"}}}
+_CONDITION = {"in": "header", "schema": {"type": "string", "example": '"62e3f4-1"'}}
+IF_MATCH = _CONDITION | {
+    "name": "If-Match",
+    "description": "make the change only if the resource has one of these tags; 412 otherwise",
+}
+IF_NONE_MATCH = _CONDITION | {
+    "name": "If-None-Match",
+    "description": "answer 304 without a body if the resource has one of these tags",
+}
+UNCHANGED = {"304": {"description": "The client has this state already."}}
+
+
+def actor() -> Actor:
+    """Return the API key that makes the current request, for the audit log and the history."""
+    return Actor(g.api_key.name, g.api_key.key_id, current_request_id())
+
+
+def change() -> Change:
+    """Return the change that the current request asks for."""
+    return Change(actor(), _condition())
+
+
+def tagged(shape: Mapping[str, Any], tag: str, status: int = 200) -> tuple[Mapping[str, Any], int, dict[str, str]]:
+    """Answer with a resource and the tag of its state."""
+    return shape, status, {"ETag": tag}
+
+
+def unless_known(shape: Mapping[str, Any], tag: str) -> Any:
+    """Answer a GET with a resource, or with 304 when the client has this state already."""
+    condition = _condition()
+    Condition(match=condition.match).check(tag)
+    if condition.has(tag):
+        return Response(status=304, headers={"ETag": tag})
+    return tagged(shape, tag)
+
+
+def _condition() -> Condition:
+    return Condition(match=_tags("If-Match"), none_match=_tags("If-None-Match"))
+
+
+def _tags(header: str) -> frozenset[str] | None:
+    text = request.headers.get(header)
+    if text is None:
+        return None
+    if text.strip() == ANY:
+        return frozenset({ANY})
+    tags = _TAGS.findall(text) if len(text) <= MAX_HEADER and _is_list(text) else []
+    if not tags:
+        raise invalid([{"pointer": header, "message": 'Must be * or a list of entity tags, such as "5f-1", "60-2".'}])
+    return frozenset(tags)
+
+
+def _is_list(text: str) -> bool:
+    """Tell whether only commas and spaces stand around the tags, and a comma between any two."""
+    between = _TAGS.split(text)
+    return all(not gap.strip(" \t,") for gap in between) and all("," in gap for gap in between[1:-1])

@@ -1,0 +1,69 @@
+"""A change of the catalogue as somebody asked for it: by whom, and on which condition."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from app import audit, ids
+from app.audit import Actor
+from app.db import Database
+from app.errors import PreconditionFailedError
+
+T = TypeVar("T")
+
+ANY = "*"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def tag_of(created_at: datetime, number: int) -> str:
+    """Make the entity tag of a state: its number, and when the row was made, since a name may be used again."""
+    return f'"{(created_at - _EPOCH) // timedelta(microseconds=1):x}-{number}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Tags as in If-Match and If-None-Match (RFC 9110, 13.1): None where the header is absent."""
+
+    match: frozenset[str] | None = None
+    none_match: frozenset[str] | None = None
+
+    def check(self, tag: str) -> None:
+        """Raise PreconditionFailedError unless the resource is in a state that the client asked for."""
+        # If-Match compares strongly: a weak tag is equal to none. If-None-Match compares weakly.
+        if self.match is not None and not self.match & {ANY, tag}:
+            raise PreconditionFailedError("The resource has changed since: If-Match does not list its current ETag.")
+        if self.has(tag):
+            raise PreconditionFailedError("The resource is in a state that If-None-Match excludes.")
+
+    def has(self, tag: str) -> bool:
+        """Tell whether the client listed this state as one that it knows, or does not want."""
+        return self.none_match is not None and bool(self.none_match & {ANY, tag, f"W/{tag}"})
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change. Its id is that of its audit entry, the witness by which a repeated transaction finds it made."""
+
+    by: Actor
+    condition: Condition = Condition()
+    audit_id: str = field(default_factory=ids.audit_id)
+
+    def make(self, database: Database, body: Callable[[Connection], T], again: Callable[[Connection], T]) -> T:
+        """Run `body`, which records this change, in a transaction.
+
+        After a commit whose answer was lost a second run would find its own row: a name taken, a tag out of date. So
+        it reads the result with `again`.
+        """
+        runs = 0
+
+        def once(connection: Connection) -> T:
+            nonlocal runs
+            runs += 1
+            if runs > 1 and audit.is_recorded(connection, self.audit_id):
+                return again(connection)
+            return body(connection)
+
+        return database.transact(once)

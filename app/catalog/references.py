@@ -1,0 +1,59 @@
+"""What an endpoint refers to: found, locked against deletion, and checked together with its spec."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from app.catalog import configs, payload_specs, secrets
+from app.catalog.check import check_retry_policy, check_spec
+from app.catalog.named import NamedRows
+from app.errors import InvalidConfigRefError, InvalidPayloadSpecRefError, UnprocessableError
+from schema.states import EndpointType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """What a client says about an endpoint."""
+
+    type: EndpointType
+    payload_spec: str | None
+    config: str | None
+    spec: Mapping[str, Any]
+    retry_policy: Mapping[str, Any] | None
+
+
+def check(connection: Connection, definition: Definition, stuck_timeout_ms: int) -> list[str]:
+    """Check a definition and return the names of its secrets.
+
+    What it refers to is locked against deletion until the transaction ends.
+    """
+    check_retry_policy(definition.retry_policy)
+    template = check_spec(
+        definition.type,
+        definition.spec,
+        payload_schema=_value(
+            connection, payload_specs.ROWS, definition.payload_spec, "payload_spec", InvalidPayloadSpecRefError
+        ),
+        config=_value(connection, configs.ROWS, definition.config, "config", InvalidConfigRefError),
+        secret_names_exist=lambda names: _existing_secrets(connection, names),
+        stuck_timeout_ms=stuck_timeout_ms,
+    )
+    return sorted(template.secret_refs)
+
+
+def _value(
+    connection: Connection, rows: NamedRows, name: str | None, field: str, missing: type[UnprocessableError]
+) -> Any:
+    if name is None:
+        return None
+    found = rows.share(connection, [name])
+    if name not in found:
+        message = f"There is no {rows.noun} named {name!r}."
+        raise missing(message, [{"pointer": f"/{field}", "message": message}])
+    return found[name]
+
+
+def _existing_secrets(connection: Connection, names: Iterable[str]) -> set[str]:
+    return set(secrets.ROWS.share(connection, list(names)))
