@@ -14,6 +14,7 @@ from app.api import (
     body,
     configs,
     cron,
+    docs,
     endpoints,
     errors,
     executions,
@@ -58,6 +59,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     body.register(app)
     auth.register(app)
     openapi.register(app, RESOURCES)
+    docs.register(app)
     errors.register(app)
     cli.register(app)
     return app

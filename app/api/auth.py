@@ -2,7 +2,7 @@
 
 from flask import Flask, current_app, g, request
 
-from app.api import openapi
+from app.api import docs, openapi
 from app.api.keys import Scope
 from app.api.resource import Resource
 from app.api.services import services
@@ -32,8 +32,8 @@ def check() -> None:
 def _needed() -> Scope | None:
     resource = Resource.of(current_app.blueprints.get(request.blueprint or ""))
     if resource is None:
-        # The OpenAPI document is the only thing that is served outside of a resource.
-        return None if request.path == openapi.PATH else Scope.ADMIN
+        # The OpenAPI document and the page that shows it are all that is served outside of a resource.
+        return None if request.path == openapi.PATH or request.blueprint == docs.NAME else Scope.ADMIN
     if resource.is_public:
         return None
     return resource.read_scope if request.method in _SAFE_METHODS else resource.write_scope
