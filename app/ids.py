@@ -29,6 +29,11 @@ def log_id() -> str:
     return _new("log")
 
 
+def event_id() -> str:
+    """Make the id of an event in an execution's history."""
+    return _new("evt")
+
+
 def request_id() -> str:
     """Make the id of an API request."""
     return _new("req")

@@ -14,9 +14,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import Database
 from app.errors import UnavailableError
-from app.executions import claim as claims
 from app.executions.conclude import Conclusion, conclude
 from app.executions.model import Held
+from app.executions.release import release
 from brokers.counters import Counters
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class Finalizer:
 
     def _write_releases(self, releases: list[Held]) -> None:
         def run() -> None:
-            self._counters.add("released", claims.release(self._database, self._worker_id, releases))
+            self._counters.add("released", release(self._database, self._worker_id, releases))
 
         if not releases:
             return

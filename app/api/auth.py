@@ -44,3 +44,9 @@ def _bearer() -> str:
     if kind.lower() != "bearer" or not key.strip():
         raise UnauthorizedError("An API key is needed: send `Authorization: Bearer te_...`.")
     return key.strip()
+
+
+def actor() -> str:
+    """Name whoever made the request, for the records of what was changed."""
+    name: str = g.api_key.name
+    return name

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from marshmallow import Schema, fields
+from marshmallow import Schema, fields, validate
 from sqlalchemy import Row
 
-from app.api.fields import Instant, Name
+from app.api.fields import Body, Instant, Name
 from app.api.pagination import PageQuery
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
@@ -30,6 +30,9 @@ class ExecutionSchema(Schema):
     started_at = Instant(required=True, allow_none=True)
     completed_at = Instant(required=True, allow_none=True)
     duration_ms = fields.Integer(required=True, allow_none=True)
+    cancel_requested_at = Instant(
+        required=True, allow_none=True, metadata={"description": "since when no further attempt may follow"}
+    )
     created_at = Instant(required=True)
 
 
@@ -64,6 +67,15 @@ class ExecutionOfJobQuery(PageQuery):
     """Filters of a job's executions."""
 
     status = fields.Enum(ExecutionStatus)
+
+
+class CancelQuery(Body):
+    """What to do about an execution that is running."""
+
+    if_running = fields.String(
+        validate=validate.OneOf(["request"]),
+        metadata={"description": "`request`: no further attempt follows (202); without it the answer is 409"},
+    )
 
 
 class LogQuery(PageQuery):

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from app.api.auth import actor
 from app.api.execution_schemas import (
     AttemptSchema,
+    CancelQuery,
     ExecutionSchema,
     LogLineSchema,
     LogQuery,
@@ -58,11 +60,16 @@ def list_logs(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
 @resource.route(
     "POST",
     "/executions/<execution_id>/cancel",
+    query=CancelQuery,
     returns=ExecutionSchema,
+    also=202,
     errors=[ExecutionNotFoundError, ExecutionNotCancellableError],
 )
-def cancel(execution_id: str) -> dict[str, Any]:
-    """Cancel an execution that has not begun; 409 when it is running or over."""
+def cancel(query: dict[str, Any], execution_id: str) -> tuple[Any, int]:
+    """Cancel an execution that has not begun; one that is running ends after its present attempt, if asked for (202).
+
+    When that attempt succeeds the execution is a SUCCESS all the same. 409 for one that is over.
+    """
     database = services().database
-    cancellation.cancel(database, execution_id)
-    return shape(read.get(database, execution_id))
+    done = cancellation.cancel(database, execution_id, ask_running="if_running" in query, actor=actor())
+    return shape(read.get(database, execution_id)), 202 if done.asked else 200

@@ -5,8 +5,9 @@ from typing import Any
 
 from flask import request
 
+from app.api.auth import actor
 from app.api.body import invalid
-from app.api.execution_schemas import ExecutionOfJobQuery, ExecutionSchema
+from app.api.execution_schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema
 from app.api.execution_schemas import shape as shape_execution
 from app.api.job_schemas import MAX_KEY, JobQuery, JobSchema, NewJobSchema, shape
 from app.api.keys import Scope
@@ -76,13 +77,21 @@ def get(job_id: str) -> dict[str, Any]:
 
 
 @resource.route(
-    "POST", "/jobs/<job_id>/cancel", returns=JobSchema, errors=[JobNotFoundError, ExecutionNotCancellableError]
+    "POST",
+    "/jobs/<job_id>/cancel",
+    query=CancelQuery,
+    returns=JobSchema,
+    also=202,
+    errors=[JobNotFoundError, ExecutionNotCancellableError],
 )
-def cancel(job_id: str) -> dict[str, Any]:
-    """Retire a job and cancel what has not begun. 409 when a one-shot job's execution is running or over."""
+def cancel(query: dict[str, Any], job_id: str) -> tuple[Any, int]:
+    """Retire a job and cancel what has not begun. 409 when a one-shot job's execution is running or over.
+
+    With `if_running=request` (202) what is running ends after its present attempt.
+    """
     database = services().database
-    cancellation.cancel(database, job_id)
-    return shape(read.get(database, job_id))
+    done = cancellation.cancel(database, job_id, ask_running="if_running" in query, actor=actor())
+    return shape(read.get(database, job_id)), 202 if done.asked else 200
 
 
 @resource.route(

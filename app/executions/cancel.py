@@ -1,67 +1,147 @@
-"""Cancelling executions that have not begun; a running one is its worker's."""
+"""Cancelling executions: what has not begun ends at once; what is running can be asked to have no further attempt."""
 
-from sqlalchemy import Connection
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row
 
 from app.db import Database
 from app.errors import ExecutionNotCancellableError, ExecutionNotFoundError
+from app.executions import events
+from app.executions.events import Change, Reason
 from app.sql import statement
-from schema.states import ExecutionStatus
+from schema.states import CANCELLABLE, ExecutionStatus
 
-# The status is tested in the UPDATE, so a claim at the same moment either comes first and is left alone, or comes
-# second and finds nothing to claim.
-CANCEL_ONE = statement(
-    "executions.cancel_one",
+# Read before they are changed, for the state that goes into the history.
+LOCK = statement(
+    "executions.lock",
     """
-    UPDATE executions SET status = 'CANCELLED', completed_at = now(), on_hold = false
-     WHERE execution_id = :execution_id AND status IN ('PENDING', 'QUEUED', 'RETRYING')
-    RETURNING job_id
+    SELECT execution_id, status, attempt_count, cancel_requested_at
+      FROM executions WHERE execution_id = :execution_id FOR UPDATE
     """,
 )
-CANCEL_OF_JOB = statement(
-    "executions.cancel_of_job",
+LOCK_OF_JOB = statement(
+    "executions.lock_of_job",
+    """
+    SELECT execution_id, status, attempt_count, cancel_requested_at FROM executions
+     WHERE job_id = :job_id AND completed_at IS NULL
+       AND (status IN ('PENDING', 'QUEUED', 'RETRYING') OR CAST(:running AS BOOLEAN))
+     ORDER BY execution_id FOR UPDATE
+    """,
+)
+# The status is tested in the UPDATE too, so a claim at the same moment either comes first and is left alone, or comes
+# second and finds nothing to claim.
+CANCEL = statement(
+    "executions.cancel",
     """
     UPDATE executions SET status = 'CANCELLED', completed_at = now(), on_hold = false
-     WHERE job_id = :job_id AND status IN ('PENDING', 'QUEUED', 'RETRYING')
+     WHERE execution_id = ANY (CAST(:ids AS TEXT[])) AND status IN ('PENDING', 'QUEUED', 'RETRYING')
     RETURNING execution_id
     """,
 )
-STATUS = statement("executions.status", "SELECT status FROM executions WHERE execution_id = :execution_id")
-# Executions before jobs, the order in which conclusions lock them too.
-RETIRE_ONE_SHOT = statement(
-    "executions.retire_one_shot",
+# What the worker writes next ends the execution: see conclude, reclaim and release.
+REQUEST = statement(
+    "executions.request_cancel",
     """
-    UPDATE jobs SET status = 'RETIRED', retired_at = now(), paused_at = NULL
-     WHERE job_id = :job_id AND trigger_type IN ('IMMEDIATE', 'DELAYED') AND status <> 'RETIRED'
+    UPDATE executions SET cancel_requested_at = now()
+     WHERE execution_id = ANY (CAST(:ids AS TEXT[])) AND status = 'RUNNING' AND cancel_requested_at IS NULL
+    RETURNING execution_id
+    """,
+)
+# As the conclusion of an attempt does it. Executions before jobs, the order in which conclusions lock them too.
+SETTLE = statement(
+    "executions.settle_jobs",
+    """
+    UPDATE jobs AS j
+       SET status = CASE WHEN j.fixed_delay THEN j.status ELSE 'RETIRED' END,
+           retired_at = CASE WHEN j.fixed_delay THEN j.retired_at ELSE now() END,
+           paused_at = NULL,
+           cron_next_run_at = CASE WHEN j.fixed_delay
+                                   THEN e.completed_at + j.interval_ms * INTERVAL '1 millisecond' END
+      FROM executions AS e
+     WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) AND e.completed_at IS NOT NULL
+       AND j.job_id = e.job_id AND j.status <> 'RETIRED'
+       AND (j.trigger_type IN ('IMMEDIATE', 'DELAYED')
+            OR j.fixed_delay AND j.status = 'ACTIVE' AND j.cron_next_run_at IS NULL
+               AND j.cron_last_tick_at = e.scheduled_at)
     """,
 )
 
 
-def cancel(database: Database, execution_id: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """How many executions ended, and how many are running and were asked, now or before, to have no other attempt."""
+
+    ended: int
+    asked: int
+
+
+def cancel(database: Database, execution_id: str, *, ask_running: bool, actor: str | None) -> Cancelled:
     """Cancel one execution, and retire its job if that was all of it; does nothing to one cancelled before.
 
-    Raises ExecutionNotFoundError, or ExecutionNotCancellableError for one that is running or over.
+    A running one is only asked, and only with `ask_running`. Raises ExecutionNotFoundError, or
+    ExecutionNotCancellableError for one that is over, or running and not to be asked.
     """
 
-    def body(connection: Connection) -> None:
-        params = {"execution_id": execution_id}
-        row = connection.execute(CANCEL_ONE, params).first()
-        if row is not None:
-            connection.execute(RETIRE_ONE_SHOT, {"job_id": row.job_id})
-            return
-        status = connection.execute(STATUS, params).scalar()
-        if status is None:
+    def body(connection: Connection) -> Cancelled:
+        row = connection.execute(LOCK, {"execution_id": execution_id}).first()
+        if row is None:
             raise ExecutionNotFoundError(f"Execution with ID {execution_id!r} does not exist.")
-        refuse_unless_cancelled(execution_id, ExecutionStatus(status))
+        status = ExecutionStatus(row.status)
+        if status not in CANCELLABLE and not (status is ExecutionStatus.RUNNING and ask_running):
+            refuse_unless_cancelled(execution_id, status)
+        return _cancel(connection, [row], actor, Reason.CANCELLED)
 
-    database.transact(body)
+    return database.transact(body)
 
 
-def cancel_of_job(connection: Connection, job_id: str) -> int:
-    """Cancel what a job has not begun; returns how many executions that were."""
-    return len(connection.execute(CANCEL_OF_JOB, {"job_id": job_id}).all())
+def cancel_of_job(
+    connection: Connection,
+    job_id: str,
+    *,
+    actor: str | None,
+    ask_running: bool = False,
+    reason: Reason = Reason.JOB_CANCELLED,
+) -> Cancelled:
+    """Cancel what a job has not begun, and with `ask_running` ask what is running."""
+    found = connection.execute(LOCK_OF_JOB, {"job_id": job_id, "running": ask_running}).all()
+    return _cancel(connection, found, actor, reason)
 
 
 def refuse_unless_cancelled(execution_id: str, status: ExecutionStatus) -> None:
     """Raise ExecutionNotCancellableError, unless the execution is cancelled already."""
     if status is not ExecutionStatus.CANCELLED:
         raise ExecutionNotCancellableError(f"The execution {execution_id!r} is {status} and cannot be cancelled.")
+
+
+def _cancel(connection: Connection, found: Sequence[Row[Any]], actor: str | None, reason: Reason) -> Cancelled:
+    waiting = [row for row in found if row.status in CANCELLABLE]
+    running = [row for row in found if row.status == ExecutionStatus.RUNNING]
+    unasked = [row for row in running if row.cancel_requested_at is None]
+    ended = _change(connection, CANCEL, waiting, ExecutionStatus.CANCELLED, actor=actor, reason=reason)
+    _change(connection, REQUEST, unasked, ExecutionStatus.RUNNING, actor=actor, reason=Reason.CANCEL_REQUESTED)
+    if ended:
+        connection.execute(SETTLE, {"ids": ended})
+    return Cancelled(len(ended), len(running))
+
+
+def _change(
+    connection: Connection,
+    statement: Any,
+    found: Sequence[Row[Any]],
+    after: ExecutionStatus,
+    *,
+    actor: str | None,
+    reason: Reason,
+) -> list[str]:
+    if not found:
+        return []
+    changed = {row.execution_id for row in connection.execute(statement, {"ids": [row.execution_id for row in found]})}
+    changes = [
+        Change(row.execution_id, ExecutionStatus(row.status), after, row.attempt_count)
+        for row in found
+        if row.execution_id in changed
+    ]
+    events.record(connection, changes, actor=actor, reason=reason)
+    return [change.execution_id for change in changes]

@@ -1,7 +1,6 @@
-"""Claiming due executions, handing unstarted ones back, and knowing what a worker holds."""
+"""Claiming due executions, and knowing what a worker holds."""
 
 import time
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -41,22 +40,6 @@ CLAIM = statement(
              ORDER BY f.run_at, f.execution_id LIMIT 1) AS next_run_at,
            claimed.*
       FROM (SELECT 1 AS one) AS always LEFT JOIN claimed ON true
-    """,
-)
-
-# Gives the attempt number back too: nothing was sent. started_at is part of the fence, because the same worker may
-# have claimed the row again, under the same number, before a repeat of this statement arrives.
-RELEASE = statement(
-    "executions.release",
-    """
-    UPDATE executions AS e
-       SET status = CASE WHEN e.attempt_count = 1 THEN 'QUEUED' ELSE 'RETRYING' END,
-           attempt_count = e.attempt_count - 1, started_at = NULL
-      FROM unnest(CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:claimed AS TIMESTAMPTZ[]))
-           AS u (execution_id, attempt, claimed_at)
-     WHERE e.execution_id = u.execution_id AND e.attempt_count = u.attempt AND e.started_at = u.claimed_at
-       AND e.worker_id = :worker AND e.status = 'RUNNING'
-    RETURNING e.execution_id
     """,
 )
 
@@ -109,20 +92,6 @@ def claim(database: Database, *, queue: str, shard: int, worker_id: str, limit: 
     ]
     claims.sort(key=lambda c: c.due_in_seconds)
     return Claimed(claims, first.revision or 0, _seconds_until(first.next_run_at, first.db_now))
-
-
-def release(database: Database, worker_id: str, claims: Collection[Held]) -> int:
-    """Hand unstarted claims back with no attempt spent; returns how many were still held."""
-    if not claims:
-        return 0
-    ordered = sorted(claims)
-    params = {
-        "worker": worker_id,
-        "ids": [held.execution_id for held in ordered],
-        "attempts": [held.attempt for held in ordered],
-        "claimed": [held.claimed_at for held in ordered],
-    }
-    return len(database.fetch(RELEASE, params))
 
 
 def held_by(database: Database, worker_id: str, queue: str) -> set[Held]:

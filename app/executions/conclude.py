@@ -13,7 +13,9 @@ from app.executions.verdict import Verdict
 from app.sql import statement
 
 # Only rows that still match (execution, worker, attempt, RUNNING) are touched, and everything else in the
-# statement hangs on them: a conclusion that lost its claim writes nothing at all.
+# statement hangs on them: a conclusion that lost its claim writes nothing at all. A request to cancel turns the retry
+# that would follow into the end. The end retires a one-shot job, and starts the delay of a fixed-delay job, unless a
+# later tick of it exists already.
 CONCLUDE = statement(
     "executions.conclude",
     """
@@ -25,16 +27,18 @@ CONCLUDE = statement(
       AS u (execution_id, attempt, status, delay_ms, output, error, started_at, completed_at, duration_ms, attempt_id)),
     fin AS (
       UPDATE executions AS e
-         SET status = v.status, output = CAST(v.output AS JSONB), started_at = v.started_at,
-             duration_ms = v.duration_ms,
-             completed_at = CASE WHEN v.status = 'RETRYING' THEN NULL ELSE v.completed_at END,
-             run_at = CASE WHEN v.status = 'RETRYING'
+         SET status = CASE WHEN v.status = 'RETRYING' AND e.cancel_requested_at IS NOT NULL
+                           THEN 'CANCELLED' ELSE v.status END,
+             output = CAST(v.output AS JSONB), started_at = v.started_at, duration_ms = v.duration_ms,
+             completed_at = CASE WHEN v.status = 'RETRYING' AND e.cancel_requested_at IS NULL
+                                 THEN NULL ELSE v.completed_at END,
+             run_at = CASE WHEN v.status = 'RETRYING' AND e.cancel_requested_at IS NULL
                            THEN now() + v.delay_ms * INTERVAL '1 millisecond' ELSE e.run_at END
         FROM v
        WHERE e.execution_id = v.execution_id AND e.attempt_count = v.attempt
          AND e.worker_id = :worker AND e.status = 'RUNNING'
-      RETURNING e.execution_id, e.job_id, v.status, v.attempt, v.attempt_id, v.started_at, v.completed_at,
-                v.duration_ms, v.output, v.error),
+      RETURNING e.execution_id, e.job_id, e.status, e.scheduled_at, v.attempt, v.attempt_id, v.started_at,
+                v.completed_at, v.duration_ms, v.output, v.error),
     tried AS (
       INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
                             duration_ms, output, error)
@@ -45,16 +49,25 @@ CONCLUDE = statement(
       RETURNING attempt_id),
     logged AS (
       INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message, logged_at)
-      SELECT l.log_id, fin.execution_id, fin.attempt, l.level, l.message, fin.completed_at
+      SELECT l.log_id, fin.execution_id, fin.attempt, l.level,
+             CASE WHEN fin.status = 'CANCELLED' AND l.level = 'WARN'
+                  THEN l.message || CAST(:cancelled AS TEXT) ELSE l.message END, fin.completed_at
         FROM unnest(CAST(:log_ids AS TEXT[]), CAST(:log_executions AS TEXT[]), CAST(:log_levels AS TEXT[]),
                     CAST(:log_messages AS TEXT[])) AS l (log_id, execution_id, level, message)
         JOIN fin ON fin.execution_id = l.execution_id
       RETURNING log_id),
-    retired AS (
-      UPDATE jobs AS j SET status = 'RETIRED', retired_at = now(), paused_at = NULL
+    settled AS (
+      UPDATE jobs AS j
+         SET status = CASE WHEN j.fixed_delay THEN j.status ELSE 'RETIRED' END,
+             retired_at = CASE WHEN j.fixed_delay THEN j.retired_at ELSE now() END,
+             paused_at = NULL,
+             cron_next_run_at = CASE WHEN j.fixed_delay
+                                     THEN fin.completed_at + j.interval_ms * INTERVAL '1 millisecond' END
         FROM fin
-       WHERE j.job_id = fin.job_id AND fin.status <> 'RETRYING'
-         AND j.trigger_type IN ('IMMEDIATE', 'DELAYED') AND j.status <> 'RETIRED'
+       WHERE j.job_id = fin.job_id AND fin.status <> 'RETRYING' AND j.status <> 'RETIRED'
+         AND (j.trigger_type IN ('IMMEDIATE', 'DELAYED')
+              OR j.fixed_delay AND j.status = 'ACTIVE' AND j.cron_next_run_at IS NULL
+                 AND j.cron_last_tick_at = fin.scheduled_at)
       RETURNING j.job_id)
     SELECT execution_id FROM fin
     """,
@@ -126,6 +139,7 @@ def _params(worker_id: str, conclusions: Sequence[Conclusion]) -> dict[str, obje
         "log_executions": [execution_id for execution_id, _ in logs],
         "log_levels": [line.level.value for _, line in logs],
         "log_messages": [line.message for _, line in logs],
+        "cancelled": "; it was asked to be cancelled, so it is not tried again",
     }
 
 

@@ -5,6 +5,7 @@ UPDATE repeats the whole condition: of two schedulers and a late conclusion, one
 """
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -46,9 +47,12 @@ RECLAIM = statement(
       AS u (execution_id, attempt, attempt_id, log_id)),
     taken AS (
       UPDATE executions AS e
-         SET status = CASE WHEN e.attempt_count < e.max_attempts THEN 'RETRYING' ELSE 'FAILED' END,
-             run_at = CASE WHEN e.attempt_count < e.max_attempts THEN now() ELSE e.run_at END,
-             completed_at = CASE WHEN e.attempt_count < e.max_attempts THEN NULL ELSE now() END,
+         SET status = CASE WHEN e.attempt_count >= e.max_attempts THEN 'FAILED'
+                           WHEN e.cancel_requested_at IS NOT NULL THEN 'CANCELLED' ELSE 'RETRYING' END,
+             run_at = CASE WHEN e.attempt_count < e.max_attempts AND e.cancel_requested_at IS NULL
+                           THEN now() ELSE e.run_at END,
+             completed_at = CASE WHEN e.attempt_count < e.max_attempts AND e.cancel_requested_at IS NULL
+                                 THEN NULL ELSE now() END,
              duration_ms = CAST(EXTRACT(EPOCH FROM (now() - e.started_at)) * 1000 AS BIGINT)
         FROM lost
        WHERE e.execution_id = ANY (CAST(:ids AS TEXT[]))
@@ -57,8 +61,8 @@ RECLAIM = statement(
              THEN NOT EXISTS (SELECT 1 FROM workers AS w
                                WHERE w.worker_id = e.worker_id AND w.status = 'ALIVE' AND w.lease_expires_at > now())
              ELSE e.started_at <= now() - CAST(:stuck_ms AS BIGINT) * INTERVAL '1 millisecond' END
-      RETURNING e.execution_id, e.job_id, e.queue, e.worker_id, e.attempt_count, e.status, e.started_at,
-                e.duration_ms, lost.attempt_id, lost.log_id),
+      RETURNING e.execution_id, e.job_id, e.queue, e.worker_id, e.attempt_count, e.status, e.scheduled_at,
+                e.started_at, e.duration_ms, lost.attempt_id, lost.log_id),
     tried AS (
       INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
                             duration_ms, error)
@@ -71,14 +75,21 @@ RECLAIM = statement(
       INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message)
       SELECT taken.log_id, taken.execution_id, taken.attempt_count,
              CASE WHEN taken.status = 'FAILED' THEN 'ERROR' ELSE 'WARN' END,
-             CASE WHEN taken.status = 'FAILED' THEN CAST(:failed AS TEXT) ELSE CAST(:retrying AS TEXT) END
+             CASE taken.status WHEN 'FAILED' THEN CAST(:failed AS TEXT)
+                               WHEN 'CANCELLED' THEN CAST(:cancelled AS TEXT) ELSE CAST(:retrying AS TEXT) END
         FROM taken
       RETURNING log_id),
-    retired AS (
-      UPDATE jobs AS j SET status = 'RETIRED', retired_at = now(), paused_at = NULL
+    settled AS (
+      UPDATE jobs AS j
+         SET status = CASE WHEN j.fixed_delay THEN j.status ELSE 'RETIRED' END,
+             retired_at = CASE WHEN j.fixed_delay THEN j.retired_at ELSE now() END,
+             paused_at = NULL,
+             cron_next_run_at = CASE WHEN j.fixed_delay THEN now() + j.interval_ms * INTERVAL '1 millisecond' END
         FROM taken
-       WHERE j.job_id = taken.job_id AND taken.status = 'FAILED'
-         AND j.trigger_type IN ('IMMEDIATE', 'DELAYED') AND j.status <> 'RETIRED'
+       WHERE j.job_id = taken.job_id AND taken.status <> 'RETRYING' AND j.status <> 'RETIRED'
+         AND (j.trigger_type IN ('IMMEDIATE', 'DELAYED')
+              OR j.fixed_delay AND j.status = 'ACTIVE' AND j.cron_next_run_at IS NULL
+                 AND j.cron_last_tick_at = taken.scheduled_at)
       RETURNING j.job_id)
     SELECT queue, status, count(*) AS executions FROM taken GROUP BY queue, status
     """,
@@ -107,6 +118,7 @@ class Reclaimed:
     queues: frozenset[str]
     retrying: int
     failed: int
+    cancelled: int
 
 
 def lost(database: Database, *, limit: int) -> list[Candidate]:
@@ -132,13 +144,16 @@ def reclaim_stuck(database: Database, candidates: Sequence[Candidate], *, stuck_
 
 def _reclaim(database: Database, candidates: Sequence[Candidate], reason: Reason, stuck_ms: int | None) -> Reclaimed:
     if not candidates:
-        return Reclaimed(frozenset(), 0, 0)
+        return Reclaimed(frozenset(), 0, 0, 0)
     rows = database.fetch(RECLAIM, _params(candidates, reason, stuck_ms))
-    retrying = [row for row in rows if row.status == "RETRYING"]
+    counts = Counter[str]()
+    for row in rows:
+        counts[row.status] += row.executions
     return Reclaimed(
-        queues=frozenset(row.queue for row in retrying),
-        retrying=sum(row.executions for row in retrying),
-        failed=sum(row.executions for row in rows if row.status == "FAILED"),
+        queues=frozenset(row.queue for row in rows if row.status == "RETRYING"),
+        retrying=counts["RETRYING"],
+        failed=counts["FAILED"],
+        cancelled=counts["CANCELLED"],
     )
 
 
@@ -154,5 +169,6 @@ def _params(candidates: Sequence[Candidate], reason: Reason, stuck_ms: int | Non
         "stuck_ms": stuck_ms,
         "error": json.dumps(error.as_json(retryable=True)),
         "failed": f"{reason.value}; no attempts are left",
+        "cancelled": f"{reason.value}; it was asked to be cancelled, so it is not tried again",
         "retrying": f"{reason.value}; trying again",
     }

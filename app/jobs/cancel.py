@@ -5,6 +5,7 @@ from sqlalchemy import Connection
 from app.db import Database
 from app.errors import JobNotFoundError
 from app.executions import cancel as executions
+from app.executions.cancel import Cancelled
 from app.sql import statement
 from schema.states import ExecutionStatus, Trigger
 
@@ -19,25 +20,26 @@ RETIRE_CRON = statement(
 EXECUTIONS = statement("jobs.executions", "SELECT execution_id, status FROM executions WHERE job_id = :job_id")
 
 
-def cancel(database: Database, job_id: str) -> None:
-    """Cancel a job; does nothing to one cancelled before.
+def cancel(database: Database, job_id: str, *, ask_running: bool = False, actor: str | None = None) -> Cancelled:
+    """Cancel a job; does nothing to one cancelled before. With `ask_running`, what runs gets no further attempt.
 
-    Raises JobNotFoundError, or ExecutionNotCancellableError for a one-shot job whose execution is running or over.
+    Raises JobNotFoundError, or ExecutionNotCancellableError for a one-shot job whose execution is over, or running
+    and not to be asked.
     """
-    database.transact(lambda connection: _cancel(connection, job_id))
+    return database.transact(lambda connection: _cancel(connection, job_id, ask_running, actor))
 
 
-def _cancel(connection: Connection, job_id: str) -> None:
+def _cancel(connection: Connection, job_id: str, ask_running: bool, actor: str | None) -> Cancelled:
     trigger = connection.execute(TRIGGER, {"job_id": job_id}).scalar()
     if trigger is None:
         raise JobNotFoundError(f"Job with ID {job_id!r} does not exist.")
-    if trigger == Trigger.CRON:
+    if Trigger(trigger).repeats:
         # The job first: the scheduler, which locks it before it inserts a tick, is then either done or too late.
         connection.execute(RETIRE_CRON, {"job_id": job_id})
-        executions.cancel_of_job(connection, job_id)
-        return
-    # Executions first, like conclusions, so that the two never wait for each other.
-    if not executions.cancel_of_job(connection, job_id):
+        return executions.cancel_of_job(connection, job_id, ask_running=ask_running, actor=actor)
+    # Executions first, like conclusions, so that the two never wait for each other; they retire the job.
+    done = executions.cancel_of_job(connection, job_id, ask_running=ask_running, actor=actor)
+    if not (done.ended or done.asked):
         for row in connection.execute(EXECUTIONS, {"job_id": job_id}):
             executions.refuse_unless_cancelled(row.execution_id, ExecutionStatus(row.status))
-    connection.execute(executions.RETIRE_ONE_SHOT, {"job_id": job_id})
+    return done

@@ -17,6 +17,7 @@ class ReclaimCounts:
 
     retrying: int
     failed: int
+    cancelled: int
 
 
 class Reclaim:
@@ -52,13 +53,14 @@ class Reclaim:
 
     def run_once(self) -> ReclaimCounts:
         """Take back every candidate there is."""
-        retrying = failed = 0
+        retrying = failed = cancelled = 0
         while not self._stopping():
             candidates = self._find()
             done = self._take(candidates)
             for queue in done.queues:
                 self._hint(queue)
             retrying, failed = retrying + done.retrying, failed + done.failed
-            if len(candidates) < BATCH or not done.retrying + done.failed:
+            cancelled += done.cancelled
+            if len(candidates) < BATCH or not done.retrying + done.failed + done.cancelled:
                 break
-        return ReclaimCounts(retrying, failed)
+        return ReclaimCounts(retrying, failed, cancelled)

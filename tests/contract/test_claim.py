@@ -7,6 +7,7 @@ from sqlalchemy import text
 from app.db import Database
 from app.executions import claim as claims
 from app.executions import workers
+from app.executions.release import release
 from brokers.session import Session
 from tests import rows
 
@@ -65,7 +66,7 @@ def test_a_lease_that_ran_out_is_not_renewed(session: Session) -> None:
 def test_a_released_first_attempt_is_as_if_it_had_never_been_claimed(session: Session) -> None:
     (execution_id,) = rows.add_executions(session.database)
     (only,) = claim(session).claims
-    assert claims.release(session.database, session.worker_id, [only.held]) == 1
+    assert release(session.database, session.worker_id, [only.held]) == 1
     row = rows.execution(session.database, execution_id)
     assert (row.status, row.attempt_count, row.started_at) == ("QUEUED", 0, None)
 
@@ -74,7 +75,7 @@ def test_a_released_later_attempt_goes_back_to_retrying(session: Session) -> Non
     (execution_id,) = rows.add_executions(session.database, max_attempts=3)
     session.database.fetch(text("UPDATE executions SET status = 'RETRYING', attempt_count = 1"))
     (only,) = claim(session).claims
-    claims.release(session.database, session.worker_id, [only.held])
+    release(session.database, session.worker_id, [only.held])
     row = rows.execution(session.database, execution_id)
     assert (row.status, row.attempt_count) == ("RETRYING", 1)
 
@@ -82,8 +83,8 @@ def test_a_released_later_attempt_goes_back_to_retrying(session: Session) -> Non
 def test_only_the_holder_of_that_very_attempt_can_release(session: Session) -> None:
     (execution_id,) = rows.add_executions(session.database, max_attempts=3)
     (only,) = claim(session).claims
-    assert claims.release(session.database, "wrk_other", [only.held]) == 0
-    assert claims.release(session.database, session.worker_id, [only.held._replace(attempt=2)]) == 0
+    assert release(session.database, "wrk_other", [only.held]) == 0
+    assert release(session.database, session.worker_id, [only.held._replace(attempt=2)]) == 0
     assert rows.execution(session.database, execution_id).status == "RUNNING"
 
 
@@ -91,10 +92,10 @@ def test_a_repeated_release_leaves_the_next_claim_of_the_row_alone(session: Sess
     """The same worker claims it again under the same attempt number before the repeat arrives."""
     (execution_id,) = rows.add_executions(session.database)
     (first,) = claim(session).claims
-    assert claims.release(session.database, session.worker_id, [first.held]) == 1
+    assert release(session.database, session.worker_id, [first.held]) == 1
     (second,) = claim(session).claims
     assert (second.attempt, second.worker_id) == (first.attempt, first.worker_id)
-    assert claims.release(session.database, session.worker_id, [first.held]) == 0
+    assert release(session.database, session.worker_id, [first.held]) == 0
     assert rows.execution(session.database, execution_id).status == "RUNNING"
     assert claims.held_by(session.database, session.worker_id, "http") == {second.held}
 

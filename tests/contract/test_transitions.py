@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import product
 
 import pytest
 from sqlalchemy import text
@@ -13,6 +14,7 @@ from app.executions.cancel import cancel
 from app.executions.conclude import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError, Held
 from app.executions.promote import promote
+from app.executions.release import release
 from app.executions.verdict import Verdict
 from brokers.session import Session
 from schema.states import FINAL, TRANSITIONS, EndpointType, ExecutionStatus
@@ -56,7 +58,7 @@ def do_claim(session: Session, execution_id: str) -> None:
 def do_release(session: Session, execution_id: str) -> None:
     row = rows.execution(session.database, execution_id)
     held = Held(execution_id, row.attempt_count, row.started_at or datetime.now(UTC))
-    claims.release(session.database, session.worker_id, [held])
+    release(session.database, session.worker_id, [held])
 
 
 def do_promote(session: Session, execution_id: str) -> None:
@@ -72,7 +74,15 @@ def do_reclaim(session: Session, execution_id: str) -> None:
 
 def do_cancel(session: Session, execution_id: str) -> None:
     try:
-        cancel(session.database, execution_id)
+        cancel(session.database, execution_id, ask_running=False, actor=None)
+    except TaskExecutorError:
+        return
+
+
+def do_request(session: Session, execution_id: str) -> None:
+    """Ask a running one to end, which changes nothing yet: the verbs after it are tried on such a row."""
+    try:
+        cancel(session.database, execution_id, ask_running=True, actor=None)
     except TaskExecutorError:
         return
 
@@ -107,6 +117,7 @@ VERBS: dict[str, Verb] = {
     "promote": do_promote,
     "reclaim": do_reclaim,
     "cancel": do_cancel,
+    "request to cancel": do_request,
     **{name: do_conclude(verdict) for name, verdict in VERDICTS.items()},
 }
 
@@ -119,13 +130,15 @@ def observed(session: Session) -> set[tuple[ExecutionStatus, ExecutionStatus]]:
         for attempt, max_attempts in ((0, 1), (1, 3), (1, 1), (2, 3)):
             if (before is S.RUNNING) > (attempt > 0):
                 continue
-            for verb in VERBS.values():
+            for verb, asked in product(VERBS.values(), (False, True)):
                 execution_id = put_in(session, before, attempt, max_attempts)
+                if asked and before is S.RUNNING:
+                    do_request(session, execution_id)
                 verb(session, execution_id)
                 after = ExecutionStatus(rows.execution(session.database, execution_id).status)
                 if after is not before:
                     found.add((before, after))
-                for table in ("execution_logs", "attempts", "executions"):
+                for table in ("execution_events", "execution_logs", "attempts", "executions"):
                     session.database.fetch(text(f"DELETE FROM {table}"))
     return found
 

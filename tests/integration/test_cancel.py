@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.executions.cancel import CANCEL_ONE
+from app.executions.cancel import CANCEL
 from tests.integration.catalog import created, cron, one_shot, register
-from tests.integration.conftest import Api, problem
+from tests.integration.conftest import Api, pointers, problem
 from tests.integration.test_catalog import set_status
 
 
@@ -119,7 +119,7 @@ def test_a_claim_that_waits_for_a_cancel_finds_nothing(api: Api, database: Datab
     execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
     claimed: list[int] = []
     with database.engine.begin() as canceller:
-        canceller.execute(CANCEL_ONE, {"execution_id": execution_id})
+        canceller.execute(CANCEL, {"ids": [execution_id]})
 
         def claim() -> None:
             with database.engine.begin() as connection:
@@ -141,3 +141,44 @@ def wait_for_a_blocked_session(database: Database) -> None:
         if database.fetch(query):
             return
     raise AssertionError("nobody waits for a lock")
+
+
+@pytest.mark.parametrize("path", ["job", "execution"])
+def test_what_is_running_can_be_asked_to_end(api: Api, database: Database, path: str) -> None:
+    register(api)
+    job = created(api, one_shot("k"))
+    set_status(database, job["job_id"], "RUNNING")
+    execution_id = job["execution"]["execution_id"]
+    target = f"/jobs/{job['job_id']}" if path == "job" else f"/executions/{execution_id}"
+    for _ in range(2):
+        response = api.post(f"{target}/cancel?if_running=request")
+        assert response.status_code == 202
+        assert response.json == api.get(target).json
+    execution = api.get(f"/executions/{execution_id}").json
+    assert (execution["status"], execution["cancel_requested_at"] is None) == ("RUNNING", False)
+    assert api.get(f"/jobs/{job['job_id']}").json["status"] == "ACTIVE"
+    problem(api.post(f"{target}/cancel"), 409, "EXECUTION_NOT_CANCELLABLE")
+
+
+@pytest.mark.parametrize("path", ["job", "execution"])
+def test_asking_changes_nothing_for_what_is_not_running(api: Api, database: Database, path: str) -> None:
+    register(api)
+    for status, expected in (("QUEUED", 200), ("CANCELLED", 200), ("SUCCESS", 409), ("FAILED", 409)):
+        job = created(api, one_shot(status))
+        set_status(database, job["job_id"], status)
+        execution_id = job["execution"]["execution_id"]
+        target = f"/jobs/{job['job_id']}" if path == "job" else f"/executions/{execution_id}"
+        assert api.post(f"{target}/cancel?if_running=request").status_code == expected
+        assert api.get(f"/executions/{execution_id}").json["cancel_requested_at"] is None
+    error = problem(api.post(f"{target}/cancel?if_running=stop"), 400, "INVALID_REQUEST")
+    assert pointers(error) == ["if_running"]
+
+
+def test_a_cron_jobs_running_executions_are_asked_only_on_request(api: Api, database: Database) -> None:
+    register(api)
+    job = created(api, cron())
+    tick = add_tick(database, job, "one", "RUNNING")
+    assert api.post(f"/jobs/{job['job_id']}/cancel").status_code == 200
+    assert api.get(f"/executions/{tick}").json["cancel_requested_at"] is None
+    assert api.post(f"/jobs/{job['job_id']}/cancel?if_running=request").status_code == 202
+    assert api.get(f"/executions/{tick}").json["cancel_requested_at"] is not None

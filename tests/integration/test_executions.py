@@ -70,6 +70,7 @@ def test_an_execution(api: Api) -> None:
         "started_at": None,
         "completed_at": None,
         "duration_ms": None,
+        "cancel_requested_at": None,
         "created_at": "",
     }
 

@@ -1,0 +1,74 @@
+"""Changes of state that leave no attempt behind, written by the rare verbs in the transaction that makes them.
+
+What claims, deliveries and reclaims did is in `attempts` already; `app.executions.history` puts both together.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sqlalchemy import Connection
+
+from app import ids
+from app.sql import statement
+from schema.states import ExecutionStatus
+
+# The ids come from the caller, so that a repeat of the transaction finds what its first run had written.
+RECORD = statement(
+    "execution_events.record",
+    """
+    INSERT INTO execution_events (event_id, execution_id, from_status, to_status, attempt_number, actor, reason)
+    SELECT u.event_id, u.execution_id, u.from_status, u.to_status, u.attempt, CAST(:actor AS TEXT), :reason
+      FROM unnest(CAST(:ids AS TEXT[]), CAST(:executions AS TEXT[]), CAST(:befores AS TEXT[]),
+                  CAST(:afters AS TEXT[]), CAST(:attempts AS BIGINT[]))
+           AS u (event_id, execution_id, from_status, to_status, attempt)
+    ON CONFLICT (event_id) DO NOTHING
+    """,
+)
+RECORDED = statement("execution_events.recorded", "SELECT 1 FROM execution_events WHERE event_id = :event_id")
+
+
+class Reason(StrEnum):
+    """Why an execution changed its state; the first part of a history's `reason`s."""
+
+    CLAIMED = "CLAIMED"
+    HANDED_BACK = "HANDED_BACK"  # claimed, then returned before anything was sent
+    CANCELLED = "CANCELLED"
+    JOB_CANCELLED = "JOB_CANCELLED"
+    JOB_UPDATED = "JOB_UPDATED"  # a new version of its job took over
+    CANCEL_REQUESTED = "CANCEL_REQUESTED"
+    RETRIED_BY_HAND = "RETRIED_BY_HAND"
+    JOB_PAUSED = "JOB_PAUSED"
+    JOB_RESUMED = "JOB_RESUMED"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of state; `attempt` is the execution's attempt_count at that moment."""
+
+    execution_id: str
+    before: ExecutionStatus
+    after: ExecutionStatus
+    attempt: int
+    event_id: str = field(default_factory=ids.event_id)
+
+
+def record(connection: Connection, changes: Sequence[Change], *, actor: str | None, reason: Reason) -> None:
+    """Write changes that were made in this very transaction; `actor` is None where nobody asked for them."""
+    if not changes:
+        return
+    params = {
+        "ids": [change.event_id for change in changes],
+        "executions": [change.execution_id for change in changes],
+        "befores": [change.before.value for change in changes],
+        "afters": [change.after.value for change in changes],
+        "attempts": [change.attempt for change in changes],
+        "actor": actor,
+        "reason": reason.value,
+    }
+    connection.execute(RECORD, params)
+
+
+def is_recorded(connection: Connection, event_id: str) -> bool:
+    """Tell whether an earlier run of this transaction was committed, although its answer was lost."""
+    return connection.execute(RECORDED, {"event_id": event_id}).first() is not None

@@ -1,0 +1,69 @@
+"""Handing claims back before anything was sent."""
+
+from collections.abc import Collection
+
+from app import ids
+from app.db import Database
+from app.executions.model import Held
+from app.sql import statement
+
+# Gives the attempt number back too: nothing was sent. started_at is part of the fence, because the same worker may
+# have claimed the row again, under the same number, before a repeat of this statement arrives. What was asked to be
+# cancelled ends here. No attempt tells of it, so both the claim and the return go into the history.
+RELEASE = statement(
+    "executions.release",
+    """
+    WITH back AS (
+      UPDATE executions AS e
+         SET status = CASE WHEN e.cancel_requested_at IS NOT NULL THEN 'CANCELLED'
+                           WHEN e.attempt_count = 1 THEN 'QUEUED' ELSE 'RETRYING' END,
+             completed_at = CASE WHEN e.cancel_requested_at IS NOT NULL THEN now() END,
+             attempt_count = e.attempt_count - 1, started_at = NULL
+        FROM unnest(CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:claimed AS TIMESTAMPTZ[]),
+                    CAST(:claim_events AS TEXT[]), CAST(:return_events AS TEXT[]))
+             AS u (execution_id, attempt, claimed_at, claim_event, return_event)
+       WHERE e.execution_id = u.execution_id AND e.attempt_count = u.attempt AND e.started_at = u.claimed_at
+         AND e.worker_id = :worker AND e.status = 'RUNNING'
+      RETURNING e.execution_id, e.job_id, e.status, e.scheduled_at, u.attempt, u.claimed_at, u.claim_event,
+                u.return_event),
+    recorded AS (
+      INSERT INTO execution_events (event_id, execution_id, from_status, to_status, attempt_number, actor, reason,
+                                    occurred_at)
+      SELECT back.claim_event, back.execution_id, CASE WHEN back.attempt = 1 THEN 'QUEUED' ELSE 'RETRYING' END,
+             'RUNNING', back.attempt, :worker, 'CLAIMED', back.claimed_at
+        FROM back
+      UNION ALL
+      SELECT back.return_event, back.execution_id, 'RUNNING', back.status, back.attempt, :worker, 'HANDED_BACK', now()
+        FROM back
+      RETURNING event_id),
+    settled AS (
+      UPDATE jobs AS j
+         SET status = CASE WHEN j.fixed_delay THEN j.status ELSE 'RETIRED' END,
+             retired_at = CASE WHEN j.fixed_delay THEN j.retired_at ELSE now() END,
+             paused_at = NULL,
+             cron_next_run_at = CASE WHEN j.fixed_delay THEN now() + j.interval_ms * INTERVAL '1 millisecond' END
+        FROM back
+       WHERE j.job_id = back.job_id AND back.status = 'CANCELLED' AND j.status <> 'RETIRED'
+         AND (j.trigger_type IN ('IMMEDIATE', 'DELAYED')
+              OR j.fixed_delay AND j.status = 'ACTIVE' AND j.cron_next_run_at IS NULL
+                 AND j.cron_last_tick_at = back.scheduled_at)
+      RETURNING j.job_id)
+    SELECT execution_id FROM back
+    """,
+)
+
+
+def release(database: Database, worker_id: str, claims: Collection[Held]) -> int:
+    """Hand unstarted claims back with no attempt spent; returns how many were still held."""
+    if not claims:
+        return 0
+    ordered = sorted(claims)
+    params = {
+        "worker": worker_id,
+        "ids": [held.execution_id for held in ordered],
+        "attempts": [held.attempt for held in ordered],
+        "claimed": [held.claimed_at for held in ordered],
+        "claim_events": [ids.event_id() for _ in ordered],
+        "return_events": [ids.event_id() for _ in ordered],
+    }
+    return len(database.fetch(RELEASE, params))

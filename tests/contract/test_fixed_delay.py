@@ -1,0 +1,120 @@
+"""Fixed delay: the end of a job's latest execution sets its next run, once, whatever ended it."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app import ids
+from app.executions import claim as claims
+from app.executions import reclaim
+from app.executions.cancel import cancel
+from app.executions.conclude import Conclusion, conclude
+from app.executions.model import Claim, DeliveryError
+from app.executions.release import release
+from app.executions.verdict import Verdict
+from brokers.session import Session
+from tests import rows
+
+DELAY = timedelta(milliseconds=90_000)
+ERROR = DeliveryError("HTTP_ERROR", "answered 503")
+
+
+def make_fixed_delay(session: Session, execution_id: str, **columns: str) -> None:
+    """Turn an execution's job into a fixed-delay one whose latest tick it is."""
+    columns = {
+        "trigger_type": "'INTERVAL'",
+        "fixed_delay": "true",
+        "interval_ms": "90000",
+        "cron_last_tick_at": "(SELECT scheduled_at FROM executions AS e WHERE e.job_id = jobs.job_id)",
+    } | columns
+    changes = ", ".join(f"{name} = {value}" for name, value in columns.items())
+    query = f"UPDATE jobs SET {changes} WHERE job_id = (SELECT job_id FROM executions WHERE execution_id = :id)"
+    session.database.fetch(text(query), {"id": execution_id})
+
+
+def claimed(session: Session, max_attempts: int = 1, **columns: str) -> Claim:
+    (execution_id,) = rows.add_executions(session.database, max_attempts=max_attempts)
+    make_fixed_delay(session, execution_id, **columns)
+    answer = claims.claim(session.database, queue="http", shard=0, worker_id=session.worker_id, limit=1, ahead_ms=0)
+    return answer.claims[0]
+
+
+def succeed(session: Session, claim: Claim) -> None:
+    conclude_with(session, claim, Verdict.success({}))
+
+
+def fail(session: Session, claim: Claim) -> None:
+    conclude_with(session, claim, Verdict.fail(ERROR))
+
+
+def conclude_with(session: Session, claim: Claim, verdict: Verdict) -> None:
+    ended = Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 7, ())
+    conclude(session.database, session.worker_id, [ended])
+
+
+def lose(session: Session, claim: Claim) -> None:
+    session.database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone'"))
+    reclaim.reclaim_lost(session.database, [reclaim.Candidate(claim.execution_id, 1)])
+
+
+def hand_back_asked(session: Session, claim: Claim) -> None:
+    cancel(session.database, claim.execution_id, ask_running=True, actor=None)
+    release(session.database, session.worker_id, [claim.held])
+
+
+def cancel_queued(session: Session, claim: Claim) -> None:
+    release(session.database, session.worker_id, [claim.held])
+    cancel(session.database, claim.execution_id, ask_running=False, actor=None)
+
+
+ENDS = [succeed, fail, lose, hand_back_asked, cancel_queued]
+
+
+def job_and_end(session: Session, claim: Claim) -> tuple[Any, datetime | None]:
+    row = rows.execution(session.database, claim.execution_id)
+    return rows.job_of(session.database, claim.execution_id), row.completed_at
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_every_end_sets_the_next_run_an_interval_later(session: Session, end: Callable[[Session, Claim], None]) -> None:
+    claim = claimed(session)
+    end(session, claim)
+    job, ended_at = job_and_end(session, claim)
+    assert ended_at is not None
+    assert (job.status, job.retired_at, job.cron_next_run_at) == ("ACTIVE", None, ended_at + DELAY)
+
+
+def test_a_retry_does_not_start_the_delay(session: Session) -> None:
+    claim = claimed(session, max_attempts=2)
+    conclude_with(session, claim, Verdict.retry(ERROR, 1000))
+    job, ended_at = job_and_end(session, claim)
+    assert (ended_at, job.cron_next_run_at) == (None, None)
+
+
+NOT_MINE = {
+    "a later tick exists": {"cron_last_tick_at": "now() + INTERVAL '1 minute'"},
+    "the job is paused": {"status": "'PAUSED'", "paused_at": "now()"},
+    "the job is retired": {"status": "'RETIRED'", "retired_at": "now()"},
+    "the rate is fixed": {"fixed_delay": "false"},
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("columns", NOT_MINE.values(), ids=NOT_MINE.keys())
+def test_nothing_else_sets_it(session: Session, end: Callable[[Session, Claim], None], columns: dict[str, str]) -> None:
+    claim = claimed(session)
+    make_fixed_delay(session, claim.execution_id, **columns)
+    before = rows.job_of(session.database, claim.execution_id)
+    end(session, claim)
+    assert rows.job_of(session.database, claim.execution_id) == before
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_next_run_that_is_set_stays(session: Session, end: Callable[[Session, Claim], None]) -> None:
+    claim = claimed(session, cron_next_run_at="now() + INTERVAL '1 hour'")
+    before = rows.job_of(session.database, claim.execution_id).cron_next_run_at
+    end(session, claim)
+    assert rows.job_of(session.database, claim.execution_id).cron_next_run_at == before
