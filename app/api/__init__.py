@@ -25,7 +25,7 @@ from app.api import (
     request_ids,
     secrets,
 )
-from app.api.keys import KeyRing
+from app.api.key_ring import KeyRing
 from app.api.services import EXTENSION, Services
 from app.catalog.crypto import SecretBox
 from app.config import SettingError, Settings

@@ -1,49 +1,31 @@
-"""API keys: made, found and revoked.
+"""API keys as they are stored: made, listed and revoked.
 
 Only the SHA-256 of a key is stored; its secret is 192 random bits, so neither salt nor stretching is needed.
 """
 
 import hashlib
-import hmac
+import json
 import secrets
-import threading
-import time
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
+from sqlalchemy import Connection, Row
+
+from app import audit
+from app.audit import SYSTEM, Action, Actor, ResourceType
+from app.catalog.change import Change
 from app.db import Database
-from app.errors import UnauthorizedError
 from app.sql import statement
 
-CACHE_SECONDS = 5.0
-CACHE_SIZE = 10_000
-USED_EVERY_SECONDS = 60
-
-# One round trip does both: the key is read when the cache lets go of it, and marked as used at most once a minute.
-# The hash is compared here only to decide about the mark; who gets in is decided by `KeyRing`, in constant time.
-FIND = statement(
-    "api_keys.find",
-    f"""
-    WITH used AS (
-      UPDATE api_keys SET last_used_at = now()
-       WHERE key_id = :key_id AND key_hash = :key_hash AND revoked_at IS NULL
-         AND (expires_at IS NULL OR expires_at > now())
-         AND (last_used_at IS NULL OR last_used_at < now() - {USED_EVERY_SECONDS} * INTERVAL '1 second')
-      RETURNING key_id)
-    SELECT key_hash, name, scopes, revoked_at IS NOT NULL AS revoked,
-           CAST(EXTRACT(EPOCH FROM expires_at - now()) AS DOUBLE PRECISION) AS seconds_left
-      FROM api_keys WHERE key_id = :key_id
-    """,  # noqa: S608 - a constant of this module
-)
 CREATE = statement(
     "api_keys.create",
     """
     INSERT INTO api_keys (key_id, name, key_hash, scopes, expires_at)
     VALUES (:key_id, :name, :key_hash, CAST(:scopes AS JSONB), CAST(:expires_at AS TIMESTAMPTZ))
-    ON CONFLICT (key_id) DO NOTHING
+    RETURNING key_id, name, scopes, expires_at
     """,
 )
 LIST = statement(
@@ -54,9 +36,13 @@ LIST = statement(
       FROM api_keys ORDER BY created_at, key_id
     """,
 )
+LOCK = statement(
+    "api_keys.lock",
+    "SELECT key_id, name, scopes, expires_at, revoked_at FROM api_keys WHERE key_id = :key_id FOR UPDATE",
+)
 REVOKE = statement(
     "api_keys.revoke",
-    "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, now()) WHERE key_id = :key_id RETURNING name",
+    "UPDATE api_keys SET revoked_at = now() WHERE key_id = :key_id AND revoked_at IS NULL RETURNING key_id",
 )
 
 
@@ -66,74 +52,6 @@ class Scope(StrEnum):
     ADMIN = "admin"
     JOBS_WRITE = "jobs:write"
     READ = "read"
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """The key that a request came with, verified."""
-
-    key_id: str
-    name: str
-    scopes: frozenset[str]
-
-    def allows(self, scope: Scope) -> bool:
-        """Tell whether the key covers a scope."""
-        return scope in self.scopes or Scope.ADMIN in self.scopes
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """What the database said about a key id; `hash` is empty where no usable key has that id."""
-
-    key: Key
-    hash: str
-    good_until: float
-
-
-class KeyRing:
-    """Verifies keys; remembers each for a few seconds, so that a request costs no round trip of its own.
-
-    A revoked key may still be accepted for that long.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def verify(self, presented: str) -> Key:
-        """Return the key; raises UnauthorizedError when it is malformed, unknown, wrong, expired or revoked."""
-        key_id = _key_id(presented)
-        presented_hash = _hash(presented)
-        entry = self._entry(key_id, presented_hash)
-        # Unknown ids are compared too, so that the time taken does not tell which ids exist.
-        if not hmac.compare_digest(entry.hash, presented_hash):
-            raise UnauthorizedError("The API key is not valid.")
-        return entry.key
-
-    def _entry(self, key_id: str, presented_hash: str) -> _Entry:
-        with self._lock:
-            entry = self._entries.get(key_id)
-            if entry is not None and entry.good_until > time.monotonic():
-                self._entries.move_to_end(key_id)
-                return entry
-        entry = self._load(key_id, presented_hash)
-        with self._lock:
-            self._entries[key_id] = entry
-            while len(self._entries) > CACHE_SIZE:
-                self._entries.popitem(last=False)
-        return entry
-
-    def _load(self, key_id: str, presented_hash: str) -> _Entry:
-        asked_at = time.monotonic()
-        rows = self._database.fetch(FIND, {"key_id": key_id, "key_hash": presented_hash})
-        row = rows[0] if rows else None
-        good_until = asked_at + CACHE_SECONDS
-        if row is None or row.revoked or (row.seconds_left is not None and row.seconds_left <= 0):
-            return _Entry(Key(key_id, "", frozenset()), "", good_until)
-        if row.seconds_left is not None:
-            good_until = min(good_until, asked_at + row.seconds_left)
-        return _Entry(Key(key_id, row.name, frozenset(row.scopes)), row.key_hash, good_until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,25 +67,31 @@ class StoredKey:
     state: str
 
 
-def create(database: Database, name: str, scopes: Sequence[Scope], expires_at: datetime | None) -> str:
+def create(
+    database: Database, name: str, scopes: Sequence[Scope], expires_at: datetime | None, *, by: Actor = SYSTEM
+) -> str:
     """Store a new key and return it; it cannot be read again."""
     key_id = secrets.token_hex(8)
     key = f"te_{key_id}_{secrets.token_hex(24)}"
-    database.fetch(
-        CREATE,
-        {
-            "key_id": key_id,
-            "name": name,
-            "key_hash": _hash(key),
-            "scopes": "[" + ", ".join(f'"{scope}"' for scope in scopes) + "]",
-            "expires_at": expires_at,
-        },
-    )
-    return key
+    params = {
+        "key_id": key_id,
+        "name": name,
+        "key_hash": hash_of(key),
+        "scopes": json.dumps(scopes),
+        "expires_at": expires_at,
+    }
+    change = Change(by)
+
+    def body(connection: Connection) -> str:
+        row = connection.execute(CREATE, params).one()
+        _note(connection, change, Action.CREATE, row, after=_content(row))
+        return key
+
+    return change.make(database, body, again=lambda _connection: key)
 
 
-def list_keys(database: Database) -> list[StoredKey]:
-    """Read all keys, oldest first."""
+def list_keys(database: Database, prefix: str = "") -> list[StoredKey]:
+    """Read the keys whose name, id, or key itself begins with `prefix`, oldest first."""
     return [
         StoredKey(
             key_id=row.key_id,
@@ -179,22 +103,46 @@ def list_keys(database: Database) -> list[StoredKey]:
             state="revoked" if row.revoked_at is not None else "expired" if row.expired else "active",
         )
         for row in database.fetch(LIST)
+        if row.name.startswith(prefix) or row.key_id.startswith(id_in(prefix))
     ]
 
 
-def revoke(database: Database, key_id: str) -> str | None:
+def revoke(database: Database, key_id: str, *, by: Actor = SYSTEM) -> str | None:
     """Revoke a key for good and return its name; None when there is no such key."""
-    rows = database.fetch(REVOKE, {"key_id": key_id})
-    return str(rows[0].name) if rows else None
+    change = Change(by)
+
+    def body(connection: Connection) -> str | None:
+        row = connection.execute(LOCK, {"key_id": key_id}).first()
+        if row is None:
+            return None
+        if connection.execute(REVOKE, {"key_id": key_id}).first() is not None:
+            _note(connection, change, Action.REVOKE, row, before=_content(row))
+        return str(row.name)
+
+    return change.make(database, body, again=body)
 
 
-def _key_id(presented: str) -> str:
-    prefix, _, rest = presented.partition("_")
-    key_id, separator, secret = rest.partition("_")
-    if prefix != "te" or not separator or not secret or not key_id.isalnum() or len(presented) > 200:
-        raise UnauthorizedError("The API key is not valid.")
-    return key_id
+def id_in(text: str) -> str:
+    """Take the id out of a key, or out of the beginning of one."""
+    return text.removeprefix("te_").partition("_")[0]
 
 
-def _hash(key: str) -> str:
+def hash_of(key: str) -> str:
+    """Hash a key as it is stored."""
     return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _note(connection: Connection, change: Change, action: Action, row: Row[Any], **states: Any) -> None:
+    audit.record(
+        connection,
+        change.audit_id,
+        by=change.by,
+        action=action,
+        resource_type=ResourceType.API_KEY,
+        resource=row.key_id,
+        **states,
+    )
+
+
+def _content(row: Row[Any]) -> dict[str, Any]:
+    return {"name": row.name, "scopes": row.scopes, "expires_at": row.expires_at and row.expires_at.isoformat()}

@@ -5,7 +5,7 @@ from typing import cast
 
 from flask import current_app
 
-from app.api.keys import KeyRing
+from app.api.key_ring import KeyRing
 from app.catalog.crypto import SecretBox
 from app.config import Settings
 from app.db import Database

@@ -1,5 +1,7 @@
 """`flask api-keys`: the keys that clients of the API present."""
 
+import getpass
+import os
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -10,6 +12,7 @@ from app import startup
 from app.api import keys
 from app.api.keys import Scope
 from app.api.services import services
+from app.audit import Actor
 from app.cli.errors import one_line
 
 group = AppGroup("api-keys", help="The keys of the API.")
@@ -56,19 +59,23 @@ def create(name: str, scopes: list[Scope], expires: datetime | None) -> None:
     database = services().database
     with one_line():
         startup.check_ready(database)
-        key = keys.create(database, name, scopes, expires)
+        key = keys.create(database, name, scopes, expires, by=_actor())
     until = f", until {expires.isoformat(timespec='seconds')}" if expires else ""
     click.echo(f"key {name!r} with scopes {', '.join(scopes)}{until}; it is shown only now:", err=True)
     click.echo(key)
 
 
 @group.command("list")
-def list_() -> None:
-    """List all keys; the part of a key before its second underscore is te_ and the id shown here."""
+@click.argument("prefix", default="")
+def list_(prefix: str) -> None:
+    """List all keys, or those whose name, id or key begins with PREFIX.
+
+    The part of a key before its second underscore is te_ and the id shown here.
+    """
     database = services().database
     with one_line():
         startup.check_ready(database)
-        stored = keys.list_keys(database)
+        stored = keys.list_keys(database, prefix)
     click.echo(f"{'ID':<17} {'STATE':<8} {'SCOPES':<22} {'LAST USED':<20} {'EXPIRES':<20} NAME")
     for key in stored:
         click.echo(
@@ -80,14 +87,22 @@ def list_() -> None:
 @group.command("revoke")
 @click.argument("key_id")
 def revoke(key_id: str) -> None:
-    """Refuse a key from now on; running servers notice within a few seconds."""
+    """Refuse the key with this id from now on; running servers notice within a few seconds."""
     database = services().database
     with one_line():
         startup.check_ready(database)
-        name = keys.revoke(database, key_id)
+        name = keys.revoke(database, keys.id_in(key_id), by=_actor())
     if name is None:
         raise click.ClickException(f"there is no key with the id {key_id!r}; see `flask --app app api-keys list`")
-    click.echo(f"key {name!r} ({key_id}) is revoked")
+    click.echo(f"key {name!r} ({keys.id_in(key_id)}) is revoked")
+
+
+def _actor() -> Actor:
+    """Name the user of the operating system for the audit log; a container's user may have no name."""
+    try:
+        return Actor(f"cli:{getpass.getuser()}")
+    except (KeyError, OSError):
+        return Actor(f"cli:uid-{os.getuid()}")
 
 
 def _show(instant: datetime | None) -> str:

@@ -7,7 +7,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from app.api import keys
+from app.api import key_ring, keys
 from app.api.keys import Scope
 from app.db import Database
 from tests.integration.catalog import one_shot, register
@@ -99,7 +99,7 @@ def test_a_revoked_key_is_refused_once_the_cache_lets_go(
 ) -> None:
     key = keys.create(database, "gone", [Scope.ADMIN], None)
     api = Api(app, key)
-    monkeypatch.setattr(keys, "CACHE_SECONDS", 0.0)
+    monkeypatch.setattr(key_ring, "CACHE_SECONDS", 0.0)
     assert api.get("/jobs").status_code == 200
     assert keys.revoke(database, key.split("_")[1]) == "gone"
     problem(api.get("/jobs"), 401, "UNAUTHORIZED")
@@ -116,7 +116,7 @@ def test_a_request_costs_no_round_trip_for_its_key(api: Api, statements: Stateme
 def test_last_use_is_written_at_most_once_a_minute(
     app: Flask, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keys, "CACHE_SECONDS", 0.0)
+    monkeypatch.setattr(key_ring, "CACHE_SECONDS", 0.0)
     api = Api(app, keys.create(database, "used", [Scope.ADMIN], None))
 
     def last_used() -> datetime | None:

@@ -50,6 +50,9 @@ def test_from_an_empty_database_to_a_working_key(empty_database_url: str) -> Non
     assert line.split()[1:3] == ["active", "read,jobs:write"]
     assert key.split("_")[2] not in listed
 
+    for prefix, expected in (("ci", 1), (key_id[:6], 1), (key[:9], 1), (key, 1), ("nope", 0), ("i", 0)):
+        assert flask(url, "api-keys", "list", prefix).stdout.count(key_id) == expected, prefix
+
     assert flask(url, "api-keys", "revoke", key_id).returncode == 0
     assert "revoked" in flask(url, "api-keys", "list").stdout
     with running(Settings(database_url=url)) as app:

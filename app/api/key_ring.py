@@ -1,0 +1,109 @@
+"""Checking the keys that requests present."""
+
+import hmac
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from app.api.keys import Scope, hash_of
+from app.db import Database
+from app.errors import UnauthorizedError
+from app.sql import statement
+
+CACHE_SECONDS = 5.0
+CACHE_SIZE = 10_000
+USED_EVERY_SECONDS = 60
+
+# One round trip does both: the key is read when the cache lets go of it, and marked as used at most once a minute.
+# The hash is compared here only to decide about the mark; who gets in is decided by `KeyRing`, in constant time.
+FIND = statement(
+    "api_keys.find",
+    f"""
+    WITH used AS (
+      UPDATE api_keys SET last_used_at = now()
+       WHERE key_id = :key_id AND key_hash = :key_hash AND revoked_at IS NULL
+         AND (expires_at IS NULL OR expires_at > now())
+         AND (last_used_at IS NULL OR last_used_at < now() - {USED_EVERY_SECONDS} * INTERVAL '1 second')
+      RETURNING key_id)
+    SELECT key_hash, name, scopes, revoked_at IS NOT NULL AS revoked,
+           CAST(EXTRACT(EPOCH FROM expires_at - now()) AS DOUBLE PRECISION) AS seconds_left
+      FROM api_keys WHERE key_id = :key_id
+    """,  # noqa: S608 - a constant of this module
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The key that a request came with, verified."""
+
+    key_id: str
+    name: str
+    scopes: frozenset[str]
+
+    def allows(self, scope: Scope) -> bool:
+        """Tell whether the key covers a scope."""
+        return scope in self.scopes or Scope.ADMIN in self.scopes
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What the database said about a key id; `hash` is empty where no usable key has that id."""
+
+    key: Key
+    hash: str
+    good_until: float
+
+
+class KeyRing:
+    """Verifies keys; remembers each for a few seconds, so that a request costs no round trip of its own.
+
+    A revoked key may still be accepted for that long.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def verify(self, presented: str) -> Key:
+        """Return the key; raises UnauthorizedError when it is malformed, unknown, wrong, expired or revoked."""
+        key_id = _key_id(presented)
+        presented_hash = hash_of(presented)
+        entry = self._entry(key_id, presented_hash)
+        # Unknown ids are compared too, so that the time taken does not tell which ids exist.
+        if not hmac.compare_digest(entry.hash, presented_hash):
+            raise UnauthorizedError("The API key is not valid.")
+        return entry.key
+
+    def _entry(self, key_id: str, presented_hash: str) -> _Entry:
+        with self._lock:
+            entry = self._entries.get(key_id)
+            if entry is not None and entry.good_until > time.monotonic():
+                self._entries.move_to_end(key_id)
+                return entry
+        entry = self._load(key_id, presented_hash)
+        with self._lock:
+            self._entries[key_id] = entry
+            while len(self._entries) > CACHE_SIZE:
+                self._entries.popitem(last=False)
+        return entry
+
+    def _load(self, key_id: str, presented_hash: str) -> _Entry:
+        asked_at = time.monotonic()
+        rows = self._database.fetch(FIND, {"key_id": key_id, "key_hash": presented_hash})
+        row = rows[0] if rows else None
+        good_until = asked_at + CACHE_SECONDS
+        if row is None or row.revoked or (row.seconds_left is not None and row.seconds_left <= 0):
+            return _Entry(Key(key_id, "", frozenset()), "", good_until)
+        if row.seconds_left is not None:
+            good_until = min(good_until, asked_at + row.seconds_left)
+        return _Entry(Key(key_id, row.name, frozenset(row.scopes)), row.key_hash, good_until)
+
+
+def _key_id(presented: str) -> str:
+    prefix, _, rest = presented.partition("_")
+    key_id, separator, secret = rest.partition("_")
+    if prefix != "te" or not separator or not secret or not key_id.isalnum() or len(presented) > 200:
+        raise UnauthorizedError("The API key is not valid.")
+    return key_id
