@@ -109,6 +109,7 @@ class Settings:
     stuck_timeout_seconds: float = _env("TE_STUCK_EXECUTION_TIMEOUT_SEC", 300.0, _seconds(1))
     look_ahead_seconds: float = _env("TE_LOOK_AHEAD_SEC", 5.0, _seconds(0))
     retention_days: float = _env("TE_RETENTION_DAYS", 30.0, _seconds(0))
+    audit_retention_days: float = _env("TE_AUDIT_RETENTION_DAYS", 365.0, _seconds(0))
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str]) -> "Settings":

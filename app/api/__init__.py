@@ -10,6 +10,7 @@ from flask.json.provider import DefaultJSONProvider
 
 from app import cli, db
 from app.api import (
+    audit,
     auth,
     body,
     configs,
@@ -42,6 +43,7 @@ RESOURCES = [
     endpoints.resource,
     jobs.resource,
     executions.resource,
+    audit.resource,
     cron.resource,
     health.resource,
 ]

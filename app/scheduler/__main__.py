@@ -10,6 +10,7 @@ from app.scheduler.materialize import Materialize
 from app.scheduler.process import Every, SchedulerProcess
 from app.scheduler.promote import Promote
 from app.scheduler.prune import Prune
+from app.scheduler.prune_audit import PruneAudit
 from app.scheduler.reclaim import Reclaim
 from app.scheduler.retire import Retire
 from app.startup import NotReadyError, wait_until_ready
@@ -42,6 +43,7 @@ def _plan(settings: Settings, database: Database, process: SchedulerProcess) -> 
     ahead_ms = int(settings.look_ahead_seconds * 1000)
     stuck_ms = int(settings.stuck_timeout_seconds * 1000)
     retention_ms = int(settings.retention_days * DAY_MS)
+    audit_ms = int(settings.audit_retention_days * DAY_MS)
     hint, stopping = Notifier.over(database, settings.wakeup_redis_url).hint, process.is_stopping
     materialize = Materialize(
         database, shards=shards, ahead_ms=ahead_ms, batch=settings.cron_batch_size, hint=hint, stopping=stopping
@@ -56,6 +58,7 @@ def _plan(settings: Settings, database: Database, process: SchedulerProcess) -> 
         Every(settings.reclaim_interval_seconds, stuck),
         Every(60, Retire(database, stopping=stopping)),
         Every(3600, Prune(database, shards=shards, retention_ms=retention_ms, stopping=stopping)),
+        Every(3600, PruneAudit(database, retention_ms=audit_ms, stopping=stopping)),
     ]
 
 
