@@ -8,7 +8,9 @@ import hashlib
 import logging
 import random
 import secrets
+import time
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from actors.dispatch.base import MAX_BODY_BYTES, Dispatcher, Identity
@@ -17,7 +19,7 @@ from app.catalog.loader import Catalog, Prepared
 from app.errors import UnavailableError
 from app.executions.backoff import RetryPolicy
 from app.executions.model import Claim, DeliveryError, LogLine
-from app.executions.verdict import Verdict, decide
+from app.executions.verdict import Tried, Verdict, decide
 from brokers.attempt import Attempt
 from schema.states import EndpointType, ExecutionStatus, LogLevel
 
@@ -76,13 +78,11 @@ def identify(claim: Claim) -> Identity:
 
 
 def _judge(error: DeliveryError, claim: Claim, policy: RetryPolicy) -> Verdict:
-    return decide(
-        error,
-        attempt=claim.attempt,
-        max_attempts=claim.max_attempts,
-        policy=policy,
-        spread=random.uniform(-1, 1),
-    )
+    # By the database's clock, as of the claim, and by ours since then.
+    now = claim.claimed_at + timedelta(seconds=time.monotonic() - claim.received_at)
+    age_ms = (now - claim.scheduled_at) / timedelta(milliseconds=1)
+    tried = Tried(claim.execution_id, claim.attempt, claim.max_attempts, age_ms)
+    return decide(error, tried, policy, random.uniform(-1, 1))
 
 
 def _conclude(attempt: Attempt, verdict: Verdict) -> None:

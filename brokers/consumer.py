@@ -16,7 +16,7 @@ from app.errors import UnavailableError
 from app.executions import claim as claims
 from app.executions.backoff import RetryPolicy
 from app.executions.model import DeliveryError
-from app.executions.verdict import decide
+from app.executions.verdict import Tried, decide
 from brokers.attempt import Attempt
 from brokers.session import Session
 
@@ -195,6 +195,5 @@ def _conclude_without_verdict(attempt: Attempt, reason: str) -> None:
     """Default-deny: what nobody vouched for is a failed attempt, never a success."""
     error = DeliveryError("NO_VERDICT", reason)
     claim = attempt.claim
-    attempt.conclude(
-        decide(error, attempt=claim.attempt, max_attempts=claim.max_attempts, policy=RetryPolicy(), spread=0.0)
-    )
+    tried = Tried(claim.execution_id, claim.attempt, claim.max_attempts)
+    attempt.conclude(decide(error, tried, RetryPolicy(), spread=0.0))

@@ -1,9 +1,8 @@
 """/endpoints."""
 
-from dataclasses import asdict
 from typing import Any
 
-from marshmallow import Schema, fields
+from marshmallow import Schema, fields, validate
 
 from app.api.changes import change, tagged, unless_known
 from app.api.fields import Body, Instant, Name
@@ -20,6 +19,7 @@ from app.errors import (
     InvalidPayloadSpecRefError,
     TemplateError,
 )
+from app.executions.backoff import BACKOFFS
 from schema.states import EndpointType
 
 resource = Resource(
@@ -30,12 +30,19 @@ _REFUSALS = [InvalidPayloadSpecRefError, InvalidConfigRefError, TemplateError]
 
 
 class RetryPolicySchema(Schema):
-    """What happens after a failed attempt."""
+    """What happens after a failed attempt. The last three are there where they were set."""
 
     max_attempts = fields.Integer()
-    backoff = fields.String()
+    backoff = fields.String(validate=validate.OneOf(BACKOFFS))
     initial_delay_ms = fields.Integer()
     max_delay_ms = fields.Integer()
+    delays_ms = fields.List(fields.Integer(), metadata={"description": "of `custom`: the waits; the last one repeats"})
+    fail_on = fields.List(
+        fields.Raw(), metadata={"description": "HTTP statuses and types of errors that are final", "example": [401]}
+    )
+    max_age_ms = fields.Integer(
+        metadata={"description": "since `scheduled_at`: a retry that would start later is not made"}
+    )
 
 
 class EndpointSchema(Schema):
@@ -137,7 +144,7 @@ def _shape(endpoint: Endpoint) -> dict[str, Any]:
         "payload_spec": endpoint.definition.payload_spec,
         "config": endpoint.definition.config,
         "spec": endpoint.definition.spec,
-        "retry_policy": asdict(endpoint.retry_policy),
+        "retry_policy": endpoint.retry_policy.as_json(),
         "version": endpoint.version,
         "created_at": endpoint.created_at,
         "updated_at": endpoint.updated_at,

@@ -6,7 +6,8 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from app.executions.backoff import RetryPolicy
+from app.executions.backoff import BACKOFFS, MAX_DELAY_MS, RetryPolicy
+from app.executions.model import RETRIED_ERRORS
 from schema.states import EndpointType
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -21,7 +22,9 @@ KAFKA_PROPERTIES = (
     "ssl.key.pem",
     "ssl.key.password",
 )
-MAX_DELAY_MS = 86_400_000
+MAX_DELAYS = 100
+MAX_FINAL = 100
+MAX_AGE_MS = 30 * MAX_DELAY_MS
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SOLE_PLACEHOLDER = re.compile(r"\s*\{\{.*\}\}\s*", re.DOTALL)
@@ -82,6 +85,12 @@ def _count_or_placeholder(value: Any) -> None:
         raise ValidationError("a whole number of at least 1, or one {{config.…}} placeholder, is needed")
 
 
+def _status_or_type(value: Any) -> None:
+    is_status = isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599
+    if not is_status and not (isinstance(value, str) and value in RETRIED_ERRORS):
+        raise ValidationError(f"an HTTP status, 100 to 599, or one of {', '.join(RETRIED_ERRORS)} is needed")
+
+
 def _boolean(value: Any) -> None:
     if not isinstance(value, bool):
         raise ValidationError("true or false is needed")
@@ -138,17 +147,26 @@ class RedisStreamSpec(Schema):
 
 
 class RetryPolicySpec(Schema):
-    """`retry_policy` of any endpoint."""
+    """`retry_policy` of any endpoint; no wait is longer than 24 hours."""
 
     max_attempts = _whole(1, 100)
-    backoff = fields.String(validate=validate.OneOf(("fixed", "linear", "exponential")))
+    backoff = fields.String(validate=validate.OneOf(BACKOFFS))
     initial_delay_ms = _whole(0, MAX_DELAY_MS)
     max_delay_ms = _whole(0, MAX_DELAY_MS)
+    delays_ms = fields.List(_whole(0, MAX_DELAY_MS), validate=validate.Length(1, MAX_DELAYS))
+    fail_on = fields.List(fields.Raw(validate=_status_or_type), validate=validate.Length(max=MAX_FINAL))
+    max_age_ms = _whole(1, MAX_AGE_MS, allow_none=True)
 
     @validates_schema
-    def _order(self, data: Mapping[str, Any], **_options: Any) -> None:
+    def _together(self, data: Mapping[str, Any], **_options: Any) -> None:
         policy = RetryPolicy.from_json(data)
-        if policy.initial_delay_ms > policy.max_delay_ms:
+        if (policy.backoff == "custom") != ("delays_ms" in data):
+            needed = (
+                'are needed with backoff "custom"' if "delays_ms" not in data else 'belong to backoff "custom" only'
+            )
+            raise ValidationError(f"delays_ms {needed}", "delays_ms")
+        # The waits of "custom" are a list, and these two, which an answer shows, without effect.
+        if policy.backoff != "custom" and policy.initial_delay_ms > policy.max_delay_ms:
             raise ValidationError(
                 f"initial_delay_ms ({policy.initial_delay_ms}) is greater than max_delay_ms ({policy.max_delay_ms})",
                 "initial_delay_ms",

@@ -1,47 +1,85 @@
 """How long to wait before the next attempt: pure arithmetic, randomness comes in as an argument."""
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-Backoff = Literal["fixed", "linear", "exponential"]
+Backoff = Literal["fixed", "linear", "exponential", "custom", "decorrelated"]
+BACKOFFS: tuple[str, ...] = get_args(Backoff)
 
-MAX_RETRY_AFTER_MS = 24 * 3600 * 1000
+MAX_DELAY_MS = 24 * 3600 * 1000
+MAX_RETRY_AFTER_MS = MAX_DELAY_MS
 _MAX_EXPONENT = 62  # a doubling beyond 2**62 ms is far above any cap and would only cost time
+_MAX_CHAIN = 100  # draws of a decorrelated chain; what came before has no influence left
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The brief's `retry_policy`, with its defaults."""
+    """The brief's `retry_policy` with its defaults, and what PRODUCT 4 adds to it."""
 
     max_attempts: int = 1
     backoff: Backoff = "exponential"
     initial_delay_ms: int = 1000
     max_delay_ms: int = 60_000
+    delays_ms: tuple[int, ...] = ()  # of "custom", which has no use for the two above
+    fail_on: tuple[int | str, ...] = ()  # HTTP statuses and types of errors that are final
+    max_age_ms: int | None = None  # since scheduled_at; a retry that would start later is not made
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> "RetryPolicy":
         """Read a stored policy; absent fields take the defaults."""
-        known = {name: (value or {})[name] for name in cls.__dataclass_fields__ if name in (value or {})}
+        known: dict[str, Any] = {name: item for name, item in (value or {}).items() if name in cls.__dataclass_fields__}
+        for name in known.keys() & {"delays_ms", "fail_on"}:
+            known[name] = tuple(known[name])
         return cls(**known)
 
+    def as_json(self) -> dict[str, Any]:
+        """Write the policy with its defaults; what is no part of the brief only where it is set."""
+        shown: dict[str, Any] = {
+            "max_attempts": self.max_attempts,
+            "backoff": self.backoff,
+            "initial_delay_ms": self.initial_delay_ms,
+            "max_delay_ms": self.max_delay_ms,
+        }
+        added = {"delays_ms": list(self.delays_ms), "fail_on": list(self.fail_on), "max_age_ms": self.max_age_ms}
+        return shown | {name: value for name, value in added.items() if value}
 
-def delay_ms(policy: RetryPolicy, attempt: int, spread: float, retry_after_ms: int | None = None) -> int:
+
+def delay_ms(
+    policy: RetryPolicy, attempt: int, spread: float, retry_after_ms: int | None = None, *, seed: str = ""
+) -> int:
     """Compute the wait after failed attempt number `attempt` (1 is the first), in milliseconds.
 
     Brief 1, "Backoff Computation", with two repairs: the cap comes before the jitter, so that the wait still
-    spreads once the cap is reached, and the jitter at the cap only shortens it. `spread` is uniform in [-1, 1].
+    spreads once the cap is reached, and the jitter at the cap only shortens it. `spread` is uniform in [-1, 1];
+    "decorrelated" draws from a generator of its own that `seed` starts, so that a process needs no memory.
     The receiver's Retry-After can only lengthen the wait, up to 24 hours.
     """
-    base = min(_base_ms(policy, attempt), policy.max_delay_ms)
-    low, high = base - base // 4, min(base + base // 4, policy.max_delay_ms)
-    own = round(low + (high - low) * (spread + 1) / 2)
+    if policy.backoff == "decorrelated":
+        own = _decorrelated_ms(policy, attempt, seed)
+    else:
+        cap = MAX_DELAY_MS if policy.backoff == "custom" else policy.max_delay_ms
+        base = min(_base_ms(policy, attempt), cap)
+        low, high = base - base // 4, min(base + base // 4, cap)
+        own = round(low + (high - low) * (spread + 1) / 2)
     return max(own, min(retry_after_ms or 0, MAX_RETRY_AFTER_MS))
 
 
 def _base_ms(policy: RetryPolicy, attempt: int) -> int:
+    if policy.backoff == "custom":
+        return policy.delays_ms[min(attempt, len(policy.delays_ms)) - 1]
     if policy.backoff == "fixed":
         return policy.initial_delay_ms
     if policy.backoff == "linear":
         return policy.initial_delay_ms * attempt
     return policy.initial_delay_ms << min(attempt - 1, _MAX_EXPONENT)
+
+
+def _decorrelated_ms(policy: RetryPolicy, attempt: int, seed: str) -> int:
+    """AWS, "Exponential Backoff And Jitter": sleep = min(cap, uniform(base, sleep * 3)), from base on."""
+    delay = float(policy.initial_delay_ms)
+    for number in range(max(1, attempt - _MAX_CHAIN + 1), attempt + 1):
+        draw = random.Random(f"{seed}:{number}").uniform(policy.initial_delay_ms, delay * 3)
+        delay = min(policy.max_delay_ms, draw)
+    return round(delay)

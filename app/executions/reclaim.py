@@ -18,7 +18,13 @@ from app.sql import statement
 LOST = statement(
     "executions.lost",
     """
-    SELECT e.execution_id, e.attempt_count FROM executions AS e
+    SELECT e.execution_id, e.attempt_count,
+           COALESCE((SELECT v.retry_policy -> 'fail_on' @> '["WORKER_LOST"]'
+                            OR e.scheduled_at + CAST(v.retry_policy ->> 'max_age_ms' AS BIGINT)
+                                                * INTERVAL '1 millisecond' < now()
+                       FROM endpoint_versions AS v
+                      WHERE v.endpoint = e.endpoint AND v.version = e.endpoint_version), false) AS is_final
+      FROM executions AS e
      WHERE e.status = 'RUNNING'
        AND NOT EXISTS (SELECT 1 FROM workers AS w
                         WHERE w.worker_id = e.worker_id AND w.status = 'ALIVE' AND w.lease_expires_at > now())
@@ -29,7 +35,13 @@ LOST = statement(
 STUCK = statement(
     "executions.stuck",
     """
-    SELECT e.execution_id, e.attempt_count FROM executions AS e
+    SELECT e.execution_id, e.attempt_count,
+           COALESCE((SELECT v.retry_policy -> 'fail_on' @> '["STUCK"]'
+                            OR e.scheduled_at + CAST(v.retry_policy ->> 'max_age_ms' AS BIGINT)
+                                                * INTERVAL '1 millisecond' < now()
+                       FROM endpoint_versions AS v
+                      WHERE v.endpoint = e.endpoint AND v.version = e.endpoint_version), false) AS is_final
+      FROM executions AS e
      WHERE e.status = 'RUNNING'
        AND e.started_at <= now() - CAST(:stuck_ms AS BIGINT) * INTERVAL '1 millisecond'
      ORDER BY e.worker_id, e.execution_id LIMIT :limit
@@ -43,16 +55,16 @@ RECLAIM = statement(
     """
     WITH lost AS (
       SELECT * FROM unnest(CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:attempt_ids AS TEXT[]),
-                           CAST(:log_ids AS TEXT[]))
-      AS u (execution_id, attempt, attempt_id, log_id)),
+                           CAST(:log_ids AS TEXT[]), CAST(:finals AS BOOLEAN[]))
+      AS u (execution_id, attempt, attempt_id, log_id, is_final)),
     taken AS (
       UPDATE executions AS e
-         SET status = CASE WHEN e.attempt_count >= e.max_attempts THEN 'FAILED'
+         SET status = CASE WHEN lost.is_final OR e.attempt_count >= e.max_attempts THEN 'FAILED'
                            WHEN e.cancel_requested_at IS NOT NULL THEN 'CANCELLED' ELSE 'RETRYING' END,
-             run_at = CASE WHEN e.attempt_count < e.max_attempts AND e.cancel_requested_at IS NULL
-                           THEN now() ELSE e.run_at END,
-             completed_at = CASE WHEN e.attempt_count < e.max_attempts AND e.cancel_requested_at IS NULL
-                                 THEN NULL ELSE now() END,
+             run_at = CASE WHEN lost.is_final OR e.attempt_count >= e.max_attempts
+                                OR e.cancel_requested_at IS NOT NULL THEN e.run_at ELSE now() END,
+             completed_at = CASE WHEN lost.is_final OR e.attempt_count >= e.max_attempts
+                                      OR e.cancel_requested_at IS NOT NULL THEN now() END,
              duration_ms = CAST(EXTRACT(EPOCH FROM (now() - e.started_at)) * 1000 AS BIGINT)
         FROM lost
        WHERE e.execution_id = ANY (CAST(:ids AS TEXT[]))
@@ -62,7 +74,8 @@ RECLAIM = statement(
                                WHERE w.worker_id = e.worker_id AND w.status = 'ALIVE' AND w.lease_expires_at > now())
              ELSE e.started_at <= now() - CAST(:stuck_ms AS BIGINT) * INTERVAL '1 millisecond' END
       RETURNING e.execution_id, e.job_id, e.queue, e.worker_id, e.attempt_count, e.status, e.scheduled_at,
-                e.started_at, e.duration_ms, lost.attempt_id, lost.log_id),
+                e.started_at, e.duration_ms, lost.attempt_id, lost.log_id,
+                lost.is_final),
     tried AS (
       INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
                             duration_ms, error)
@@ -75,8 +88,9 @@ RECLAIM = statement(
       INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message)
       SELECT taken.log_id, taken.execution_id, taken.attempt_count,
              CASE WHEN taken.status = 'FAILED' THEN 'ERROR' ELSE 'WARN' END,
-             CASE taken.status WHEN 'FAILED' THEN CAST(:failed AS TEXT)
-                               WHEN 'CANCELLED' THEN CAST(:cancelled AS TEXT) ELSE CAST(:retrying AS TEXT) END
+             CASE WHEN taken.is_final THEN CAST(:final AS TEXT)
+                  WHEN taken.status = 'FAILED' THEN CAST(:failed AS TEXT)
+                  WHEN taken.status = 'CANCELLED' THEN CAST(:cancelled AS TEXT) ELSE CAST(:retrying AS TEXT) END
         FROM taken
       RETURNING log_id),
     settled AS (
@@ -105,10 +119,11 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An execution that may have to be taken back, and the attempt that it is in."""
+    """An execution that may have to be taken back, its attempt, and whether its policy forbids another."""
 
     execution_id: str
     attempt: int
+    is_final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +138,14 @@ class Reclaimed:
 
 def lost(database: Database, *, limit: int) -> list[Candidate]:
     """Read RUNNING executions whose worker has no valid lease: it is over, DEAD, or its row is missing."""
-    return [Candidate(row.execution_id, row.attempt_count) for row in database.fetch(LOST, {"limit": limit})]
+    rows = database.fetch(LOST, {"limit": limit})
+    return [Candidate(row.execution_id, row.attempt_count, row.is_final) for row in rows]
 
 
 def stuck(database: Database, *, stuck_ms: int, limit: int) -> list[Candidate]:
     """Read RUNNING executions that were claimed longer than `stuck_ms` ago."""
     rows = database.fetch(STUCK, {"stuck_ms": stuck_ms, "limit": limit})
-    return [Candidate(row.execution_id, row.attempt_count) for row in rows]
+    return [Candidate(row.execution_id, row.attempt_count, row.is_final) for row in rows]
 
 
 def reclaim_lost(database: Database, candidates: Sequence[Candidate]) -> Reclaimed:
@@ -166,9 +182,11 @@ def _params(candidates: Sequence[Candidate], reason: Reason, stuck_ms: int | Non
         "attempts": [c.attempt for c in ordered],
         "attempt_ids": [ids.attempt_id() for _ in ordered],
         "log_ids": [ids.log_id() for _ in ordered],
+        "finals": [c.is_final for c in ordered],
         "stuck_ms": stuck_ms,
         "error": json.dumps(error.as_json(retryable=True)),
         "failed": f"{reason.value}; no attempts are left",
+        "final": f"{reason.value}; the retry policy allows no other attempt",
         "cancelled": f"{reason.value}; it was asked to be cancelled, so it is not tried again",
         "retrying": f"{reason.value}; trying again",
     }

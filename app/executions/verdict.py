@@ -28,9 +28,9 @@ class Verdict:
         return cls(ExecutionStatus.RETRYING, delay_ms=delay_ms, error=error.as_json(retryable=True))
 
     @classmethod
-    def fail(cls, error: DeliveryError) -> "Verdict":
-        """RUNNING -> FAILED; the error says whether another attempt could have helped."""
-        return cls(ExecutionStatus.FAILED, error=error.as_json(retryable=not error.permanent))
+    def fail(cls, error: DeliveryError, *, is_final: bool = False) -> "Verdict":
+        """RUNNING -> FAILED; the error says whether another attempt could have helped, if the client allows any."""
+        return cls(ExecutionStatus.FAILED, error=error.as_json(retryable=not (error.permanent or is_final)))
 
     @property
     def is_success(self) -> bool:
@@ -38,8 +38,28 @@ class Verdict:
         return self.status is ExecutionStatus.SUCCESS
 
 
-def decide(error: DeliveryError, *, attempt: int, max_attempts: int, policy: RetryPolicy, spread: float) -> Verdict:
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """An attempt as its verdict depends on it; `age_ms` is the time since the instant first planned."""
+
+    execution_id: str
+    attempt: int
+    max_attempts: int
+    age_ms: float = 0.0
+
+
+def decide(error: DeliveryError, tried: Tried, policy: RetryPolicy, spread: float) -> Verdict:
     """Choose between another attempt and giving up; `spread` in [-1, 1] is the jitter."""
-    if error.permanent or attempt >= max_attempts:
+    if is_final(error, policy):
+        return Verdict.fail(error, is_final=True)
+    if error.permanent or tried.attempt >= tried.max_attempts:
         return Verdict.fail(error)
-    return Verdict.retry(error, delay_ms(policy, attempt, spread, error.retry_after_ms))
+    wait = delay_ms(policy, tried.attempt, spread, error.retry_after_ms, seed=tried.execution_id)
+    if policy.max_age_ms is not None and tried.age_ms + wait > policy.max_age_ms:
+        return Verdict.fail(error)
+    return Verdict.retry(error, wait)
+
+
+def is_final(error: DeliveryError, policy: RetryPolicy) -> bool:
+    """Tell whether the policy's `fail_on` names the error's type or the status that the receiver answered."""
+    return error.type in policy.fail_on or error.extra.get("status_code") in policy.fail_on

@@ -93,6 +93,28 @@ def test_without_attempts_left_the_execution_fails_and_its_job_retires(database:
     assert (line.level, line.message.endswith("; no attempts are left")) == ("ERROR", True)
 
 
+@pytest.mark.parametrize(
+    ("policy", "status"),
+    [
+        ('{"fail_on": ["WORKER_LOST"]}', "FAILED"),
+        ('{"fail_on": ["STUCK", 503]}', "RETRYING"),
+        ('{"max_age_ms": 60000}', "FAILED"),
+        ('{"max_age_ms": 7200000, "fail_on": []}', "RETRYING"),
+        ('{"max_age_ms": null}', "RETRYING"),
+    ],
+)
+def test_the_retry_policy_has_its_say(database: Database, policy: str, status: str) -> None:
+    (claim,) = claimed(database)
+    database.fetch(text("UPDATE executions SET scheduled_at = now() - INTERVAL '1 hour'"))
+    database.fetch(text("UPDATE endpoint_versions SET retry_policy = CAST(:policy AS JSONB)"), {"policy": policy})
+    database.fetch(text(DEATHS["it left in order"]))
+    dead(database).run_once()
+    row = rows.execution(database, claim.execution_id)
+    assert (row.status, row.completed_at is None) == (status, status == "RETRYING")
+    (line,) = database.fetch(text("SELECT * FROM execution_logs"))
+    assert line.message.endswith("allows no other attempt") == (status == "FAILED")
+
+
 def test_a_cron_job_goes_on_after_a_failed_execution(database: Database) -> None:
     (claim,) = claimed(database, max_attempts=1)
     database.fetch(text("UPDATE jobs SET trigger_type = 'CRON', cron_expression = '@daily', cron_timezone = 'UTC'"))

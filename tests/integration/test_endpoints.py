@@ -69,6 +69,11 @@ def test_the_answer_has_the_defaults_of_the_retry_policy(api: Api) -> None:
     assert api.get("/endpoints/target").json["retry_policy"] == default
     register(api, "other", retry_policy={"max_attempts": 7})
     assert api.get("/endpoints/other").json["retry_policy"] == default | {"max_attempts": 7}
+    added = {"backoff": "custom", "delays_ms": [5, 500], "fail_on": [401, "TIMEOUT"], "max_age_ms": 60000}
+    register(api, "third", retry_policy=added)
+    shown = api.get("/endpoints/third").json["retry_policy"]
+    assert shown == default | added
+    assert api.put("/endpoints/third", http_endpoint("third", retry_policy=shown)).json["retry_policy"] == shown
 
 
 def test_a_taken_name_is_409(api: Api) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.executions.backoff import MAX_RETRY_AFTER_MS, Backoff, RetryPolicy, delay_ms
+from app.executions.backoff import MAX_DELAY_MS, MAX_RETRY_AFTER_MS, Backoff, RetryPolicy, delay_ms
 
 
 @pytest.mark.parametrize(
@@ -16,18 +16,64 @@ def test_the_middle_of_the_spread_is_the_briefs_delay(backoff: Backoff, expected
     assert [delay_ms(policy, attempt, 0.0) for attempt in (1, 2, 3)] == expected
 
 
+def test_custom_delays_are_taken_in_turn_and_the_last_one_repeats() -> None:
+    policy = RetryPolicy(backoff="custom", delays_ms=(100, 5000, 120_000))
+    assert [delay_ms(policy, attempt, 0.0) for attempt in (1, 2, 3, 4, 99)] == [100, 5000, 120_000, 120_000, 120_000]
+
+
 @given(
     attempt=st.integers(1, 10**6),
     initial=st.integers(0, 86_400_000),
     cap=st.integers(0, 86_400_000),
     spread=st.floats(-1, 1),
-    backoff=st.sampled_from(["fixed", "linear", "exponential"]),
+    backoff=st.sampled_from(["fixed", "linear", "exponential", "decorrelated"]),
+    seed=st.text(),
 )
 def test_the_delay_never_leaves_its_bounds(
-    attempt: int, initial: int, cap: int, spread: float, backoff: Backoff
+    attempt: int, initial: int, cap: int, spread: float, backoff: Backoff, seed: str
 ) -> None:
     policy = RetryPolicy(backoff=backoff, initial_delay_ms=initial, max_delay_ms=cap)
-    assert 0 <= delay_ms(policy, attempt, spread) <= cap
+    assert 0 <= delay_ms(policy, attempt, spread, seed=seed) <= cap
+
+
+@given(
+    delays=st.lists(st.integers(0, MAX_DELAY_MS), min_size=1, max_size=100),
+    attempt=st.integers(1, 10**6),
+    spread=st.floats(-1, 1),
+)
+def test_a_custom_delay_stays_within_a_quarter_and_a_day(delays: list[int], attempt: int, spread: float) -> None:
+    wanted = delays[min(attempt, len(delays)) - 1]
+    delay = delay_ms(RetryPolicy(backoff="custom", delays_ms=tuple(delays)), attempt, spread)
+    assert wanted - wanted // 4 <= delay <= min(wanted + wanted // 4, MAX_DELAY_MS)
+
+
+@given(
+    attempt=st.integers(1, 10**6),
+    initial=st.integers(0, 86_400_000),
+    cap=st.integers(0, 86_400_000),
+    backoff=st.sampled_from(["fixed", "linear", "exponential"]),
+)
+def test_with_equal_luck_a_later_attempt_never_waits_less(
+    attempt: int, initial: int, cap: int, backoff: Backoff
+) -> None:
+    policy = RetryPolicy(backoff=backoff, initial_delay_ms=initial, max_delay_ms=cap)
+    for spread in (-1.0, 0.0, 1.0):
+        assert delay_ms(policy, attempt, spread) <= delay_ms(policy, attempt + 1, spread)
+
+
+@given(seed=st.text(), initial=st.integers(1, 10_000), attempt=st.integers(1, 60))
+def test_decorrelated_delays_are_a_chain_from_the_base_on(seed: str, initial: int, attempt: int) -> None:
+    """Each is drawn between the base and thrice the one before; computed alone it is the same."""
+    policy = RetryPolicy(backoff="decorrelated", initial_delay_ms=initial, max_delay_ms=MAX_DELAY_MS)
+    before = initial if attempt == 1 else delay_ms(policy, attempt - 1, 0.0, seed=seed)
+    delay = delay_ms(policy, attempt, 0.0, seed=seed)
+    assert initial <= delay <= min(3 * before + 3, MAX_DELAY_MS)
+    assert delay == delay_ms(policy, attempt, 0.9, seed=seed)
+
+
+def test_decorrelated_delays_differ_between_executions() -> None:
+    policy = RetryPolicy(backoff="decorrelated")
+    assert len({delay_ms(policy, 3, 0.0, seed=f"exec_{number}") for number in range(50)}) > 40
 
 
 def test_the_jitter_still_spreads_at_the_cap() -> None:
@@ -46,3 +92,11 @@ def test_retry_after_lengthens_the_wait_and_never_shortens_it() -> None:
 def test_absent_fields_take_the_briefs_defaults() -> None:
     assert RetryPolicy.from_json(None) == RetryPolicy(1, "exponential", 1000, 60_000)
     assert RetryPolicy.from_json({"max_attempts": 4}).max_attempts == 4
+
+
+def test_a_policy_is_read_and_written_as_it_was() -> None:
+    brief = {"max_attempts": 4, "backoff": "fixed", "initial_delay_ms": 5, "max_delay_ms": 6}
+    assert RetryPolicy.from_json(brief).as_json() == brief
+    added = brief | {"backoff": "custom", "delays_ms": [1, 2], "fail_on": [401, "TIMEOUT"], "max_age_ms": 9}
+    assert RetryPolicy.from_json(added).as_json() == added
+    assert RetryPolicy.from_json(brief | {"max_age_ms": None, "fail_on": []}).as_json() == brief

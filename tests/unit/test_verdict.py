@@ -4,14 +4,14 @@ import pytest
 
 from app.executions.backoff import RetryPolicy
 from app.executions.model import DeliveryError
-from app.executions.verdict import Verdict, decide
+from app.executions.verdict import Tried, Verdict, decide
 from schema.states import ExecutionStatus, may_become
 
 POLICY = RetryPolicy(max_attempts=3)
 
 
 def judge(error: DeliveryError, attempt: int) -> Verdict:
-    return decide(error, attempt=attempt, max_attempts=3, policy=POLICY, spread=0.0)
+    return decide(error, Tried("exec_1", attempt, 3), POLICY, spread=0.0)
 
 
 def test_a_failure_is_retried_while_attempts_are_left() -> None:
@@ -45,6 +45,36 @@ def test_the_error_keeps_the_briefs_shape_and_what_is_added_to_it() -> None:
 )
 def test_every_verdict_is_a_legal_transition(verdict: Verdict) -> None:
     assert may_become(ExecutionStatus.RUNNING, verdict.status)
+
+
+@pytest.mark.parametrize(
+    ("error", "fails"),
+    [
+        (DeliveryError("HTTP_ERROR", "answered 401", extra={"status_code": 401}), True),
+        (DeliveryError("HTTP_ERROR", "answered 503", extra={"status_code": 503}), False),
+        (DeliveryError("TIMEOUT", "no answer"), True),
+        (DeliveryError("CONNECTION_ERROR", "refused"), False),
+    ],
+)
+def test_what_fail_on_names_is_final(error: DeliveryError, fails: bool) -> None:
+    policy = RetryPolicy(max_attempts=3, fail_on=(401, "TIMEOUT"))
+    verdict = decide(error, Tried("exec_1", 1, 3), policy, spread=0.0)
+    assert (verdict.status is ExecutionStatus.FAILED) == fails
+    assert verdict.error is not None
+    assert verdict.error["retryable"] is not fails
+
+
+def test_no_retry_starts_later_than_the_greatest_age() -> None:
+    policy = RetryPolicy(max_attempts=3, backoff="fixed", initial_delay_ms=1000, max_age_ms=5000)
+    error = DeliveryError("TIMEOUT", "no answer")
+    statuses = [decide(error, Tried("exec_1", 1, 3, age), policy, spread=0.0).status for age in (0, 4000, 4001)]
+    assert statuses == [ExecutionStatus.RETRYING, ExecutionStatus.RETRYING, ExecutionStatus.FAILED]
+
+
+def test_a_receivers_own_wish_counts_for_the_age() -> None:
+    policy = RetryPolicy(max_attempts=3, max_age_ms=5000)
+    error = DeliveryError("HTTP_ERROR", "answered 429", retry_after_ms=5001)
+    assert decide(error, Tried("exec_1", 1, 3), policy, spread=0.0).status is ExecutionStatus.FAILED
 
 
 def test_nothing_leaves_a_final_state() -> None:
