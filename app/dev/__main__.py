@@ -1,13 +1,12 @@
 """`python -m app.dev demo|serve`."""
 
 import argparse
-import signal
 import sys
-from types import FrameType
 
 from app.dev.api_client import ApiError
 from app.dev.child import ChildError
 from app.dev.demo import run
+from app.dev.interrupt import catch_signals
 from app.dev.serve import serve
 from app.dev.terminal import Terminal
 
@@ -20,11 +19,7 @@ def main() -> int:
     parser.add_argument("command", choices=_COMMANDS, help="demo: run jobs and show them; serve: only run the stack")
     command = _COMMANDS[parser.parse_args().command]
     terminal = Terminal()
-    # INT too, explicitly: a shell starts background jobs with it ignored, and they are stopped by it all the same.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
-        signal.signal(signal.SIGHUP, _interrupt)
+    catch_signals()
     try:
         return command(terminal)
     except KeyboardInterrupt:
@@ -33,11 +28,6 @@ def main() -> int:
     except (ChildError, ApiError) as error:
         terminal.line(f"\n{terminal.red('It did not work:')} {error}")
         return 1
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """Stop the way Ctrl-C does: closing the terminal must not leave servers behind."""
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

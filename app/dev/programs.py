@@ -14,6 +14,11 @@ def create_key(name: str, scopes: str) -> tuple[str, ...]:
     return ("flask", "--app", "app", "api-keys", "create", name, "--scopes", scopes)
 
 
+def revoke_key(key: str) -> tuple[str, ...]:
+    # What is up to its second underscore names it.
+    return ("flask", "--app", "app", "api-keys", "revoke", key.split("_")[1])
+
+
 def worker(processes: int, threads: int) -> tuple[str, ...]:
     return ("dramatiq", "actors", "--processes", str(processes), "--threads", str(threads))
 

@@ -43,6 +43,7 @@ class Stack:
         worker_processes: int = 2,
         worker_threads: int = 8,
         env: Mapping[str, str] | None = None,
+        process_env: Mapping[str, Mapping[str, str]] | None = None,
         port: int | None = None,
         fast_database: bool = False,
         logs: Path = DEFAULT_LOGS,
@@ -52,6 +53,7 @@ class Stack:
         self.postgres = Postgres(fast=fast_database) if database_url is None else None
         self.port = free_port(port)
         self.env = _own_environment() | {"TE_LISTEN_ADDR": f"127.0.0.1:{self.port}"} | dict(env or {})
+        self._process_env = process_env or {}  # by name: what one process is told and the others are not
         self.logs = logs
         self._database_url = database_url
         self._echo = echo
@@ -144,8 +146,8 @@ class Stack:
 
     def start_process(self, name: str) -> Child:
         """Start a process of that name, again if it has ended."""
-        command = programs.argv(self._commands[name])
-        child = Child(name, command, log=self.logs / f"{name}.log", env=self.env, cwd=programs.ROOT, echo=self._echo)
+        command, env = programs.argv(self._commands[name]), self.env | dict(self._process_env.get(name, {}))
+        child = Child(name, command, log=self.logs / f"{name}.log", env=env, cwd=programs.ROOT, echo=self._echo)
         if name not in self._children:
             child.log.unlink(missing_ok=True)
         self._children[name] = child
@@ -195,6 +197,10 @@ class Stack:
     def create_key(self, name: str, scopes: str = _SCOPES) -> str:
         """Make an API key the way an administrator does."""
         return self.run(programs.create_key(name, scopes)).strip().splitlines()[-1]
+
+    def revoke_key(self, key: str) -> None:
+        """Refuse a key from now on."""
+        self.run(programs.revoke_key(key))
 
     def run(self, module: tuple[str, ...]) -> str:
         """Run a command of the product to its end and return its output; raises ChildError when it fails."""

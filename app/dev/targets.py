@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from typing import Self
 
-from app.dev.receiver import Receiver
+from app.dev.receiver import Receiver, Record
 from app.dev.servers import Tansu, Valkey
 from app.dev.steps import Step, silently
 
@@ -11,9 +11,9 @@ from app.dev.steps import Step, silently
 class Targets:
     """A receiver, a Kafka-compatible broker and a Redis-compatible server; a context manager."""
 
-    def __init__(self, step: Step = silently) -> None:
+    def __init__(self, step: Step = silently, *, record: Record | None = None) -> None:
         self._step = step
-        self.receiver = Receiver()
+        self.receiver = Receiver(record=record)
         self.kafka = Tansu()
         self.valkey = Valkey()
         self._open = ExitStack()

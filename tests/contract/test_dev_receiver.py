@@ -59,6 +59,13 @@ def test_flaky_counts_each_idempotency_key_by_itself(own: Receiver, client: requ
     assert answers == [503, 503, 200, 200]
 
 
+def test_lost_takes_a_request_and_answers_only_when_it_comes_again(own: Receiver) -> None:
+    with pytest.raises(requests.ConnectionError):
+        requests.post(own.url("/lost/1"), headers={"Idempotency-Key": "a"}, timeout=5)
+    assert requests.post(own.url("/lost/1"), headers={"Idempotency-Key": "a"}, timeout=5).status_code == 200
+    assert len(own.requests) == 2
+
+
 def test_retry_after_is_sent(own: Receiver, client: requests.Session) -> None:
     assert client.get(own.url("/retry-after/7")).headers["Retry-After"] == "7"
     assert client.get(own.url("/retry-after/8?date=1")).headers["Retry-After"].endswith("GMT")

@@ -3,6 +3,7 @@
 /ok                  200                                /echo           200, the request as JSON
 /status/<n>          that status                        /slow/<ms>      200 after that long
 /flaky/<n>           503 to the first n requests of each path and Idempotency-Key, then 200
+/lost/<n>           hangs up instead of answering the first n of them, then 200
 /retry-after/<s>     503 with Retry-After to the first of them, then 200 (?status=429, ?date=1)
 /redirect            302 to /ok/redirected              /big            200 with 10 MB
 /hang                never answers                      /drip           one byte each 100 ms, for ever
@@ -58,6 +59,12 @@ async def _echo(_request: web.Request, received: Received, _argument: str, _time
 async def _flaky(request: web.Request, received: Received, argument: str, times: int) -> web.StreamResponse:
     if times <= int(argument):
         return web.json_response({"failure": times}, status=503)
+    return await _ok(request, received, argument, times)
+
+
+async def _lost(request: web.Request, received: Received, argument: str, times: int) -> web.StreamResponse:
+    if times <= int(argument):
+        return _hang_up(request, web.Response())
     return await _ok(request, received, argument, times)
 
 
@@ -119,6 +126,7 @@ _BEHAVIOURS: dict[str, Behaviour] = {
     "slow": _slow,
     "echo": _echo,
     "flaky": _flaky,
+    "lost": _lost,
     "retry-after": _retry_after,
     "redirect": _redirect,
     "hang": _hang,

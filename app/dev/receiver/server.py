@@ -10,7 +10,7 @@ from typing import Self
 from aiohttp import web
 
 from app.dev.receiver.behaviours import respond
-from app.dev.receiver.record import DEFAULT_LIMIT, Predicate, Received, Record
+from app.dev.receiver.record import Predicate, Received, Record
 
 _MAX_BODY = 64 * 1024 * 1024
 _GRACE_SECONDS = 0.05  # for open connections: those that hang use up all of it; 0 would mean for ever
@@ -23,11 +23,11 @@ class Receiver:
     GET /_requests lists the record as JSON (?path= for a prefix), for a receiver in another process.
     """
 
-    def __init__(self, *, port: int = 0, host: str = "127.0.0.1", limit: int = DEFAULT_LIMIT) -> None:
+    def __init__(self, *, port: int = 0, host: str = "127.0.0.1", record: Record | None = None) -> None:
         self.host = host
         self.port = port
         """0 until it is started, unless it was chosen."""
-        self.record = Record(limit)
+        self.record = record or Record()
         self._stop: Callable[[], object] = bool
         self._started = threading.Event()
         self._failure: BaseException | None = None

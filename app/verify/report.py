@@ -1,0 +1,150 @@
+"""What a run found, as text for a person, JSON for a program and JUnit XML for a CI server."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element, ElementTree, SubElement
+
+from app.dev.terminal import Terminal
+from app.verify.checks import Result
+from app.verify.evidence import Arrival, Evidence
+from app.verify.faults import Fault
+from app.verify.options import Options
+from schema.states import EndpointType
+
+_MOST_SHOWN = 10
+_PERCENTILES = (50, 90, 99, 99.9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything that a run says at its end."""
+
+    options: Options
+    results: list[Result]
+    evidence: Evidence
+    faults: list[Fault]
+    restarts: int
+    seconds: float
+    notes: list[str]
+
+    @property
+    def holds(self) -> bool:
+        return all(result.holds for result in self.results)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all figures as JSON can hold them."""
+        evidence = self.evidence
+        return {
+            "holds": self.holds,
+            "seed": self.options.seed,
+            "seconds": round(self.seconds, 1),
+            "jobs": dict(Counter(job.trigger.value for job in evidence.accepted)),
+            "executions": dict(Counter(execution.status.value for execution in evidence.executions)),
+            "attempts": len(evidence.attempts),
+            "arrivals": dict(Counter(arrival.transport.value for arrival in evidence.arrivals)),
+            "changes_of_state": None if evidence.transitions is None else len(evidence.transitions),
+            "faults": dict(Counter(fault.act.value for fault in self.faults)),
+            "processes_started_again": self.restarts,
+            "requests_repeated": evidence.conduct.repeats,
+            "slowest_answer_seconds": round(evidence.conduct.slowest_answer, 3),
+            "repeated_deliveries": repeats_by_cause(evidence),
+            "lateness_ms": lateness(evidence),
+            "notes": self.notes,
+            "checks": {result.name: list(result.breaches) for result in self.results},
+        }
+
+
+def repeats_by_cause(evidence: Evidence) -> dict[str, int]:
+    """Count the deliveries beyond the first of their execution, by the error of the attempt that they repeat."""
+    errors = {(attempt.execution_id, attempt.number): attempt.error_type for attempt in evidence.attempts}
+    causes: Counter[str] = Counter()
+    for execution_id, arrivals in evidence.arrivals_of().items():
+        taken = [arrival for arrival in arrivals if arrival.taken]
+        spare = [errors.get((execution_id, arrival.attempt or 0)) for arrival in taken]
+        explained = [cause for cause in spare if cause]
+        causes.update(explained[: len(taken) - 1])
+        causes["unexplained"] += max(0, len(taken) - 1 - len(explained))
+    return {cause: number for cause, number in causes.most_common() if number}
+
+
+def lateness(evidence: Evidence) -> dict[str, dict[str, float]]:
+    """Compute how late the first message of each execution came, by transport, in milliseconds."""
+    due = {execution.execution_id: execution.scheduled_at for execution in evidence.executions}
+    late: dict[EndpointType, list[float]] = {}
+    for execution_id, arrivals in evidence.arrivals_of().items():
+        if execution_id in due:
+            first: Arrival = arrivals[0]
+            late.setdefault(first.transport, []).append((first.at - due[execution_id]) / timedelta(milliseconds=1))
+    return {
+        transport.value: {f"p{percent:g}": _percentile(sorted(values), percent) for percent in _PERCENTILES}
+        for transport, values in sorted(late.items())
+    }
+
+
+def _percentile(ordered: list[float], percent: float) -> float:
+    return round(max(0.0, ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]), 1)
+
+
+def show(report: Report, terminal: Terminal) -> None:
+    """Print the report."""
+    found = report.as_json()
+    terminal.heading("What was done")
+    terminal.line(f"  seed {found['seed']}, {found['seconds']} s; the same seed repeats the same faults and jobs")
+    rows = [
+        ("jobs accepted", _counts(found["jobs"])),
+        ("executions", _counts(found["executions"])),
+        ("attempts, arrivals", f"{found['attempts']}, {_counts(found['arrivals'])}"),
+        ("faults", _counts(found["faults"])),
+        ("processes started again", str(found["processes_started_again"])),
+        ("requests repeated", f"{found['requests_repeated']}; slowest answer {found['slowest_answer_seconds']} s"),
+        ("repeated deliveries", _counts(found["repeated_deliveries"])),
+    ]
+    rows += [
+        (f"late by (ms), {transport}", ", ".join(f"{name} {value}" for name, value in values.items()))
+        for transport, values in found["lateness_ms"].items()
+    ]
+    terminal.table(["WHAT", ""], rows)
+    for note in report.notes:
+        terminal.line(terminal.dim(f"  {note}"))
+    terminal.heading("What must hold")
+    for result in report.results:
+        _show_result(result, terminal)
+    verdict = terminal.green("Everything holds.") if report.holds else terminal.red("It does not hold.")
+    terminal.line(f"\n{verdict}")
+
+
+def _show_result(result: Result, terminal: Terminal) -> None:
+    if result.holds:
+        terminal.line(f"  {terminal.green('✓')} {result.name}")
+        return
+    terminal.line(f"  {terminal.red('✗')} {result.name}: {len(result.breaches)} breaches")
+    for breach in result.breaches[:_MOST_SHOWN]:
+        terminal.line(f"      {breach}")
+    if len(result.breaches) > _MOST_SHOWN:
+        terminal.line(f"      and {len(result.breaches) - _MOST_SHOWN} more")
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{number} {what}" for what, number in counts.items()) or "none"
+
+
+def write_json(report: Report, path: Path) -> None:
+    """Write the figures and the breaches."""
+    path.write_text(json.dumps(report.as_json(), indent=2) + "\n")
+
+
+def write_junit(report: Report, path: Path) -> None:
+    """Write each check as a test case."""
+    failed = sum(not result.holds for result in report.results)
+    suite = Element("testsuite", name="verify", tests=str(len(report.results)), failures=str(failed))
+    suite.set("time", f"{report.seconds:.1f}")
+    for result in report.results:
+        case = SubElement(suite, "testcase", classname="verify", name=result.name)
+        if not result.holds:
+            failure = SubElement(case, "failure", message=f"{len(result.breaches)} breaches")
+            failure.text = "\n".join(result.breaches)
+    ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)

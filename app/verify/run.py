@@ -1,0 +1,186 @@
+"""The course of a run: start, load and faults, quiet, evidence, judgement."""
+
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import requests
+
+from app import db
+from app.dev.api_client import Api, ApiError
+from app.dev.child import ChildError
+from app.dev.terminal import Terminal
+from app.dev.workdir import WorkDir
+from app.errors import UnavailableError
+from app.verify import arrivals, stored
+from app.verify.catalogue import Catalogue
+from app.verify.checks import run_checks
+from app.verify.evidence import Evidence
+from app.verify.faults import schedule
+from app.verify.injector import Injector
+from app.verify.ledger import Ledger
+from app.verify.load import Load
+from app.verify.options import Options
+from app.verify.repeating import Repeating
+from app.verify.report import Report, show, write_json, write_junit
+from app.verify.system import LEASE_SECONDS, System, running, thaw
+from app.verify.watch import Watch
+from schema.states import FINAL
+
+_TURN_SECONDS = 0.05
+_SHOWN_EVERY_SECONDS = 1.0
+_QUIET_PATIENCE_SECONDS = 120.0
+
+
+def verify(options: Options, terminal: Terminal) -> int:
+    """Run and report; returns the exit status: 0 when everything holds, 1 when something does not."""
+    if options.database_url is not None:
+        stored.refuse_other_work(options.database_url)
+    work = WorkDir("verify-logs")
+    terminal.heading("Starting")
+    with running(options, work.path, terminal) as system:
+        run = Run(options, system, terminal)
+        try:
+            report = run.to_its_end()
+        finally:
+            thaw(system)
+            run.close()
+    show(report, terminal)
+    if options.json_file:
+        write_json(report, options.json_file)
+    if options.junit_file:
+        write_junit(report, options.junit_file)
+    if report.holds:
+        work.remove()
+    else:
+        terminal.line(f"  the logs of the processes: {work.path}")
+    return 0 if report.holds else 1
+
+
+class Run:
+    """One run over a system that is up."""
+
+    def __init__(self, options: Options, system: System, terminal: Terminal) -> None:
+        self._options = options
+        self._system = system
+        self._terminal = terminal
+        run = secrets.token_hex(4)
+        self._catalogue = Catalogue(run)
+        self._ledger = Ledger()
+        self._database = db.connect(system.database_url, pool_size=3, application_name="te-verify")
+        self._watch = Watch(self._database, run)
+        plan = schedule(options, system.stack.names, LEASE_SECONDS)
+        self._injector = Injector(system.stack, system.links, system.postgres, plan)
+        self._load: Load | None = None
+        self._started_at = 0.0
+        self._shown_at = 0.0
+
+    def to_its_end(self) -> Report:
+        """Do everything, and say what came of it."""
+        began = time.monotonic()
+        with self._terminal.step("endpoints to recording receivers, and a witness in the database"):
+            self._watch.install()
+            self._system.targets.kafka.create_topic(self._catalogue.topic, partitions=3)
+            self._catalogue.register(self._system.stack.api, self._system.targets)
+        self._terminal.heading(f"Load: {self._options.rate:g} jobs a second for {self._options.duration:g} s")
+        self._work()
+        with self._terminal.step("reading both sides"):
+            evidence = self._evidence()
+        return Report(
+            options=self._options,
+            results=run_checks(evidence),
+            evidence=evidence,
+            faults=self._injector.done,
+            restarts=self._injector.restarts,
+            seconds=time.monotonic() - began,
+            notes=self._notes(evidence),
+        )
+
+    def close(self) -> None:
+        """Stop, and take away what the run put into the database: endpoints, key and witness, not the history."""
+        self._injector.end()
+        if self._load is not None:
+            self._load.stop()
+        with suppress(ApiError, ChildError, requests.RequestException):
+            self._catalogue.remove(self._system.stack.api)
+            self._system.stack.revoke_key(self._system.stack.api.key)
+        with suppress(UnavailableError):
+            self._watch.remove()
+        self._database.close()
+
+    def _work(self) -> None:
+        repeating = Repeating(self._client(), self._catalogue, self._ledger, self._database)
+        repeating.start()
+        load = self._load = Load(
+            self._client, self._catalogue, self._ledger, rate=self._options.rate, seed=self._options.seed
+        )
+        load.start(self._options.duration)
+        self._started_at = time.monotonic()
+        self._until(lambda: not load.is_running, "creating jobs")
+        self._injector.end()
+        self._until(repeating.all_have_ticked, "waiting for the first tick of each job that repeats")
+        repeating.stop()
+        deadline = time.monotonic() + _QUIET_PATIENCE_SECONDS
+        self._until(lambda: self._is_quiet() or time.monotonic() > deadline, "waiting for quiet")
+
+    def _until(self, is_over: Callable[[], bool], what: str) -> None:
+        """Keep the faults and the supervisor going until it is over; an outage of the database is no answer."""
+        while True:
+            self._injector.step(time.monotonic() - self._started_at)
+            with suppress(UnavailableError):
+                if is_over():
+                    return
+                if time.monotonic() - self._shown_at >= _SHOWN_EVERY_SECONDS:
+                    self._shown_at = time.monotonic()
+                    self._show(what)
+            time.sleep(_TURN_SECONDS)
+
+    def _show(self, what: str) -> None:
+        counts = stored.progress(self._database, self._catalogue.names)
+        done = sum(number for status, number in counts.items() if status in FINAL)
+        elapsed = time.monotonic() - self._started_at
+        text = f"  {elapsed:4.0f} s  {what}: {len(self._ledger)} accepted, {done} of {sum(counts.values())} finished"
+        faults = f", {len(self._injector.done)} faults, latest {self._injector.latest}" if self._injector.done else ""
+        self._terminal.status(text + faults)
+
+    def _is_quiet(self) -> bool:
+        return all(status in FINAL for status in stored.progress(self._database, self._catalogue.names))
+
+    def _evidence(self) -> Evidence:
+        targets, names = self._system.targets, self._catalogue.names
+        rows = stored.read(self._database, names)
+        came = [
+            *self._system.sightings.arrivals,
+            *arrivals.kafka(targets.kafka.bootstrap, self._catalogue.topic),
+            *arrivals.redis_stream(targets.valkey.url, self._catalogue.stream),
+        ]
+        return Evidence(
+            accepted=self._ledger.accepted,
+            contradictions=tuple(self._ledger.contradictions),
+            jobs=rows.jobs,
+            executions=rows.executions,
+            attempts=rows.attempts,
+            transitions=self._watch.changes(names),
+            arrivals=tuple(came),
+            # Our own PostgreSQL reads the very clock that the receivers read.
+            clock_slack=stored.clock_slack(self._database, is_ours=self._system.postgres is not None),
+            conduct=self._ledger.conduct(self._injector.unexpected),
+        )
+
+    def _notes(self, evidence: Evidence) -> list[str]:
+        notes = [
+            "late: arrival of the first message minus the scheduled time, over the whole run, outages included",
+            f"a worker's lease is {LEASE_SECONDS:g} s here, so that a short run sees one run out",
+        ]
+        if self._system.postgres is None:
+            slack = evidence.clock_slack.total_seconds() * 1000
+            notes.append(
+                f"this machine's clock may be {slack:.1f} ms behind the database's; early means by more than that"
+            )
+        if evidence.transitions is None:
+            notes.append("no witness on this engine: the order of states and stale writes were judged by rows only")
+        return notes
+
+    def _client(self) -> Api:
+        return Api(self._system.stack.url, self._system.stack.api.key)

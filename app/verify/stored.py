@@ -1,0 +1,119 @@
+"""What the database holds of a run."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import func, select
+
+from app import db
+from app.db import Database
+from app.verify.evidence import Attempt, Execution
+from schema import migrate
+from schema.states import AttemptStatus, EndpointType, ExecutionStatus
+from schema.tables import attempts, executions, jobs, workers
+
+_CLOCK_SAMPLES = 20
+
+
+class OtherWorkError(RuntimeError):
+    """The given database does other work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The rows of the run's endpoints."""
+
+    jobs: frozenset[str]
+    executions: tuple[Execution, ...]
+    attempts: tuple[Attempt, ...]
+
+
+def read(database: Database, endpoints: list[str]) -> Stored:
+    """Read all of it; nothing may change any more."""
+    job_ids = database.fetch(select(jobs.c.job_id).where(jobs.c.endpoint.in_(endpoints)))
+    found = database.fetch(select(executions).where(executions.c.endpoint.in_(endpoints)))
+    tried = database.fetch(
+        select(attempts)
+        .join(executions, executions.c.execution_id == attempts.c.execution_id)
+        .where(executions.c.endpoint.in_(endpoints))
+    )
+    return Stored(
+        jobs=frozenset(row.job_id for row in job_ids),
+        executions=tuple(
+            Execution(
+                row.execution_id,
+                row.job_id,
+                EndpointType(row.endpoint_type),
+                ExecutionStatus(row.status),
+                row.attempt_count,
+                row.max_attempts,
+                row.scheduled_at,
+            )
+            for row in found
+        ),
+        attempts=tuple(
+            Attempt(
+                row.execution_id,
+                row.attempt_number,
+                AttemptStatus(row.status),
+                row.worker_id,
+                (row.error or {}).get("type"),
+                bool((row.error or {}).get("may_have_been_delivered")),
+                bool((row.error or {}).get("retryable", True)),
+            )
+            for row in tried
+        ),
+    )
+
+
+def progress(database: Database, endpoints: list[str]) -> dict[ExecutionStatus, int]:
+    """Count the run's executions by status."""
+    query = (
+        select(executions.c.status, func.count().label("number"))
+        .where(executions.c.endpoint.in_(endpoints))
+        .group_by(executions.c.status)
+    )
+    return {ExecutionStatus(row.status): row.number for row in database.fetch(query)}
+
+
+def refuse_other_work(url: str) -> None:
+    """Raise OtherWorkError when the database at `url` is used for anything else right now.
+
+    The run's workers would take foreign work, without the key to its secrets.
+    """
+    database = db.connect(url, pool_size=1, application_name="te-verify")
+    try:
+        if database.transact(migrate.current) is None:
+            return
+        counts = {what: database.fetch(query)[0][0] for what, query in _OTHER_WORK.items()}
+    finally:
+        database.close()
+    found = ", ".join(f"{number} {what}" for what, number in counts.items() if number)
+    if found:
+        raise OtherWorkError(f"this database does other work ({found}); give verify an empty or a dedicated one")
+
+
+_OTHER_WORK = {
+    "live workers": select(func.count())
+    .select_from(workers)
+    .where(workers.c.status == "ALIVE", workers.c.lease_expires_at > func.now()),
+    "unfinished executions": select(func.count()).select_from(executions).where(executions.c.completed_at.is_(None)),
+    "jobs that repeat": select(func.count()).select_from(jobs).where(jobs.c.cron_next_run_at.is_not(None)),
+}
+
+
+def now(database: Database) -> datetime:
+    """Read the database's clock."""
+    instant: datetime = database.fetch(select(func.now()))[0][0]
+    return instant
+
+
+def clock_slack(database: Database, *, is_ours: bool) -> timedelta:
+    """Measure by how much this machine's clock may be behind the database's: the least that the samples allow."""
+    if is_ours:
+        return timedelta(0)
+    samples = []
+    for _ in range(_CLOCK_SAMPLES):
+        before = datetime.now(UTC)
+        samples.append(now(database) - before)
+    return max(timedelta(0), min(samples))

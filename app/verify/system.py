@@ -1,0 +1,108 @@
+"""The system under test: servers, links, processes, and who is allowed to break what."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from app.dev.servers import Postgres
+from app.dev.stack import Stack
+from app.dev.targets import Targets
+from app.dev.terminal import Terminal
+from app.verify import clock
+from app.verify.ledger import Sightings
+from app.verify.links import Link, Links
+from app.verify.options import FaultKind, Options
+
+LEASE_SECONDS = 4.0
+_WORKERS = _SCHEDULERS = 2
+_THREADS = 4
+_PROCESSES = ["web", "worker-1", "worker-2", "scheduler-1", "scheduler-2"]
+# Which processes are ahead and which behind, when clocks are to be wrong.
+_SKEWED = {"worker-1": 1, "worker-2": -1, "scheduler-1": 1, "scheduler-2": -1}
+# Quicker than the defaults, so that a short run sees a lease run out and a retry after it.
+_SETTINGS = {
+    "TE_WORKER_TIMEOUT_SEC": f"{LEASE_SECONDS:g}",
+    "TE_RECLAIM_INTERVAL_SEC": "1",
+    "TE_LOOK_AHEAD_SEC": "2",
+    "TE_WORKER_SHUTDOWN_TIMEOUT_SEC": "10",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Everything that runs, and the URL of the database that is not behind a link."""
+
+    stack: Stack
+    targets: Targets
+    sightings: Sightings
+    links: dict[str, Link]
+    postgres: Postgres | None
+    database_url: str
+
+
+@contextmanager
+def running(options: Options, logs: Path, terminal: Terminal) -> Iterator[System]:
+    """Start everything; stops it at the end."""
+    sightings = Sightings()
+    with (
+        Targets(terminal.step, record=sightings) as targets,
+        Links() as links,
+        _database(options, terminal) as postgres,
+    ):
+        url = options.database_url or (postgres.url if postgres else "")
+        ways = {}
+        if postgres is not None and FaultKind.PARTITION in options.faults:
+            ways = {name: links.to(postgres.port) for name in _PROCESSES}
+        stack = Stack(
+            database_url=url,
+            workers=_WORKERS,
+            schedulers=_SCHEDULERS,
+            worker_processes=1,
+            worker_threads=_THREADS,
+            env=_settings(),
+            process_env={name: _own(name, url, ways, options) for name in _PROCESSES},
+            logs=logs,
+            step=terminal.step,
+        )
+        with stack:
+            yield System(stack, targets, sightings, ways, postgres, url)
+
+
+@contextmanager
+def _database(options: Options, terminal: Terminal) -> Iterator[Postgres | None]:
+    if options.database_url is not None:
+        yield None
+        return
+    postgres = Postgres()
+    with terminal.step("PostgreSQL, a new and durable cluster"):
+        postgres.start()
+    with postgres:
+        yield postgres
+
+
+def _settings() -> dict[str, str]:
+    given = {name: value for name, value in os.environ.items() if name.startswith("TE_") and name != "TE_DATABASE_URL"}
+    given.pop("TE_LISTEN_ADDR", None)
+    return _SETTINGS | given
+
+
+def _own(name: str, url: str, ways: dict[str, Link], options: Options) -> dict[str, str]:
+    """Choose the settings of one process: its way to the database, and its idea of the time."""
+    own = clock.environment(_SKEWED[name] * options.skew) if options.skew and name in _SKEWED else {}
+    if name in ways:
+        parts = urlsplit(url)
+        login = parts.netloc.rpartition("@")[0]
+        own["TE_DATABASE_URL"] = urlunsplit(parts._replace(netloc=f"{login}@127.0.0.1:{ways[name].port}"))
+    return own
+
+
+def thaw(system: System) -> None:
+    """Let every process run, so that each can be asked to end."""
+    for name in system.stack.names:
+        child = system.stack.process(name)
+        if child.is_running:
+            os.killpg(child.pid, signal.SIGCONT)

@@ -1,0 +1,95 @@
+"""A witness inside the database: a trigger that notes each change of an execution in the transaction that makes it.
+
+It lives in a schema of its own and is removed at the end of the run. No part of the product: an instrument, and in
+PostgreSQL's dialect.
+"""
+
+from contextlib import suppress
+
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+from app.db import Database
+from app.verify.evidence import Transition
+from schema.states import ExecutionStatus
+
+_INSTALL = [
+    "CREATE SCHEMA {schema}",
+    """
+    CREATE TABLE {schema}.changes (
+      number BIGSERIAL PRIMARY KEY, execution_id TEXT NOT NULL, job_id TEXT NOT NULL, before TEXT, after TEXT NOT NULL,
+      attempt_before BIGINT NOT NULL, attempt_after BIGINT NOT NULL, worker_before TEXT, worker_after TEXT,
+      lease_valid BOOLEAN)
+    """,
+    """
+    CREATE FUNCTION {schema}.note() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      IF TG_OP = 'INSERT' THEN
+        INSERT INTO {schema}.changes (execution_id, job_id, after, attempt_before, attempt_after, worker_after)
+        VALUES (NEW.execution_id, NEW.job_id, NEW.status, 0, NEW.attempt_count, NEW.worker_id);
+      ELSIF (OLD.status, OLD.attempt_count) IS DISTINCT FROM (NEW.status, NEW.attempt_count)
+         OR OLD.worker_id IS DISTINCT FROM NEW.worker_id OR OLD.status = 'RUNNING' THEN
+        INSERT INTO {schema}.changes (execution_id, job_id, before, after, attempt_before, attempt_after,
+                                      worker_before, worker_after, lease_valid)
+        VALUES (NEW.execution_id, NEW.job_id, OLD.status, NEW.status, OLD.attempt_count, NEW.attempt_count,
+                OLD.worker_id, NEW.worker_id,
+                CASE WHEN NEW.status = 'RUNNING' THEN EXISTS (
+                  SELECT 1 FROM workers AS w
+                   WHERE w.worker_id = NEW.worker_id AND w.status = 'ALIVE' AND w.lease_expires_at > now()) END);
+      END IF;
+      RETURN NULL;
+    END $$
+    """,
+    "CREATE TRIGGER {schema} AFTER INSERT OR UPDATE ON executions FOR EACH ROW EXECUTE FUNCTION {schema}.note()",
+]
+_REMOVE = ["DROP TRIGGER IF EXISTS {schema} ON executions", "DROP SCHEMA IF EXISTS {schema} CASCADE"]
+_READ = """
+    SELECT c.* FROM {schema}.changes AS c JOIN jobs AS j ON j.job_id = c.job_id
+     WHERE j.endpoint = ANY (CAST(:endpoints AS TEXT[])) ORDER BY c.number
+"""
+
+
+class Watch:
+    """The witness of one run; without one, on an engine that has no such triggers, `is_there` stays false."""
+
+    def __init__(self, database: Database, run: str) -> None:
+        self._database = database
+        self._schema = f"verify_{run}"
+        self.is_there = False
+
+    def install(self) -> None:
+        """Begin to watch."""
+        if self._database.is_cockroach:
+            return
+        self._database.transact(lambda connection: self._run(connection, _INSTALL))
+        self.is_there = True
+
+    def remove(self) -> None:
+        """Leave no trace."""
+        if self.is_there:
+            with suppress(DBAPIError):
+                self._database.transact(lambda connection: self._run(connection, _REMOVE))
+            self.is_there = False
+
+    def changes(self, endpoints: list[str]) -> tuple[Transition, ...] | None:
+        """Read what was noted about the executions of these endpoints, in order."""
+        if not self.is_there:
+            return None
+        rows = self._database.fetch(text(_READ.format(schema=self._schema)), {"endpoints": endpoints})
+        return tuple(
+            Transition(
+                row.execution_id,
+                ExecutionStatus(row.before) if row.before else None,
+                ExecutionStatus(row.after),
+                row.attempt_before,
+                row.attempt_after,
+                row.worker_before,
+                row.worker_after,
+                row.lease_valid,
+            )
+            for row in rows
+        )
+
+    def _run(self, connection: Connection, statements: list[str]) -> None:
+        for statement in statements:
+            connection.exec_driver_sql(statement.format(schema=self._schema))

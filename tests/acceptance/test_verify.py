@@ -1,0 +1,85 @@
+"""`flask --app app verify`, as a user runs it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import psycopg2
+import pytest
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
+
+VERIFY = [sys.executable, "-m", "flask", "--app", "app", "verify"]
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("TE_")}
+
+
+def verify(*options: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*VERIFY, *options], env=env or CLEAN, text=True, capture_output=True, check=False, timeout=380
+    )
+
+
+def test_everything_holds_under_all_faults(tmp_path: Path) -> None:
+    """Takes a minute or two: a cron job ticks at the full minute."""
+    files = ["--json", str(tmp_path / "report.json"), "--junit", str(tmp_path / "report.xml")]
+    faults = ["--kill-workers", "--kill-scheduler", "--restart-database", "--partition", "--skew", "500ms"]
+    done = verify("--duration", "30s", "--rate", "15", "--seed", "4", *faults, *files)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["holds"] is True
+    assert set(report["arrivals"]) == {"HTTP", "KAFKA", "REDIS_STREAM"}
+    assert {"IMMEDIATE", "DELAYED", "CRON"} <= set(report["jobs"])
+    assert sum(report["faults"].values()) >= 5
+    assert report["changes_of_state"] > report["attempts"]
+    assert report["repeated_deliveries"]["CONNECTION_ERROR"] > 0, "some receivers lose the answer"
+    assert ET.parse(tmp_path / "report.xml").getroot().get("failures") == "0"
+    assert "accepted" in done.stdout, "progress is shown"
+
+
+def test_on_a_given_database_it_leaves_only_history(empty_database_url: str) -> None:
+    done = verify("--duration", "2s", "--rate", "5", env=CLEAN | {"TE_DATABASE_URL": empty_database_url})
+    assert done.returncode == 0, done.stdout + done.stderr
+    with psycopg2.connect(empty_database_url) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM endpoints WHERE deleted_at IS NULL")
+        assert cursor.fetchone() == (0,)
+        cursor.execute("SELECT count(*) FROM api_keys WHERE revoked_at IS NULL")
+        assert cursor.fetchone() == (0,)
+        cursor.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'verify%'")
+        assert cursor.fetchall() == []
+    connection.close()
+
+
+def test_ctrl_c_ends_it_cleanly() -> None:
+    with subprocess.Popen(
+        [*VERIFY, "--duration", "60s"], stdout=subprocess.PIPE, env=CLEAN, text=True, start_new_session=True
+    ) as running:
+        assert running.stdout is not None
+        output = ""
+        for line in running.stdout:
+            output += line
+            if "creating jobs" in line:
+                running.send_signal(signal.SIGINT)
+        assert running.wait(60) == 130
+    assert "everything that was started is stopped" in output
+    assert "Traceback" not in output
+
+
+@pytest.mark.parametrize(
+    ("options", "database_url", "words"),
+    [
+        (["--duration", "ten"], None, "is not a duration"),
+        (["--partition"], "postgresql://nobody@127.0.0.1:1/none", "need the PostgreSQL that verify starts itself"),
+        ([], "postgresql://nobody:hunter2@127.0.0.1:1/none", "the database cannot be reached"),
+    ],
+)
+def test_what_cannot_run_is_said_in_a_few_words(options: list[str], database_url: str | None, words: str) -> None:
+    done = verify(*options, env=CLEAN | ({"TE_DATABASE_URL": database_url} if database_url else {}))
+    assert done.returncode not in {0, 1} or "Error:" in done.stderr
+    assert done.returncode != 0
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "hunter2" not in done.stderr

@@ -1,0 +1,44 @@
+"""The verifier's witness in the database, and what it refuses to run on."""
+
+import pytest
+
+from app.db import Database
+from app.executions import claim, workers
+from app.executions.release import release
+from app.verify.stored import OtherWorkError, refuse_other_work
+from app.verify.watch import Watch
+from schema.states import ExecutionStatus
+from tests import rows
+
+S = ExecutionStatus
+
+
+def test_it_notes_each_change_and_leaves_no_trace(database: Database) -> None:
+    watch = Watch(database, "test")
+    watch.install()
+    (execution_id,) = rows.add_executions(database)
+    workers.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
+    claimed = claim.claim(database, queue="http", shard=0, worker_id="w1", limit=1, ahead_ms=0)
+    release(database, "w1", [one.held for one in claimed.claims])
+    changes = watch.changes(["target"])
+    assert changes is not None
+    assert [(c.before, c.after, c.attempt_after, c.worker_after, c.lease_valid) for c in changes] == [
+        (None, S.QUEUED, 0, None, None),
+        (S.QUEUED, S.RUNNING, 1, "w1", True),
+        (S.RUNNING, S.QUEUED, 0, "w1", None),
+    ]
+    assert {change.execution_id for change in changes} == {execution_id}
+    assert watch.changes(["another"]) == ()
+    watch.remove()
+    assert claim.claim(database, queue="http", shard=0, worker_id="w1", limit=1, ahead_ms=0).claims
+
+
+def test_a_database_that_does_other_work_is_refused(database: Database, database_url: str) -> None:
+    refuse_other_work(database_url)
+    rows.add_executions(database)
+    with pytest.raises(OtherWorkError, match="1 unfinished executions"):
+        refuse_other_work(database_url)
+
+
+def test_a_database_that_is_not_migrated_is_empty(empty_database_url: str) -> None:
+    refuse_other_work(empty_database_url)

@@ -1,0 +1,195 @@
+"""Each check of the verifier goes red on the breach that it is for, and stays green on what is legal."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.verify.checks import run_checks
+from app.verify.evidence import Accepted, Arrival, Attempt, Conduct, Evidence, Execution, Transition
+from app.verify.report import lateness, repeats_by_cause
+from schema.states import AttemptStatus, EndpointType, ExecutionStatus, Trigger
+
+S = ExecutionStatus
+DUE = datetime(2026, 1, 1, tzinfo=UTC)
+MS = timedelta(milliseconds=1)
+MINUTE = timedelta(minutes=1)
+
+LOST = "no accepted job is lost"
+ONE = "one execution per job and per tick"
+GAPS = "attempt numbers have no gaps"
+STALE = "no write of a stale claim took effect"
+REPEATS = "every repeated delivery is explained"
+EARLY = "nothing is early"
+ORDER = "states follow each other in order"
+CANCELLED = "what was cancelled in time never arrived"
+API = "the API keeps its word"
+PROCESSES = "no process ended unasked"
+
+EXECUTION = Execution("e1", "j1", EndpointType.HTTP, S.SUCCESS, 2, 3, DUE)
+FIRST = Attempt("e1", 1, AttemptStatus.FAILED, "w1", "WORKER_LOST", uncertain=True)
+SECOND = Attempt("e1", 2, AttemptStatus.SUCCESS, "w2")
+CHANGES = (
+    Transition("e1", None, S.QUEUED, 0, 0, None, None),
+    Transition("e1", S.QUEUED, S.RUNNING, 0, 1, None, "w1", True),
+    Transition("e1", S.RUNNING, S.RETRYING, 1, 1, "w1", "w1"),
+    Transition("e1", S.RETRYING, S.RUNNING, 1, 2, "w1", "w2", True),
+    Transition("e1", S.RUNNING, S.SUCCESS, 2, 2, "w2", "w2"),
+)
+CRON = Accepted("j2", "tick", Trigger.CRON, first_tick=DUE, step=MINUTE, ended_at=DUE + MINUTE + MS)
+
+
+def tick(name: str, at: datetime) -> Execution:
+    return Execution(name, "j2", EndpointType.HTTP, S.CANCELLED, 0, 3, at)
+
+
+GOOD = Evidence(
+    accepted=(Accepted("j1", "k1", Trigger.IMMEDIATE), CRON),
+    jobs=frozenset({"j1", "j2"}),
+    executions=(EXECUTION, tick("t1", DUE), tick("t2", DUE + MINUTE)),
+    attempts=(FIRST, SECOND),
+    transitions=(
+        *CHANGES,
+        *(Transition(name, None, S.QUEUED, 0, 0, None, None) for name in ("t1", "t2")),
+        *(Transition(name, S.QUEUED, S.CANCELLED, 0, 0, None, None) for name in ("t1", "t2")),
+    ),
+    arrivals=(
+        Arrival(EndpointType.HTTP, "e1", 1, DUE + 5 * MS),
+        Arrival(EndpointType.HTTP, "e1", 2, DUE + 900 * MS),
+    ),
+)
+
+
+def with_execution(**changes: object) -> Evidence:
+    return replace(GOOD, executions=(replace(EXECUTION, **changes), *GOOD.executions[1:]))  # type: ignore[arg-type]
+
+
+def with_changes(*changes: Transition) -> Evidence:
+    return replace(GOOD, transitions=(*changes, *(GOOD.transitions or ())[len(CHANGES) :]))
+
+
+def with_arrivals(*arrivals: Arrival) -> Evidence:
+    return replace(GOOD, arrivals=arrivals)
+
+
+def came(attempt: int | None = 2, at: timedelta = 5 * MS, **changes: object) -> Arrival:
+    return replace(Arrival(EndpointType.HTTP, "e1", attempt, DUE + at), **changes)  # type: ignore[arg-type]
+
+
+def in_stream(execution_id: str = "e1") -> Arrival:
+    return Arrival(EndpointType.REDIS_STREAM, execution_id, None, DUE + MS)
+
+
+BREACHES: dict[str, tuple[str, Evidence]] = {
+    "a job is not stored": (LOST, replace(GOOD, jobs=frozenset({"j2"}))),
+    "a job has no execution": (LOST, replace(GOOD, executions=GOOD.executions[1:])),
+    "an execution never ends": (LOST, with_execution(status=S.RUNNING)),
+    "a success never arrived": (LOST, with_arrivals()),
+    "a success was only refused": (LOST, with_arrivals(came(taken=False))),
+    "it failed with attempts left": (LOST, with_execution(status=S.FAILED)),
+    "a key has two jobs": (ONE, replace(GOOD, contradictions=("k1: j1 and j9",))),
+    "a job has two executions": (
+        ONE,
+        replace(GOOD, executions=(*GOOD.executions, replace(EXECUTION, execution_id="e9"))),
+    ),
+    "a cancelled job ran": (ONE, replace(GOOD, accepted=(replace(GOOD.accepted[0], cancelled=True), CRON))),
+    "a tick came twice": (ONE, replace(GOOD, executions=(*GOOD.executions, tick("t3", DUE)))),
+    "a tick is missing at the end": (ONE, replace(GOOD, executions=GOOD.executions[:2])),
+    "a tick is missing between": (
+        ONE,
+        replace(GOOD, executions=(EXECUTION, tick("t1", DUE), tick("t3", DUE + 2 * MINUTE))),
+    ),
+    "something ran between two ticks": (ONE, replace(GOOD, executions=(*GOOD.executions, tick("t3", DUE + MS)))),
+    "an attempt is not recorded": (GAPS, replace(GOOD, attempts=(SECOND,))),
+    "more attempts than were counted": (GAPS, with_execution(attempt_count=1)),
+    "a worker recorded another's attempt": (STALE, replace(GOOD, attempts=(FIRST, replace(SECOND, worker_id="w1")))),
+    "a claim without a lease": (STALE, with_changes(CHANGES[0], replace(CHANGES[1], lease_valid=False), *CHANGES[2:])),
+    "another worker ended the claim": (STALE, with_changes(*CHANGES[:4], replace(CHANGES[4], worker_after="w1"))),
+    "it went on after a success": (
+        STALE,
+        replace(GOOD, attempts=(replace(FIRST, status=AttemptStatus.SUCCESS), SECOND)),
+    ),
+    "it came twice in one attempt": (REPEATS, with_arrivals(came(), came())),
+    "an attempt that surely failed arrived": (
+        REPEATS,
+        replace(GOOD, attempts=(replace(FIRST, error_type="TIMEOUT", uncertain=False), SECOND)),
+    ),
+    "an attempt arrived that nobody recorded": (REPEATS, with_arrivals(came(), came(3))),
+    "two entries in the stream": (REPEATS, with_arrivals(in_stream(), in_stream())),
+    "an entry that no delivery made": (REPEATS, with_arrivals(in_stream(), in_stream(""))),
+    "it came before its time": (EARLY, with_arrivals(came(at=-2 * MS, grain=MS))),
+    "a state was skipped": (ORDER, with_changes(*CHANGES[:3], CHANGES[4])),
+    "an illegal change": (ORDER, with_changes(CHANGES[0], replace(CHANGES[4], before=S.QUEUED, attempt_before=2))),
+    "a change after the end": (
+        ORDER,
+        with_changes(*CHANGES, replace(CHANGES[3], before=S.SUCCESS, after=S.SUCCESS, attempt_after=1)),
+    ),
+    "a claim that counts no attempt": (
+        ORDER,
+        with_changes(CHANGES[0], replace(CHANGES[1], attempt_after=0), *CHANGES[2:]),
+    ),
+    "the history ends elsewhere": (ORDER, with_changes(*CHANGES[:4])),
+    "a cancelled one arrived": (CANCELLED, with_arrivals(came(), came(execution_id="t1"))),
+    "a good request was refused": (API, replace(GOOD, conduct=Conduct(refused=("POST /jobs: 500",)))),
+    "no answer at all": (API, replace(GOOD, conduct=Conduct(unanswered=1))),
+    "an answer took too long": (API, replace(GOOD, conduct=Conduct(slowest_answer=35.0))),
+    "a process ended": (PROCESSES, replace(GOOD, conduct=Conduct(unexpected_ends=("web ended",)))),
+}
+
+
+def broken(evidence: Evidence) -> set[str]:
+    return {result.name for result in run_checks(evidence) if not result.holds}
+
+
+@pytest.mark.parametrize("name", BREACHES)
+def test_a_breach_is_found(name: str) -> None:
+    check, evidence = BREACHES[name]
+    assert check in broken(evidence)
+
+
+def test_every_check_is_shown_a_breach_of_its_own() -> None:
+    assert {check for check, _evidence in BREACHES.values()} == {result.name for result in run_checks(GOOD)}
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        GOOD,
+        with_arrivals(came(1, taken=False), came(2)),
+        with_arrivals(came(2), came(1, at=900 * MS)),
+        with_arrivals(came(at=-MS, grain=MS)),
+        with_arrivals(in_stream()),
+        replace(GOOD, transitions=None),
+        with_changes(
+            *CHANGES[:2],
+            Transition("e1", S.RUNNING, S.QUEUED, 1, 0, "w1", "w1"),
+            Transition("e1", S.QUEUED, S.RUNNING, 0, 1, "w1", "w1", True),
+            *CHANGES[2:],
+        ),
+    ],
+    ids=["good", "refused first", "a zombie's late send", "cut timestamp", "a stream", "no witness", "handed back"],
+)
+def test_what_is_legal_is_no_breach(evidence: Evidence) -> None:
+    assert broken(evidence) == set()
+
+
+def test_an_execution_may_fail_when_attempts_are_used_up_or_an_error_forbids_more() -> None:
+    used_up = replace(with_execution(status=S.FAILED, max_attempts=2), transitions=None)
+    forbidden = replace(
+        with_execution(status=S.FAILED),
+        transitions=None,
+        attempts=(FIRST, Attempt("e1", 2, AttemptStatus.FAILED, "w2", "HTTP_ERROR", retryable=False)),
+        arrivals=(),
+    )
+    assert broken(replace(used_up, arrivals=())) == set()
+    assert broken(forbidden) == set()
+
+
+def test_repeats_are_counted_by_their_cause() -> None:
+    assert repeats_by_cause(GOOD) == {"WORKER_LOST": 1}
+    assert repeats_by_cause(with_arrivals(came(), came())) == {"unexplained": 1}
+    assert repeats_by_cause(with_arrivals(came(1, taken=False), came())) == {}
+
+
+def test_lateness_is_that_of_the_first_arrival() -> None:
+    assert lateness(GOOD)["HTTP"]["p50"] == 5.0
