@@ -4,6 +4,7 @@ docs/settings.md is the commented reference; a test compares both.
 """
 
 import ipaddress
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -69,6 +70,14 @@ def _redis_url(text: str) -> str:
     return text
 
 
+def _rate(text: str) -> str:
+    if text == "off":
+        return ""
+    if not re.fullmatch(r"[1-9][0-9]{0,8}/(second|minute|hour|day)", text):
+        raise ValueError("off, or a number per second, minute, hour or day is needed, such as 600/minute")
+    return text
+
+
 def _env(name: str, default: Any, parse: Callable[[str], Any] = str) -> Any:
     return field(default=default, metadata={"env": name, "parse": parse})
 
@@ -89,6 +98,9 @@ class Settings:
     listen_addr: str = _env("TE_LISTEN_ADDR", "0.0.0.0:8080", _address)
     web_workers: int = _env("TE_WEB_WORKERS", 2, _whole(1, 128))
     web_threads: int = _env("TE_WEB_THREADS", 8, _whole(1, 128))
+    rate_limit: str = _env("TE_RATE_LIMIT", "", _rate)
+    rate_limit_bad_keys: str = _env("TE_RATE_LIMIT_BAD_KEYS", "60/minute", _rate)
+    rate_limit_storage_url: str = _env("TE_RATE_LIMIT_STORAGE_URL", "", _redis_url)
     max_body_bytes: int = _env("TE_MAX_BODY_BYTES", 1_048_576, _whole(1024))
 
     worker_max_concurrent: int = _env("TE_WORKER_MAX_CONCURRENT", 50, _whole(1, 100_000))

@@ -17,6 +17,7 @@ class TaskExecutorError(Exception):
     code: ClassVar[str] = "INTERNAL_ERROR"
     status: ClassVar[int] = 500
     retryable: ClassVar[bool] = False
+    retry_after_seconds: int = 1  # for those that are retryable
 
     def __init__(self, message: str, details: Sequence[Detail] = ()) -> None:
         super().__init__(message)
@@ -183,11 +184,15 @@ class TemplateError(UnprocessableError):
 
 
 class RateLimitedError(TaskExecutorError):
-    """Too many requests with this API key."""
+    """Too many requests with this API key, or with bad keys from this address."""
 
     code = "RATE_LIMITED"
     status = 429
     retryable = True
+
+    def __init__(self, message: str, retry_after_seconds: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class UnavailableError(TaskExecutorError):

@@ -27,6 +27,7 @@ from app.api import (
     secrets,
 )
 from app.api.key_ring import KeyRing
+from app.api.rate_limits import Counters, RateLimit
 from app.api.services import EXTENSION, Services
 from app.catalog.crypto import SecretBox
 from app.config import SettingError, Settings
@@ -78,10 +79,15 @@ def _services(settings: Settings) -> Services:
         shards=settings.shards(cockroach=database.is_cockroach),
         look_ahead_seconds=settings.look_ahead_seconds,
     )
+    counters = Counters.at(settings.rate_limit_storage_url)
     return Services(
         settings=settings,
         database=database,
         keys=KeyRing(database),
+        key_limit=RateLimit("key", settings.rate_limit, counters) if settings.rate_limit else None,
+        bad_key_limit=RateLimit("bad-keys", settings.rate_limit_bad_keys, counters)
+        if settings.rate_limit_bad_keys
+        else None,
         creator=creator,
         secret_box=_secret_box(settings),
         notifier=Notifier.over(database, settings.wakeup_redis_url),

@@ -1,9 +1,11 @@
 """Who may do what: every path needs a key, except the few that say they do not."""
 
-from flask import Flask, current_app, g, request
+from flask import Flask, Response, current_app, g, request
 
 from app.api import docs, openapi
+from app.api.key_ring import Key
 from app.api.keys import Scope
+from app.api.rate_limits import too_many
 from app.api.resource import Resource
 from app.api.services import services
 from app.errors import ForbiddenError, UnauthorizedError
@@ -14,6 +16,7 @@ _SAFE_METHODS = frozenset({"GET", "HEAD"})
 def register(app: Flask) -> None:
     """Check the key of each request before its view runs."""
     app.before_request(check)
+    app.after_request(_show_allowance)
 
 
 def check() -> None:
@@ -24,9 +27,38 @@ def check() -> None:
     scope = _needed()
     if scope is None:
         return
-    g.api_key = services().keys.verify(_bearer())
+    g.api_key = _verified(_bearer())
+    _count(g.api_key)
     if not g.api_key.allows(scope):
         raise ForbiddenError(f"This API key lacks the scope {scope.value!r}.")
+
+
+def _verified(presented: str) -> Key:
+    """Verify a key; strangers are turned away while there are too many bad keys from their address."""
+    keys, limit, address = services().keys, services().bad_key_limit, request.remote_addr or ""
+    if limit is None:
+        return keys.verify(presented)
+    try:
+        return keys.verify(presented, admit=lambda: limit.check(address))
+    except UnauthorizedError:
+        limit.count(address)
+        raise
+
+
+def _count(key: Key) -> None:
+    limit = services().key_limit
+    if limit is None:
+        return
+    g.allowance = limit.count(key.key_id)
+    if g.allowance is not None and g.allowance.remaining < 0:
+        raise too_many(g.allowance)
+
+
+def _show_allowance(response: Response) -> Response:
+    allowance = g.get("allowance")
+    if allowance is not None:
+        response.headers.update(allowance.headers())
+    return response
 
 
 def _needed() -> Scope | None:

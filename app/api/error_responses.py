@@ -6,13 +6,14 @@ from itertools import groupby
 from typing import Any
 
 from app.api.errors import envelope
-from app.errors import Detail, TaskExecutorError, UnauthorizedError, UnprocessableError
+from app.errors import Detail, RateLimitedError, TaskExecutorError, UnauthorizedError, UnprocessableError
 
 Errors = Iterable[type[TaskExecutorError]]
 
 _EXAMPLE_ID = "req_9a8b7c6d5e4f"
 _EXAMPLE_DETAIL: Detail = {"pointer": "/name", "message": "Missing data for required field."}
 _RETRY_AFTER = {"description": "seconds to wait", "schema": {"type": "integer", "minimum": 1}}
+_NUMBER = {"description": "on every answer while a limit is set", "schema": {"type": "integer", "minimum": 0}}
 _AUTHENTICATE = {"description": "how to authenticate", "schema": {"type": "string"}}
 
 
@@ -54,6 +55,8 @@ def _headers(errors: list[type[TaskExecutorError]]) -> dict[str, Any]:
     headers: dict[str, Any] = {}
     if any(error.retryable for error in errors):
         headers["Retry-After"] = _RETRY_AFTER
+    if RateLimitedError in errors:
+        headers |= {f"RateLimit-{name}": _NUMBER for name in ("Limit", "Remaining", "Reset")}
     if any(issubclass(error, UnauthorizedError) for error in errors):
         headers["WWW-Authenticate"] = _AUTHENTICATE
     return headers

@@ -25,8 +25,6 @@ from app.errors import (
 
 log = logging.getLogger(__name__)
 
-RETRY_AFTER_SECONDS = 1
-
 # The words are ours: Werkzeug's may repeat what the client sent.
 _HTTP_ERRORS = {
     400: ("INVALID_REQUEST", "The request is malformed."),
@@ -101,7 +99,7 @@ def _answer(error: TaskExecutorError) -> Response:
     if isinstance(error, UnauthorizedError):
         response.headers["WWW-Authenticate"] = "Bearer"
     if error.retryable:
-        response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+        response.headers["Retry-After"] = str(error.retry_after_seconds)
     return response
 
 

@@ -4,6 +4,7 @@ import hmac
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.api.keys import Scope, hash_of
@@ -66,10 +67,16 @@ class KeyRing:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._lock = threading.Lock()
 
-    def verify(self, presented: str) -> Key:
-        """Return the key; raises UnauthorizedError when it is malformed, unknown, wrong, expired or revoked."""
+    def verify(self, presented: str, admit: Callable[[], None] = lambda: None) -> Key:
+        """Return the key; raises UnauthorizedError when it is malformed, unknown, wrong, expired or revoked.
+
+        `admit` is called first for a key that was not good when it was last looked up, if ever; it may raise.
+        """
         key_id = _key_id(presented)
         presented_hash = hash_of(presented)
+        known = self._entries.get(key_id)
+        if known is None or not hmac.compare_digest(known.hash, presented_hash):
+            admit()
         entry = self._entry(key_id, presented_hash)
         # Unknown ids are compared too, so that the time taken does not tell which ids exist.
         if not hmac.compare_digest(entry.hash, presented_hash):

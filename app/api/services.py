@@ -6,6 +6,7 @@ from typing import cast
 from flask import current_app
 
 from app.api.key_ring import KeyRing
+from app.api.rate_limits import RateLimit
 from app.catalog.crypto import SecretBox
 from app.config import Settings
 from app.db import Database
@@ -23,6 +24,8 @@ class Services:
     settings: Settings
     database: Database
     keys: KeyRing
+    key_limit: RateLimit | None
+    bad_key_limit: RateLimit | None
     creator: Creator
     secret_box: SecretBox | None
     notifier: Notifier
