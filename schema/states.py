@@ -112,6 +112,8 @@ TRANSITIONS: dict[tuple[ExecutionStatus | None, ExecutionStatus], str] = {
     (_S.RUNNING, _S.FAILED): "conclude or reclaim, attempts used up or a permanent error",
     (_S.RUNNING, _S.RETRYING): "conclude or reclaim, attempts left; release of a later attempt",
     (_S.RUNNING, _S.QUEUED): "release of a first attempt that was never started",
+    (_S.FAILED, _S.QUEUED): "retry by hand",
+    (_S.CANCELLED, _S.QUEUED): "retry by hand",
     (_S.RUNNING, _S.CANCELLED): "conclude, reclaim or release after a request to cancel, instead of another attempt",
 }
 

@@ -5,7 +5,7 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 from sqlalchemy import Row
 
-from app.api.fields import Body, Instant, Name
+from app.api.fields import Body, Instant, Name, QueryInstant
 from app.api.pagination import PageQuery
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
@@ -67,6 +67,15 @@ class ExecutionOfJobQuery(PageQuery):
     """Filters of a job's executions."""
 
     status = fields.Enum(ExecutionStatus)
+    endpoint = fields.String(validate=validate.Length(1, 128))
+    created_after = QueryInstant()
+    created_before = QueryInstant()
+
+
+class ExecutionQuery(ExecutionOfJobQuery):
+    """Filters of the list of executions."""
+
+    job_id = fields.String(validate=validate.Length(1, 128))
 
 
 class CancelQuery(Body):

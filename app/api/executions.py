@@ -6,6 +6,7 @@ from app.api.auth import actor
 from app.api.execution_schemas import (
     AttemptSchema,
     CancelQuery,
+    ExecutionQuery,
     ExecutionSchema,
     LogLineSchema,
     LogQuery,
@@ -16,12 +17,21 @@ from app.api.execution_schemas import (
 from app.api.keys import Scope
 from app.api.pagination import PageQuery, page_answer, page_request, page_schema
 from app.api.resource import Resource
-from app.api.services import services
-from app.errors import ExecutionNotCancellableError, ExecutionNotFoundError
+from app.api.services import services, wake
+from app.errors import ConflictError, ExecutionNotCancellableError, ExecutionNotFoundError
 from app.executions import cancel as cancellation
 from app.executions import read
+from app.executions import retry as retrying
+from app.executions.read import ExecutionFilter
 
 resource = Resource("executions", "Deliveries, with every attempt and its log.", write_scope=Scope.JOBS_WRITE)
+
+
+@resource.route("GET", "/executions", query=ExecutionQuery, returns=page_schema(ExecutionSchema))
+def list_(query: dict[str, Any]) -> dict[str, Any]:
+    """List executions, newest first."""
+    wanted = page_request(query)
+    return page_answer(read.page(services().database, ExecutionFilter(**query), wanted), shape, query)
 
 
 @resource.route("GET", "/executions/<execution_id>", returns=ExecutionSchema, errors=[ExecutionNotFoundError])
@@ -73,3 +83,16 @@ def cancel(query: dict[str, Any], execution_id: str) -> tuple[Any, int]:
     database = services().database
     done = cancellation.cancel(database, execution_id, ask_running="if_running" in query, actor=actor())
     return shape(read.get(database, execution_id)), 202 if done.asked else 200
+
+
+@resource.route(
+    "POST",
+    "/executions/<execution_id>/retry",
+    returns=ExecutionSchema,
+    errors=[ExecutionNotFoundError, ConflictError],
+)
+def retry(execution_id: str) -> dict[str, Any]:
+    """Queue a FAILED or CANCELLED execution again, due now, with as many attempts more as its retry policy allows."""
+    database = services().database
+    wake(retrying.retry(database, execution_id, actor=actor()))
+    return shape(read.get(database, execution_id))

@@ -22,6 +22,7 @@ from app.errors import (
     JobNotFoundError,
 )
 from app.executions import read as executions
+from app.executions.read import ExecutionFilter
 from app.jobs import cancel as cancellation
 from app.jobs import read
 from app.jobs.model import NewJob
@@ -104,7 +105,7 @@ def cancel(query: dict[str, Any], job_id: str) -> tuple[Any, int]:
 def list_executions(query: dict[str, Any], job_id: str) -> dict[str, Any]:
     """List the executions of a job, newest first."""
     database, wanted = services().database, page_request(query)
-    page = executions.page_of_job(database, job_id, query.get("status"), wanted)
+    page = executions.page(database, ExecutionFilter(job_id=job_id, **query), wanted)
     if not page.items:
         read.get(database, job_id)
     return page_answer(page, shape_execution, query)

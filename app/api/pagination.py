@@ -5,6 +5,7 @@ import binascii
 import hashlib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any, TypeVar
 
 from flask import request
@@ -29,8 +30,9 @@ class PageQuery(Body):
     cursor = fields.String(metadata={"description": "`cursor` of the page before"})
 
 
+@cache
 def page_schema(item: type[Schema]) -> type[Schema]:
-    """Make the schema of a page of items."""
+    """Make the schema of a page of items; the same one for each list of them, since its name must be its own."""
     cursor = fields.String(required=True, allow_none=True, metadata={"description": "opaque; `null` on the last page"})
     name = item.__name__.removesuffix("Schema") + "Page"
     return Schema.from_dict({"items": fields.List(fields.Nested(item), required=True), "cursor": cursor}, name=name)

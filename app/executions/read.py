@@ -1,8 +1,10 @@
 """Reading executions, their attempts and their logs."""
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, select
+from sqlalchemy import ColumnElement, Row, select
 
 from app.db import Database
 from app.errors import ExecutionNotFoundError
@@ -24,14 +26,30 @@ def get(database: Database, execution_id: str) -> Row[Any]:
     return rows[0]
 
 
-def page_of_job(
-    database: Database, job_id: str, status: ExecutionStatus | None, request: PageRequest
-) -> Page[Row[Any]]:
-    """Read a page of a job's executions, newest first."""
-    query = select(*_E).where(_E.job_id == job_id)
-    if status is not None:
-        query = query.where(_E.status == status)
-    query = newest_first(query, _E.created_at, _E.execution_id, request)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionFilter:
+    """Which executions to list; None lets all through."""
+
+    status: ExecutionStatus | None = None
+    endpoint: str | None = None
+    job_id: str | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """Say it in SQL."""
+        wanted = ((_E.status, self.status), (_E.endpoint, self.endpoint), (_E.job_id, self.job_id))
+        conditions = [column == value for column, value in wanted if value is not None]
+        if self.created_after is not None:
+            conditions.append(_E.created_at > self.created_after)
+        if self.created_before is not None:
+            conditions.append(_E.created_at < self.created_before)
+        return conditions
+
+
+def page(database: Database, wanted: ExecutionFilter, request: PageRequest) -> Page[Row[Any]]:
+    """Read a page of executions without their input, newest first."""
+    query = newest_first(select(*_E).where(*wanted.conditions()), _E.created_at, _E.execution_id, request)
     return page_of(database.fetch(query), "created_at", "execution_id", request)
 
 

@@ -15,6 +15,7 @@ from app.executions.conclude import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError, Held
 from app.executions.promote import promote
 from app.executions.release import release
+from app.executions.retry import retry
 from app.executions.verdict import Verdict
 from brokers.session import Session
 from schema.states import FINAL, TRANSITIONS, EndpointType, ExecutionStatus
@@ -79,6 +80,13 @@ def do_cancel(session: Session, execution_id: str) -> None:
         return
 
 
+def do_retry(session: Session, execution_id: str) -> None:
+    try:
+        retry(session.database, execution_id, actor=None)
+    except TaskExecutorError:
+        return
+
+
 def do_request(session: Session, execution_id: str) -> None:
     """Ask a running one to end, which changes nothing yet: the verbs after it are tried on such a row."""
     try:
@@ -117,6 +125,7 @@ VERBS: dict[str, Verb] = {
     "promote": do_promote,
     "reclaim": do_reclaim,
     "cancel": do_cancel,
+    "retry by hand": do_retry,
     "request to cancel": do_request,
     **{name: do_conclude(verdict) for name, verdict in VERDICTS.items()},
 }

@@ -122,3 +122,32 @@ def test_executions_of_a_job_by_status(api: Api, database: Database) -> None:
     assert walk(api, path, "execution_id", status="CANCELLED") == []
     assert "input" not in api.get(path).json["items"][0]
     assert pointers(problem(api.get(path, status="DONE"), 400, "INVALID_REQUEST")) == ["status"]
+
+
+def test_all_executions_by_every_filter(api: Api, database: Database) -> None:
+    for name in ("target", "other"):
+        register(api, name)
+    one, two = created(api, one_shot("one")), created(api, one_shot("two", endpoint="other"))
+    job = created(api, cron())
+    ticks = [add_tick(database, job, name, status) for name, status in (("a", "SUCCESS"), ("b", "FAILED"))]
+    first, second = (each["execution"]["execution_id"] for each in (one, two))
+
+    def found(path: str = "/executions", **filters: str) -> list[str]:
+        return walk(api, path, "execution_id", limit=1, **filters)
+
+    assert found() == [*ticks[::-1], second, first]
+    assert found(status="QUEUED") == [second, first]
+    assert found(endpoint="other") == [second]
+    assert found(job_id=job["job_id"]) == ticks[::-1]
+    assert found(job_id=job["job_id"], status="FAILED") == [ticks[1]]
+    assert found(job_id="job_0") == []
+    middle = api.get(f"/executions/{second}").json["created_at"]
+    assert found(created_after=middle) == ticks[::-1]
+    assert found(created_before=middle) == [first]
+    of_job = f"/jobs/{job['job_id']}/executions"
+    assert found(of_job, created_before=middle) == []
+    assert found(of_job, created_after=middle, endpoint="target", status="SUCCESS") == [ticks[0]]
+    assert found(of_job, endpoint="other") == []
+    assert "input" not in api.get("/executions").json["items"][0]
+    assert pointers(problem(api.get("/executions", created_after="today"), 400, "INVALID_REQUEST")) == ["created_after"]
+    assert pointers(problem(api.get(of_job, job_id=job["job_id"]), 400, "INVALID_REQUEST")) == ["job_id"]

@@ -77,6 +77,7 @@ def test_a_receivers_own_wish_counts_for_the_age() -> None:
     assert decide(error, Tried("exec_1", 1, 3), policy, spread=0.0).status is ExecutionStatus.FAILED
 
 
-def test_nothing_leaves_a_final_state() -> None:
-    for final in (ExecutionStatus.SUCCESS, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED):
-        assert not [after for after in ExecutionStatus if may_become(final, after)]
+def test_nothing_leaves_a_final_state_except_for_another_try() -> None:
+    assert not [after for after in ExecutionStatus if may_become(ExecutionStatus.SUCCESS, after)]
+    for final in (ExecutionStatus.FAILED, ExecutionStatus.CANCELLED):
+        assert [after for after in ExecutionStatus if may_become(final, after)] == [ExecutionStatus.QUEUED]

@@ -1,0 +1,90 @@
+"""Retrying by hand what failed or was cancelled: the same execution, with fresh attempts after those it had."""
+
+from sqlalchemy import Connection
+
+from app import ids
+from app.db import Database
+from app.errors import ConflictError, ExecutionNotFoundError
+from app.executions import events
+from app.executions.backoff import RetryPolicy
+from app.executions.events import Change, Reason
+from app.sql import statement
+from schema.states import ExecutionStatus, JobStatus
+
+LOCK = statement(
+    "executions.lock_for_retry",
+    """
+    SELECT e.execution_id, e.job_id, e.endpoint, e.endpoint_version, e.queue, e.status, e.attempt_count
+      FROM executions AS e WHERE e.execution_id = :execution_id FOR UPDATE
+    """,
+)
+# FOR SHARE makes whoever deletes the endpoint wait, and then find this execution.
+ENDPOINT = statement(
+    "executions.endpoint_to_retry",
+    "SELECT e.name FROM endpoints AS e WHERE e.name = :endpoint AND e.deleted_at IS NULL FOR SHARE",
+)
+POLICY = statement(
+    "executions.policy_to_retry",
+    "SELECT retry_policy FROM endpoint_versions WHERE endpoint = :endpoint AND version = :version",
+)
+JOB_STATUS = statement("executions.job_to_retry", "SELECT status FROM jobs WHERE job_id = :job_id FOR UPDATE")
+# The attempts it had stay and keep their numbers, so the maximum grows.
+RETRY = statement(
+    "executions.retry",
+    """
+    UPDATE executions
+       SET status = 'QUEUED', run_at = now(), completed_at = NULL, cancel_requested_at = NULL,
+           max_attempts = attempt_count + CAST(:more AS BIGINT)
+     WHERE execution_id = :execution_id AND status IN ('FAILED', 'CANCELLED')
+    RETURNING execution_id
+    """,
+)
+# A one-shot job is active while it has something to do.
+REOPEN = statement(
+    "executions.reopen_one_shot",
+    """
+    UPDATE jobs SET status = 'ACTIVE', retired_at = NULL
+     WHERE job_id = :job_id AND trigger_type IN ('IMMEDIATE', 'DELAYED') AND status = 'RETIRED'
+    """,
+)
+
+RETRIABLE = frozenset({ExecutionStatus.FAILED, ExecutionStatus.CANCELLED})
+
+
+def retry(database: Database, execution_id: str, *, actor: str | None) -> str:
+    """Queue an execution again, due now, with as many attempts more as its endpoint version allows; returns its queue.
+
+    Raises ExecutionNotFoundError, or ConflictError when it is neither FAILED nor CANCELLED, when its endpoint was
+    deleted, or when its job is paused.
+    """
+    event_id = ids.event_id()
+    return database.transact(lambda connection: _retry(connection, execution_id, event_id, actor))
+
+
+def _retry(connection: Connection, execution_id: str, event_id: str, actor: str | None) -> str:
+    row = connection.execute(LOCK, {"execution_id": execution_id}).first()
+    if row is None:
+        raise ExecutionNotFoundError(f"Execution with ID {execution_id!r} does not exist.")
+    queue: str = row.queue
+    if events.is_recorded(connection, event_id):
+        return queue  # the first run of this transaction was committed, although its answer was lost
+    status = ExecutionStatus(row.status)
+    if status not in RETRIABLE:
+        raise ConflictError(
+            f"The execution {execution_id!r} is {status}; only one that is FAILED or CANCELLED can be retried."
+        )
+    more = _attempts_more(connection, row.endpoint, row.endpoint_version)
+    if connection.execute(JOB_STATUS, {"job_id": row.job_id}).scalar() == JobStatus.PAUSED:
+        raise ConflictError(f"The job {row.job_id!r} is PAUSED; resume it before you retry its executions.")
+    connection.execute(RETRY, {"execution_id": execution_id, "more": more})
+    connection.execute(REOPEN, {"job_id": row.job_id})
+    change = Change(execution_id, status, ExecutionStatus.QUEUED, row.attempt_count, event_id)
+    events.record(connection, [change], actor=actor, reason=Reason.RETRIED_BY_HAND)
+    return queue
+
+
+def _attempts_more(connection: Connection, endpoint: str, version: int) -> int:
+    if connection.execute(ENDPOINT, {"endpoint": endpoint}).first() is None:
+        raise ConflictError(f"The endpoint {endpoint!r} was deleted, so the execution cannot be retried.")
+    policy = connection.execute(POLICY, {"endpoint": endpoint, "version": version}).scalar()
+    return RetryPolicy.from_json(policy).max_attempts
