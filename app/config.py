@@ -115,6 +115,7 @@ class Settings:
     egress_deny: tuple[str, ...] = _env("TE_EGRESS_DENY", (), _networks)
 
     cron_tick_interval_seconds: float = _env("TE_CRON_TICK_INTERVAL_SEC", 1.0, _seconds(0.01))
+    misfire_grace_seconds: float = _env("TE_MISFIRE_GRACE_SEC", 60.0, _seconds(0))
     cron_batch_size: int = _env("TE_CRON_BATCH_SIZE", 100, _whole(1, 500))
     promote_interval_ms: int = _env("TE_PROMOTE_INTERVAL_MS", 500, _whole(1, 60_000))
     reclaim_interval_seconds: float = _env("TE_RECLAIM_INTERVAL_SEC", 30.0, _seconds(0.01))

@@ -102,7 +102,9 @@ CANCELLABLE = frozenset({_S.PENDING, _S.QUEUED, _S.RETRYING})
 TRANSITIONS: dict[tuple[ExecutionStatus | None, ExecutionStatus], str] = {
     (None, _S.PENDING): "create, due beyond the look-ahead",
     (None, _S.QUEUED): "create, due now or soon; materialize a cron tick",
-    (_S.PENDING, _S.QUEUED): "promote",
+    (_S.PENDING, _S.QUEUED): "promote; resume; run now",
+    (_S.QUEUED, _S.PENDING): "pause: on hold",
+    (_S.RETRYING, _S.PENDING): "pause: on hold",
     (_S.PENDING, _S.CANCELLED): "cancel",
     (_S.QUEUED, _S.CANCELLED): "cancel",
     (_S.RETRYING, _S.CANCELLED): "cancel",

@@ -3,11 +3,12 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import insert, text
 
 from app import ids
 from app.db import Database
 from app.jobs.cron import Schedule
+from schema import tables
 from tests import rows
 
 
@@ -38,6 +39,24 @@ def add_cron_job(
         ),
         params,
     )
+    return job_id
+
+
+def add_interval_job(database: Database, every: timedelta, *, missed: timedelta = timedelta(0), **columns: Any) -> str:
+    """Create an active interval job whose next run is so long ago; `columns` are those of its row."""
+    job_id, first = ids.job_id(), rows.database_now(database) - missed
+    values = {
+        "job_id": job_id,
+        "endpoint": "target",
+        "endpoint_version": 1,
+        "endpoint_type": "HTTP",
+        "trigger_type": "INTERVAL",
+        "interval_ms": every // timedelta(milliseconds=1),
+        "cron_starts_at": first,
+        "cron_next_run_at": first,
+        "max_attempts": 3,
+    } | columns
+    database.fetch(insert(tables.jobs).values(values).returning(tables.jobs.c.job_id))
     return job_id
 
 

@@ -118,8 +118,24 @@ _NEW_JOBS: Mapping[str, dict[str, Any]] = {
         "ends_at": None,
         "input": _SUMMARY,
     },
+    "INTERVAL": {
+        "endpoint": "push-notification",
+        "trigger": "INTERVAL",
+        "every": "5m",
+        "catch_up": "latest",
+        "overlap": "skip",
+        "input": _SUMMARY,
+    },
 }
-_ACTIVE = {"endpoint_version": 1, "status": "ACTIVE", "version": 1, "created_at": _AT, "retired_at": None}
+_ACTIVE = {
+    "endpoint_version": 1,
+    "status": "ACTIVE",
+    "version": 1,
+    "created_at": _AT,
+    "paused_at": None,
+    "retired_at": None,
+}
+_REPEATING = {"previous_version_id": None, "replaced_by_id": None, "ends_at": None, "max_catch_up": None}
 _ONE_SHOT = {"job_id": _JOB, "endpoint_type": "HTTP"} | _ACTIVE
 _JOBS: Mapping[str, dict[str, Any]] = {
     "IMMEDIATE": _NEW_JOBS["IMMEDIATE"]
@@ -130,7 +146,20 @@ _JOBS: Mapping[str, dict[str, Any]] = {
     | {"execution": {"execution_id": _EXECUTION, "status": "PENDING", "created_at": _AT}},
     "CRON": _NEW_JOBS["CRON"]
     | _ACTIVE
-    | {"job_id": _CRON_JOB, "endpoint_type": "REDIS_STREAM", "next_run_at": "2026-03-16T09:00:00+05:30"},
+    | _REPEATING
+    | {"catch_up": "all", "overlap": "allow", "next_run_at": "2026-03-16T09:00:00+05:30"}
+    | {"job_id": _CRON_JOB, "endpoint_type": "REDIS_STREAM"},
+    "INTERVAL": _NEW_JOBS["INTERVAL"]
+    | _ACTIVE
+    | _REPEATING
+    | {"fixed_delay": False, "starts_at": _AT, "next_run_at": "2026-03-15T10:05:00Z"}
+    | {"job_id": "job_4d5e6f7a8b9c", "endpoint_type": "REDIS_STREAM"},
+}
+_BATCH_ERROR = {
+    "code": "ENDPOINT_NOT_FOUND",
+    "message": "There is no endpoint named 'send-farewell'.",
+    "details": [],
+    "retryable": False,
 }
 
 # Examples of whole bodies, by the name of their schema.
@@ -142,4 +171,12 @@ WHOLE: Mapping[str, Mapping[str, Any]] = {
     },
     "NewJobSchema": _NEW_JOBS,
     "JobSchema": _JOBS,
+    "ChangedJobSchema": {
+        "CRON": {"cron": "0 10 * * MON", "timezone": "Asia/Kolkata", "input": _SUMMARY},
+        "INTERVAL": {"every": "10m", "ends_at": None},
+    },
+    "BatchSchema": {"example": {"jobs": [_NEW_JOBS["IMMEDIATE"], _NEW_JOBS["DELAYED"]]}},
+    "BatchResultSchema": {
+        "example": {"items": [{"status": 201, "job": _JOBS["IMMEDIATE"]}, {"status": 404, "error": _BATCH_ERROR}]}
+    },
 }

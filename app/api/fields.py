@@ -7,6 +7,9 @@ from typing import Any
 
 from marshmallow import RAISE, Schema, ValidationError, fields
 
+from app.errors import InvalidRequestError
+from app.jobs.interval import parse_every
+
 MAX_NAME = 128
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
@@ -70,6 +73,21 @@ class QueryInstant(Instant):
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> datetime:
         return super()._deserialize(str(value).replace(" ", "+"), attr, data, **kwargs)
+
+
+class Every(fields.Field[int]):
+    """The interval of a job, as milliseconds."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            metadata={"type": ["string", "integer"], "example": "5m", **kwargs.pop("metadata", {})}, **kwargs
+        )
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> int:  # noqa: ARG002
+        try:
+            return parse_every(value)
+        except InvalidRequestError as error:
+            raise ValidationError(error.details[0]["message"]) from None
 
 
 class Count(fields.Integer):

@@ -1,26 +1,86 @@
 """What jobs look like in requests and answers."""
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from app.api.fields import Body, Instant, Name, QueryInstant, show
+from app.api.fields import Body, Every, Instant, Name, QueryInstant, show
 from app.api.pagination import PageQuery
-from app.jobs.cron import Schedule
-from app.jobs.model import Job
-from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
+from app.jobs.interval import show_every
+from app.jobs.model import Job, NewJob
+from app.jobs.timetable import Timetable
+from schema.states import CatchUp, EndpointType, ExecutionStatus, JobStatus, Overlap, Trigger
 
 MAX_KEY = 255
+MOST_CATCH_UP = 1000
 
+_REPEATING = {"starts_at", "ends_at", "catch_up", "max_catch_up", "overlap"}
 _ONLY = {
     Trigger.IMMEDIATE: set[str](),
     Trigger.DELAYED: {"run_at"},
-    Trigger.CRON: {"cron", "timezone", "starts_at", "ends_at"},
+    Trigger.CRON: {"cron", "timezone", *_REPEATING},
+    Trigger.INTERVAL: {"every", "fixed_delay", *_REPEATING},
 }
-_NEEDED = {Trigger.IMMEDIATE: set[str](), Trigger.DELAYED: {"run_at"}, Trigger.CRON: {"cron", "timezone"}}
+_NEEDED = {
+    Trigger.IMMEDIATE: set[str](),
+    Trigger.DELAYED: {"run_at"},
+    Trigger.CRON: {"cron", "timezone"},
+    Trigger.INTERVAL: {"every"},
+}
 
 
-class NewJobSchema(Body):
+class TimetableFields(Body):
+    """The fields of repeating jobs, in requests."""
+
+    cron = fields.String(
+        allow_none=True, validate=validate.Length(1, 256), metadata={"description": "for CRON; five fields"}
+    )
+    timezone = fields.String(
+        allow_none=True, validate=validate.Length(1, 64), metadata={"description": "for CRON; an IANA time zone"}
+    )
+    every = Every(allow_none=True, metadata={"description": "for INTERVAL; `10s`, `5m`, `2h`, `1d`, or milliseconds"})
+    fixed_delay = fields.Boolean(
+        allow_none=True,
+        truthy={True},
+        falsy={False},
+        metadata={"description": "for INTERVAL; count from the end of the execution before, not from tick to tick"},
+    )
+    starts_at = Instant(allow_none=True, metadata={"description": "for CRON and INTERVAL; now when absent"})
+    ends_at = Instant(allow_none=True, metadata={"description": "for CRON and INTERVAL; no tick at or after it"})
+    catch_up = fields.Enum(
+        CatchUp,
+        by_value=True,
+        allow_none=True,
+        metadata={"description": "which ticks run late when nobody could start them in time; `all` when absent"},
+    )
+    max_catch_up = fields.Integer(
+        strict=True,
+        allow_none=True,
+        validate=validate.Range(1, MOST_CATCH_UP),
+        metadata={"description": "with `catch_up: all`: at most so many late ticks run, the latest ones"},
+    )
+    overlap = fields.Enum(
+        Overlap,
+        by_value=True,
+        allow_none=True,
+        metadata={
+            "description": "`skip` drops a tick while an execution of the job is unfinished; `allow` when absent"
+        },
+    )
+    input = fields.Dict(allow_none=True)
+
+    @validates_schema
+    def check_catch_up(self, data: dict[str, Any], **_: Any) -> None:
+        """Check that fields fit to each other."""
+        if data.get("starts_at") and data.get("ends_at") and data["ends_at"] <= data["starts_at"]:
+            raise ValidationError("Must be after starts_at.", "ends_at")
+        if data.get("max_catch_up") is not None and data.get("catch_up") not in {None, CatchUp.ALL}:
+            raise ValidationError("Only with catch_up: all.", "max_catch_up")
+
+
+class NewJobSchema(TimetableFields):
     """A job to create. A field that belongs to another trigger is refused unless it is null."""
 
     endpoint = fields.String(required=True, validate=validate.Length(1, 128))
@@ -30,16 +90,7 @@ class NewJobSchema(Body):
         validate=validate.Length(1, MAX_KEY),
         metadata={"description": "needed for IMMEDIATE and DELAYED, here or in the Idempotency-Key header"},
     )
-    input = fields.Dict(allow_none=True)
     run_at = Instant(allow_none=True, metadata={"description": "for DELAYED; a time in the past means now"})
-    cron = fields.String(
-        allow_none=True, validate=validate.Length(1, 256), metadata={"description": "for CRON; five fields"}
-    )
-    timezone = fields.String(
-        allow_none=True, validate=validate.Length(1, 64), metadata={"description": "for CRON; an IANA time zone"}
-    )
-    starts_at = Instant(allow_none=True, metadata={"description": "for CRON; now when absent"})
-    ends_at = Instant(allow_none=True, metadata={"description": "for CRON; no tick at or after it"})
 
     @validates_schema
     def check_trigger(self, data: dict[str, Any], **_: Any) -> None:
@@ -48,10 +99,12 @@ class NewJobSchema(Body):
         given = {name for name in set[str]().union(*_ONLY.values()) if data.get(name) is not None}
         faults = {name: [f"Not a field of {trigger} jobs."] for name in sorted(given - _ONLY[trigger])}
         faults |= {name: [f"Needed for {trigger} jobs."] for name in sorted(_NEEDED[trigger] - given)}
-        if data.get("starts_at") and data.get("ends_at") and data["ends_at"] <= data["starts_at"]:
-            faults["ends_at"] = ["Must be after starts_at."]
         if faults:
             raise ValidationError(faults)
+
+
+class ChangedJobSchema(TimetableFields):
+    """What is to change in a repeating job; what is left out stays. `null` takes `ends_at` or `max_catch_up` away."""
 
 
 class ExecutionSummarySchema(Schema):
@@ -72,18 +125,27 @@ class JobSchema(Schema):
     trigger = fields.Enum(Trigger, required=True)
     status = fields.Enum(JobStatus, required=True)
     version = fields.Integer(required=True)
+    previous_version_id = fields.String(allow_none=True, metadata={"description": "CRON and INTERVAL only"})
+    replaced_by_id = fields.String(allow_none=True, metadata={"description": "CRON and INTERVAL only"})
     idempotency_key = fields.String(allow_none=True)
     run_at = Instant(metadata={"description": "DELAYED only"})
     cron = fields.String(metadata={"description": "CRON only"})
     timezone = fields.String(metadata={"description": "CRON only"})
-    starts_at = Instant(metadata={"description": "CRON only"})
-    ends_at = Instant(allow_none=True, metadata={"description": "CRON only"})
+    every = fields.String(metadata={"description": "INTERVAL only", "example": "5m"})
+    fixed_delay = fields.Boolean(metadata={"description": "INTERVAL only"})
+    starts_at = Instant(metadata={"description": "CRON and INTERVAL only"})
+    ends_at = Instant(allow_none=True, metadata={"description": "CRON and INTERVAL only"})
+    catch_up = fields.Enum(CatchUp, by_value=True, metadata={"description": "CRON and INTERVAL only"})
+    max_catch_up = fields.Integer(allow_none=True, metadata={"description": "CRON and INTERVAL only"})
+    overlap = fields.Enum(Overlap, by_value=True, metadata={"description": "CRON and INTERVAL only"})
     next_run_at = fields.String(
-        allow_none=True, metadata={"description": "CRON only; in the job's time zone", "format": "date-time"}
+        allow_none=True,
+        metadata={"description": "CRON and INTERVAL only; in the job's time zone", "format": "date-time"},
     )
     input = fields.Dict(required=True)
     execution = fields.Nested(ExecutionSummarySchema, metadata={"description": "IMMEDIATE and DELAYED only"})
     created_at = Instant(required=True)
+    paused_at = Instant(required=True, allow_none=True)
     retired_at = Instant(required=True, allow_none=True)
 
 
@@ -97,15 +159,39 @@ class JobQuery(PageQuery):
     created_before = QueryInstant()
 
 
+def new_job(body: Mapping[str, Any], now: datetime) -> NewJob:
+    """Make the job that a parsed body asks for."""
+    trigger, starts_at = body["trigger"], body.get("starts_at")
+    timetable = None
+    if trigger.repeats:
+        given = {name: value for name, value in changed_fields(body).items() if value is not None and name != "input"}
+        timetable = Timetable(**({"starts_at": now} | given))
+    return NewJob(
+        endpoint=body["endpoint"],
+        trigger=trigger,
+        input=body.get("input") or {},
+        idempotency_key=body.get("idempotency_key"),
+        run_at=body.get("run_at"),
+        timetable=timetable,
+        starts_now=starts_at is None,
+    )
+
+
+def changed_fields(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Take what belongs to the timetable out of a parsed body, and the input, under the names they have inside."""
+    names = {name: name for name in ("cron", "timezone", "fixed_delay", *_REPEATING)} | {"every": "every_ms"}
+    changes = {inside: body[name] for name, inside in names.items() if name in body}
+    if "input" in body:
+        changes["input"] = body["input"] or {}
+    return changes
+
+
 def shape(job: Job) -> dict[str, Any]:
     """Choose the fields that a job of its trigger has."""
     shaped: dict[str, Any] = {name: getattr(job, name) for name in _ALWAYS}
-    if job.trigger is Trigger.CRON:
-        shaped |= {name: getattr(job, name) for name in _ONLY[Trigger.CRON]}
-        shaped["next_run_at"] = _in_zone(job)
-        if job.idempotency_key is None:
-            del shaped["idempotency_key"]
-        return shaped
+    if job.timetable is not None:
+        return shaped | _shape_repeating(job, job.timetable)
+    shaped["idempotency_key"] = job.idempotency_key
     if job.trigger is Trigger.DELAYED:
         shaped["run_at"] = job.run_at
     if job.execution is not None:
@@ -114,12 +200,22 @@ def shape(job: Job) -> dict[str, Any]:
 
 
 _ALWAYS = (
-    *("job_id", "endpoint", "endpoint_type", "endpoint_version", "trigger", "status", "version", "idempotency_key"),
-    *("input", "created_at", "retired_at"),
+    *("job_id", "endpoint", "endpoint_type", "endpoint_version", "trigger", "status", "version"),
+    *("input", "created_at", "paused_at", "retired_at"),
 )
 
 
-def _in_zone(job: Job) -> str | None:
-    if job.next_run_at is None:
-        return None
-    return show(Schedule.parse(job.cron or "", job.timezone or "").local(job.next_run_at))
+def _shape_repeating(job: Job, table: Timetable) -> dict[str, Any]:
+    shaped: dict[str, Any] = {name: getattr(table, name) for name in sorted(_REPEATING)}
+    shaped |= {"previous_version_id": job.previous_version_id, "replaced_by_id": job.replaced_by_id}
+    shaped["next_run_at"] = show_in_zone(table, job.next_run_at)
+    if job.idempotency_key is not None:
+        shaped["idempotency_key"] = job.idempotency_key
+    if table.every_ms is not None:
+        return shaped | {"every": show_every(table.every_ms), "fixed_delay": table.fixed_delay}
+    return shaped | {"cron": table.cron, "timezone": table.timezone}
+
+
+def show_in_zone(table: Timetable, instant: datetime | None) -> str | None:
+    """Write an instant in the time zone of a job."""
+    return None if instant is None else show(table.local(instant))

@@ -3,13 +3,11 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from flask import request
-
+from app.api import job_keys
 from app.api.auth import actor
-from app.api.body import invalid
 from app.api.execution_schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema
 from app.api.execution_schemas import shape as shape_execution
-from app.api.job_schemas import MAX_KEY, JobQuery, JobSchema, NewJobSchema, shape
+from app.api.job_schemas import JobQuery, JobSchema, NewJobSchema, new_job, shape
 from app.api.keys import Scope
 from app.api.pagination import page_answer, page_request, page_schema
 from app.api.resource import Resource
@@ -25,18 +23,8 @@ from app.executions import read as executions
 from app.executions.read import ExecutionFilter
 from app.jobs import cancel as cancellation
 from app.jobs import read
-from app.jobs.model import NewJob
 from app.jobs.read import JobFilter
-from schema.states import ExecutionStatus, Trigger
-
-KEY_HEADER = "Idempotency-Key"
-REPLAYED_HEADER = "Idempotency-Replayed"
-_KEY_PARAMETER = {
-    "in": "header",
-    "name": KEY_HEADER,
-    "description": "instead of `idempotency_key` in the body",
-    "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY},
-}
+from schema.states import ExecutionStatus
 
 resource = Resource("jobs", "Invocations of endpoints: now, later or on a schedule.", write_scope=Scope.JOBS_WRITE)
 
@@ -48,17 +36,17 @@ resource = Resource("jobs", "Invocations of endpoints: now, later or on a schedu
     returns=JobSchema,
     status=201,
     also=200,
-    headers=[_KEY_PARAMETER],
+    headers=[job_keys.PARAMETER],
     errors=[EndpointNotFoundError, InvalidCronError, InputValidationError],
 )
 def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
     """Create a job. The same idempotency key again answers 200 with the first job, whatever the body."""
-    body["idempotency_key"] = _idempotency_key(body)
-    body["input"] = body.get("input") or {}
-    created = services().creator.create(NewJob(**body), datetime.now(UTC))
+    body["idempotency_key"] = job_keys.key_of(body)
+    now = datetime.now(UTC)
+    created = services().creator.create(new_job(body, now), now)
     job = created.job
     if not created.is_new:
-        return shape(job), 200, {REPLAYED_HEADER: "true"}
+        return shape(job), 200, job_keys.REPLAYED
     if job.execution is not None and job.execution.status is ExecutionStatus.QUEUED:
         wake(job.endpoint_type.queue)
     return shape(job), 201, {}
@@ -109,16 +97,3 @@ def list_executions(query: dict[str, Any], job_id: str) -> dict[str, Any]:
     if not page.items:
         read.get(database, job_id)
     return page_answer(page, shape_execution, query)
-
-
-def _idempotency_key(body: dict[str, Any]) -> str | None:
-    """Take the key from the body or the header; both may be given when they agree."""
-    own, header = body.get("idempotency_key"), request.headers.get(KEY_HEADER)
-    if header is not None and not (1 <= len(header) <= MAX_KEY and header.isascii() and header.isprintable()):
-        raise invalid([{"pointer": KEY_HEADER, "message": f"Must be 1 to {MAX_KEY} printable ASCII characters."}])
-    if own is not None and header is not None and own != header:
-        raise invalid([{"pointer": "/idempotency_key", "message": f"Differs from the {KEY_HEADER} header."}])
-    key: str | None = own if own is not None else header
-    if key is None and body["trigger"] is not Trigger.CRON:
-        raise invalid([{"pointer": "/idempotency_key", "message": f"Needed here or in the {KEY_HEADER} header."}])
-    return key

@@ -1,4 +1,4 @@
-"""Turning the ticks of cron jobs into executions: each at most once, whatever number of schedulers run."""
+"""Turning the ticks of repeating jobs into executions: each at most once, whatever number of schedulers run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,47 +6,61 @@ from datetime import UTC, datetime, timedelta
 
 from app import ids
 from app.db import Database
+from app.jobs.timetable import Timetable
 from app.sql import statement
-from schema.states import EndpointType
+from schema.states import EndpointType, Overlap
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# A plain read: the compare-and-set below decides, a lock here would end with this statement.
+# A plain read: the compare-and-set below decides, a lock here would end with this statement. `busy` is asked only for
+# jobs that care, in an index that holds nothing but unfinished executions.
 DUE = statement(
-    "executions.due_cron_jobs",
+    "executions.due_jobs",
     """
-    SELECT job_id, endpoint_type, cron_expression, cron_timezone, cron_next_run_at, cron_ends_at,
-           now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond' AS horizon
-      FROM jobs
-     WHERE cron_next_run_at IS NOT NULL
-       AND cron_next_run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
-       AND (cron_next_run_at, job_id) > (CAST(:after_run_at AS TIMESTAMPTZ), CAST(:after_job AS TEXT))
-     ORDER BY cron_next_run_at, job_id LIMIT :limit
+    SELECT j.job_id, j.endpoint_type, j.cron_expression, j.cron_timezone, j.interval_ms, j.fixed_delay,
+           j.cron_starts_at, j.cron_ends_at, j.created_at, j.cron_next_run_at, j.catch_up, j.max_catch_up, j.overlap,
+           CASE WHEN j.overlap = 'skip'
+                THEN EXISTS (SELECT 1 FROM executions AS e WHERE e.job_id = j.job_id AND e.completed_at IS NULL)
+                ELSE false END AS busy,
+           now() AS now, now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond' AS horizon
+      FROM jobs AS j
+     WHERE j.cron_next_run_at IS NOT NULL
+       AND j.cron_next_run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
+       AND (j.cron_next_run_at, j.job_id) > (CAST(:after_run_at AS TIMESTAMPTZ), CAST(:after_job AS TEXT))
+     ORDER BY j.cron_next_run_at, j.job_id LIMIT :limit
     """,
 )
 
 # The ticks of a job are inserted only if its cron_next_run_at was still the first of them, and in the same
 # statement it moves past the last: whoever comes second, or again, finds nothing to do. = ANY is implied by the
 # join; it keeps the plan to the primary key (without statistics PostgreSQL compared every tick with every cron job).
+# An `exclusive` tick must also still find its job idle.
 MATERIALIZE = statement(
     "executions.materialize",
     """
     WITH due AS (
       SELECT * FROM unnest(
         CAST(:jobs AS TEXT[]), CAST(:queues AS TEXT[]), CAST(:expected AS TIMESTAMPTZ[]),
-        CAST(:nexts AS TIMESTAMPTZ[]), CAST(:lasts AS TIMESTAMPTZ[]))
-      AS u (job_id, queue, expected, next_run_at, last_tick_at)),
+        CAST(:nexts AS TIMESTAMPTZ[]), CAST(:lasts AS TIMESTAMPTZ[]), CAST(:retires AS BOOLEAN[]),
+        CAST(:exclusives AS BOOLEAN[]), CAST(:skipped_catch_up AS BIGINT[]), CAST(:skipped_overlap AS BIGINT[]))
+      AS u (job_id, queue, expected, next_run_at, last_tick_at, retires, exclusive, skipped_catch_up,
+            skipped_overlap)),
     advanced AS (
       UPDATE jobs AS j
          SET cron_next_run_at = due.next_run_at,
              cron_last_tick_at = COALESCE(due.last_tick_at, j.cron_last_tick_at),
-             status = CASE WHEN due.next_run_at IS NULL THEN 'RETIRED' ELSE 'ACTIVE' END,
-             retired_at = CASE WHEN due.next_run_at IS NULL THEN now() ELSE NULL END
+             skipped_catch_up = j.skipped_catch_up + due.skipped_catch_up,
+             skipped_overlap = j.skipped_overlap + due.skipped_overlap,
+             status = CASE WHEN due.retires THEN 'RETIRED' ELSE 'ACTIVE' END,
+             retired_at = CASE WHEN due.retires THEN now() ELSE NULL END
         FROM due
        WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
          AND j.job_id = due.job_id AND j.cron_next_run_at = due.expected
-         AND j.trigger_type = 'CRON' AND j.status = 'ACTIVE'
-      RETURNING j.job_id, j.endpoint, j.endpoint_version, j.endpoint_type, j.max_attempts, j.status, due.queue),
+         AND j.trigger_type IN ('CRON', 'INTERVAL') AND j.status = 'ACTIVE'
+         AND (NOT due.exclusive OR NOT EXISTS (
+               SELECT 1 FROM executions AS x WHERE x.job_id = due.job_id AND x.completed_at IS NULL))
+      RETURNING j.job_id, j.endpoint, j.endpoint_version, j.endpoint_type, j.max_attempts, j.status, due.queue,
+                due.skipped_catch_up + due.skipped_overlap AS skipped),
     inserted AS (
       INSERT INTO executions (execution_id, shard, job_id, endpoint, endpoint_version, endpoint_type, queue,
                               idempotency_key, status, max_attempts, run_at, scheduled_at)
@@ -59,44 +73,67 @@ MATERIALIZE = statement(
         JOIN advanced AS a ON a.job_id = t.job_id
       ON CONFLICT (job_id, idempotency_key) DO NOTHING
       RETURNING execution_id, job_id)
-    SELECT a.queue, count(DISTINCT a.job_id) AS jobs, count(i.execution_id) AS executions,
-           count(DISTINCT CASE WHEN a.status = 'RETIRED' THEN a.job_id END) AS retired
-      FROM advanced AS a LEFT JOIN inserted AS i ON i.job_id = a.job_id
-     GROUP BY a.queue
+    SELECT a.job_id, a.queue, a.status = 'RETIRED' AS retired, a.skipped,
+           (SELECT count(*) FROM inserted AS i WHERE i.job_id = a.job_id) AS executions
+      FROM advanced AS a
     """,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class DueJob:
-    """A cron job with a tick at or before the horizon, which is the database's now plus the look-ahead."""
+    """A repeating job with a tick at or before the horizon, which is the database's now plus the look-ahead.
+
+    `busy` tells, of a job whose executions must not overlap, that one is unfinished.
+    """
 
     job_id: str
     endpoint_type: EndpointType
-    expression: str
-    timezone: str
+    timetable: Timetable
     next_run_at: datetime
-    ends_at: datetime | None
+    busy: bool
+    now: datetime
     horizon: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """Ticks of one job, in order, and the tick after them; without one the job retires."""
+    """Ticks of one job, in order, the tick after them, and how many were left out.
+
+    Without a tick after them the job retires, unless it `waits` for the end of the last one.
+    """
 
     job: DueJob
     ticks: tuple[datetime, ...]
     next_run_at: datetime | None
+    skipped_catch_up: int = 0
+    skipped_overlap: int = 0
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether the end of the execution decides about the next tick."""
+        return self.job.timetable.fixed_delay and bool(self.ticks)
+
+    @property
+    def retires(self) -> bool:
+        """Tell whether the job is at its end."""
+        return self.next_run_at is None and not self.waits
+
+    @property
+    def exclusive(self) -> bool:
+        """Tell whether the tick may only become an execution while there is none."""
+        return self.job.timetable.overlap is Overlap.SKIP and bool(self.ticks)
 
 
 @dataclass(frozen=True, slots=True)
 class Materialized:
-    """What a statement did: the advances that it won, by queue of the new executions."""
+    """What a statement did: the advances that it won, and the queues of the new executions."""
 
     queues: frozenset[str]
     jobs: int
     executions: int
     retired: int
+    skipped: int
 
 
 def due(database: Database, *, ahead_ms: int, limit: int, after: DueJob | None = None) -> list[DueJob]:
@@ -111,10 +148,10 @@ def due(database: Database, *, ahead_ms: int, limit: int, after: DueJob | None =
         DueJob(
             job_id=row.job_id,
             endpoint_type=EndpointType(row.endpoint_type),
-            expression=row.cron_expression,
-            timezone=row.cron_timezone,
+            timetable=Timetable.stored(row),
             next_run_at=row.cron_next_run_at,
-            ends_at=row.cron_ends_at,
+            busy=row.busy,
+            now=row.now,
             horizon=row.horizon,
         )
         for row in database.fetch(DUE, params)
@@ -124,13 +161,14 @@ def due(database: Database, *, ahead_ms: int, limit: int, after: DueJob | None =
 def materialize(database: Database, advances: Sequence[Advance], *, shards: int) -> Materialized:
     """Insert the executions of all ticks and advance the jobs; a job that has moved meanwhile is left alone."""
     if not advances:
-        return Materialized(frozenset(), 0, 0, 0)
+        return Materialized(frozenset(), 0, 0, 0, 0)
     rows = database.fetch(MATERIALIZE, _params(advances, shards))
     return Materialized(
         queues=frozenset(row.queue for row in rows if row.executions),
-        jobs=sum(row.jobs for row in rows),
+        jobs=len(rows),
         executions=sum(row.executions for row in rows),
         retired=sum(row.retired for row in rows),
+        skipped=sum(row.skipped for row in rows),
     )
 
 
@@ -145,6 +183,10 @@ def _params(advances: Sequence[Advance], shards: int) -> dict[str, object]:
         "expected": [a.job.next_run_at for a in advances],
         "nexts": [a.next_run_at for a in advances],
         "lasts": [a.ticks[-1] if a.ticks else None for a in advances],
+        "retires": [a.retires for a in advances],
+        "exclusives": [a.exclusive for a in advances],
+        "skipped_catch_up": [a.skipped_catch_up for a in advances],
+        "skipped_overlap": [a.skipped_overlap for a in advances],
         "tick_jobs": [job_id for job_id, _ in ticks],
         "ticks": [tick for _, tick in ticks],
         "executions": executions,

@@ -1,15 +1,18 @@
 """Reading jobs."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select, tuple_
 
 from app.db import Database
 from app.errors import JobNotFoundError
 from app.jobs.model import ExecutionSummary, Job
+from app.jobs.timetable import Timetable
 from app.paging import Page, PageRequest, newest_first, page_of
+from app.sql import statement
 from schema import tables
 from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
 
@@ -19,6 +22,17 @@ _J, _E = tables.jobs.c, tables.executions.c
 _WITH_EXECUTION = tables.jobs.outerjoin(
     tables.executions, and_(_E.job_id == _J.job_id, _E.idempotency_key == _J.idempotency_key)
 )
+
+
+LOCK = statement("jobs.lock", "SELECT job_id, now() AS now FROM jobs WHERE job_id = :job_id FOR UPDATE")
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """A job whose row is locked, and the database's clock."""
+
+    job: Job
+    now: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +62,16 @@ def get(database: Database, job_id: str) -> Job:
     """Read a job; raises JobNotFoundError."""
     job = find(database, job_id)
     if job is None:
-        raise JobNotFoundError(f"Job with ID {job_id!r} does not exist.")
+        raise _missing(job_id)
     return job
+
+
+def lock(connection: Connection, job_id: str) -> Locked:
+    """Lock a job's row until the transaction ends, and read it; raises JobNotFoundError."""
+    row = connection.execute(LOCK, {"job_id": job_id}).first()
+    if row is None:
+        raise _missing(job_id)
+    return Locked(_job(connection.execute(_select().where(_J.job_id == job_id)).one()), row.now)
 
 
 def find(database: Database, job_id: str) -> Job | None:
@@ -62,11 +84,33 @@ def find_by_key(database: Database, endpoint: str, idempotency_key: str) -> Job 
     return _first(database, _select().where(_J.endpoint == endpoint, _J.idempotency_key == idempotency_key))
 
 
+def find_many(database: Database, job_ids: Collection[str], keys: Collection[tuple[str, str]]) -> list[Job]:
+    """Read the jobs that have one of these ids, or were created with one of these pairs of endpoint and key."""
+    if not job_ids and not keys:
+        return []
+    wanted = or_(_J.job_id.in_(job_ids), tuple_(_J.endpoint, _J.idempotency_key).in_(keys))
+    return [_job(row) for row in database.fetch(_select().where(wanted))]
+
+
+def versions(database: Database, job: Job, request: PageRequest) -> Page[Job]:
+    """Read a page of a job's versions, the newest first."""
+    query = _select().where(or_(_J.job_id == job.first_id, _J.first_version_id == job.first_id))
+    if request.after is not None:
+        query = query.where(_J.version < int(request.after.key))
+    rows = database.fetch(query.order_by(_J.version.desc()).limit(request.limit + 1))
+    page = page_of(rows, "created_at", "version", request)
+    return Page([_job(row) for row in page.items], page.next)
+
+
 def page(database: Database, wanted: JobFilter, request: PageRequest) -> Page[Job]:
     """Read a page of jobs, newest first."""
     query = newest_first(_select().where(*wanted.conditions()), _J.created_at, _J.job_id, request)
     rows = page_of(database.fetch(query), "created_at", "job_id", request)
     return Page([_job(row) for row in rows.items], rows.next)
+
+
+def _missing(job_id: str) -> JobNotFoundError:
+    return JobNotFoundError(f"Job with ID {job_id!r} does not exist.")
 
 
 def _select() -> Select[Any]:
@@ -87,23 +131,28 @@ def _job(row: Row[Any]) -> Job:
     execution = None
     if row.execution_id is not None:
         execution = ExecutionSummary(row.execution_id, ExecutionStatus(row.execution_status), row.execution_created_at)
+    trigger = Trigger(row.trigger_type)
     return Job(
         job_id=row.job_id,
         endpoint=row.endpoint,
         endpoint_type=EndpointType(row.endpoint_type),
         endpoint_version=row.endpoint_version,
-        trigger=Trigger(row.trigger_type),
+        trigger=trigger,
         status=JobStatus(row.status),
         version=row.version,
+        previous_version_id=row.previous_version_id,
+        replaced_by_id=row.replaced_by_id,
+        first_version_id=row.first_version_id,
         idempotency_key=row.idempotency_key,
         input=row.input,
         run_at=row.run_at,
-        cron=row.cron_expression,
-        timezone=row.cron_timezone,
-        starts_at=row.cron_starts_at,
-        ends_at=row.cron_ends_at,
+        timetable=Timetable.stored(row) if trigger.repeats else None,
         next_run_at=row.cron_next_run_at,
+        last_tick_at=row.cron_last_tick_at,
+        skipped_catch_up=row.skipped_catch_up,
+        skipped_overlap=row.skipped_overlap,
         created_at=row.created_at,
+        paused_at=row.paused_at,
         retired_at=row.retired_at,
         execution=execution,
     )

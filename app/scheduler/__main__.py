@@ -2,6 +2,7 @@
 
 import os
 import sys
+from datetime import timedelta
 
 from app import db, log
 from app.config import SettingError, Settings
@@ -46,7 +47,13 @@ def _plan(settings: Settings, database: Database, process: SchedulerProcess) -> 
     audit_ms = int(settings.audit_retention_days * DAY_MS)
     hint, stopping = Notifier.over(database, settings.wakeup_redis_url).hint, process.is_stopping
     materialize = Materialize(
-        database, shards=shards, ahead_ms=ahead_ms, batch=settings.cron_batch_size, hint=hint, stopping=stopping
+        database,
+        shards=shards,
+        ahead_ms=ahead_ms,
+        batch=settings.cron_batch_size,
+        grace=timedelta(seconds=settings.misfire_grace_seconds),
+        hint=hint,
+        stopping=stopping,
     )
     promote = Promote(database, shards=shards, ahead_ms=ahead_ms, hint=hint, stopping=stopping)
     dead = Reclaim.from_dead_workers(database, hint=hint, stopping=stopping)

@@ -1,8 +1,9 @@
-"""The chore that queues delayed executions shortly before they are due."""
+"""The chore that queues delayed executions shortly before they are due, and holds back the retries of paused jobs."""
 
 from dataclasses import dataclass
 
 from app.db import Database
+from app.executions.hold import hold_retries
 from app.executions.promote import promote
 from app.scheduler.chore import Hint, Stopping
 
@@ -14,6 +15,7 @@ class PromoteCounts:
     """What a run did."""
 
     promoted: int
+    held: int
 
 
 class Promote:
@@ -30,7 +32,8 @@ class Promote:
 
     def run_once(self) -> PromoteCounts:
         """Queue every PENDING execution that is due within the look-ahead."""
-        return PromoteCounts(sum(self._promote(shard) for shard in range(self._shards)))
+        promoted = sum(self._promote(shard) for shard in range(self._shards))
+        return PromoteCounts(promoted, hold_retries(self._database))
 
     def _promote(self, shard: int) -> int:
         total = 0

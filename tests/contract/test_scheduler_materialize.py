@@ -17,10 +17,13 @@ from tests.contract.racing import Hints, at_once, never, schedulers, total
 from tests.cron_jobs import add_cron_job, daily, job, missed_ticks, scheduled
 
 HOUR = timedelta(hours=1)
+GRACE = timedelta(minutes=1)
 
 
 def chore(database: Database, *, ahead_ms: int = 0, batch: int = 100, hints: Hints | None = None) -> Materialize:
-    return Materialize(database, shards=1, ahead_ms=ahead_ms, batch=batch, hint=hints or Hints(), stopping=never)
+    return Materialize(
+        database, shards=1, ahead_ms=ahead_ms, batch=batch, grace=GRACE, hint=hints or Hints(), stopping=never
+    )
 
 
 def due(database: Database, ahead_ms: int = 0) -> list[ticks.DueJob]:
@@ -164,7 +167,7 @@ def test_jobs_that_cannot_be_read_are_said_once_and_stop_nobody(
 def test_executions_are_spread_over_the_shards(database: Database) -> None:
     for _ in range(4):
         add_cron_job(database, missed=timedelta(minutes=10))
-    Materialize(database, shards=16, ahead_ms=0, batch=100, hint=Hints(), stopping=never).run_once()
+    Materialize(database, shards=16, ahead_ms=0, batch=100, grace=GRACE, hint=Hints(), stopping=never).run_once()
     shards = {row.shard for row in database.fetch(text("SELECT DISTINCT shard FROM executions"))}
     assert len(shards) > 5
     assert shards <= set(range(16))
@@ -174,7 +177,7 @@ def test_a_stop_ends_the_run_between_two_statements(database: Database) -> None:
     add_cron_job(database, missed=timedelta(minutes=1500))
     answers = iter([False, True])
     stopped = Materialize(
-        database, shards=1, ahead_ms=0, batch=100, hint=Hints(), stopping=lambda: next(answers)
+        database, shards=1, ahead_ms=0, batch=100, grace=GRACE, hint=Hints(), stopping=lambda: next(answers)
     ).run_once()
     assert stopped.ticks == 500
 

@@ -65,7 +65,7 @@ def test_the_promotion_reads_its_index_and_never_sorts(database: Database) -> No
     database.fetch(text("ANALYZE executions"))
     params = {"shard": 0, "ahead_ms": 0, "limit": 500}
     plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + promote.PROMOTE.text), params))
-    assert "idx_executions_pending" in plan
+    assert "idx_executions_waiting" in plan
     due = plan.split("CTE due")[1].split("CTE")[0]
     assert "Seq Scan" not in due
     assert "Sort" not in due

@@ -40,7 +40,7 @@ def test_an_immediate_job(api: Api, database: Database) -> None:
     assert "Idempotency-Replayed" not in response.headers
     assert set(job) == {
         *("job_id", "endpoint", "endpoint_type", "endpoint_version", "trigger", "status", "version"),
-        *("idempotency_key", "input", "execution", "created_at", "retired_at"),
+        *("idempotency_key", "input", "execution", "created_at", "paused_at", "retired_at"),
     }
     assert job | {"job_id": "", "created_at": "", "execution": ""} == {
         "job_id": "",
@@ -54,6 +54,7 @@ def test_an_immediate_job(api: Api, database: Database) -> None:
         "input": {"user_id": "u", "deep": {"list": [1, 2.5, None, "ü"]}},
         "execution": "",
         "created_at": "",
+        "paused_at": None,
         "retired_at": None,
     }
     assert set(job["execution"]) == {"execution_id", "status", "created_at"}
@@ -123,13 +124,19 @@ def test_a_cron_job(api: Api, database: Database) -> None:
         "trigger": "CRON",
         "status": "ACTIVE",
         "version": 1,
+        "previous_version_id": None,
+        "replaced_by_id": None,
         "cron": "0 9 * * MON",
         "timezone": "Asia/Kolkata",
         "starts_at": "2090-03-13T00:00:00Z",
         "ends_at": None,
+        "catch_up": "all",
+        "max_catch_up": None,
+        "overlap": "allow",
         "next_run_at": "2090-03-13T09:00:00+05:30",
         "input": INPUT,
         "created_at": "",
+        "paused_at": None,
         "retired_at": None,
     }
     assert api.get(f"/jobs/{job['job_id']}").json == job

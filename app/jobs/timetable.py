@@ -1,0 +1,97 @@
+"""When a repeating job fires, and what becomes of ticks that could not be kept."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+from sqlalchemy import Row
+
+from app.errors import Detail, InvalidCronError, InvalidRequestError
+from app.jobs.cron import Schedule
+from app.jobs.interval import Interval
+from schema.states import CatchUp, Overlap
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Ticks(Protocol):
+    """A series of instants."""
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        """Find the first tick strictly after an instant; None when there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timetable:
+    """A cron expression in a time zone, or an interval in milliseconds, between two instants.
+
+    `fixed_delay` counts an interval from the end of the execution before instead of from tick to tick.
+    """
+
+    cron: str | None = None
+    timezone: str | None = None
+    every_ms: int | None = None
+    fixed_delay: bool = False
+    starts_at: datetime
+    ends_at: datetime | None = None
+    catch_up: CatchUp = CatchUp.ALL
+    max_catch_up: int | None = None
+    overlap: Overlap = Overlap.ALLOW
+
+    @classmethod
+    def stored(cls, row: Row[Any]) -> "Timetable":
+        """Read the timetable out of a repeating job's row."""
+        return cls(
+            cron=row.cron_expression,
+            timezone=row.cron_timezone,
+            every_ms=row.interval_ms,
+            fixed_delay=row.fixed_delay,
+            starts_at=row.cron_starts_at or row.created_at,
+            ends_at=row.cron_ends_at,
+            catch_up=CatchUp(row.catch_up),
+            max_catch_up=row.max_catch_up,
+            overlap=Overlap(row.overlap),
+        )
+
+    def ticks(self) -> Ticks:
+        """Make the series; raises InvalidCronError or InvalidRequestError when it cannot be read."""
+        if self.every_ms is not None:
+            return Interval(self.starts_at, self.every_ms)
+        return Schedule.parse(self.cron or "", self.timezone or "")
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        """Find the first tick strictly after an instant, from starts_at on and before ends_at."""
+        tick = self.ticks().next_after(max(instant, self.starts_at - _MICROSECOND))
+        return None if tick is None or self.is_over(tick) else tick
+
+    def is_over(self, tick: datetime) -> bool:
+        """Tell whether a tick comes too late."""
+        return self.ends_at is not None and tick >= self.ends_at
+
+    def local(self, instant: datetime) -> datetime:
+        """Show an instant in the job's own time zone."""
+        if self.cron is None:
+            return instant.astimezone(UTC)
+        return Schedule.parse(self.cron, self.timezone or "").local(instant)
+
+    def first_tick(self, now: datetime, *, start_given: bool) -> datetime:
+        """Find the tick that a new job begins with.
+
+        A start in the past begins now: the job did not exist then, so it missed no tick. Without a given start an
+        interval passes before the first tick, as in setInterval. Raises InvalidCronError for a cron expression that
+        does not fire in its time, InvalidRequestError for an interval that does not.
+        """
+        tick = self.next_after(max(self.starts_at, now) - _MICROSECOND) if start_given else self.next_tick(now)
+        if tick is not None:
+            return tick
+        message = "does not fire between starts_at and ends_at"
+        if self.cron is not None:
+            raise InvalidCronError(f"The cron expression {message}.", [Detail(pointer="/cron", message=message)])
+        raise InvalidRequestError(f"every {message}", [Detail(pointer="/every", message=message)])
+
+    def next_tick(self, now: datetime) -> datetime | None:
+        """Find the tick that a job goes on with now; with a fixed delay an interval passes once more."""
+        if not self.fixed_delay or self.every_ms is None or now < self.starts_at:
+            return self.next_after(now)
+        tick = now + timedelta(milliseconds=self.every_ms)
+        return None if self.is_over(tick) else tick

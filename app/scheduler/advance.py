@@ -1,0 +1,95 @@
+"""Which ticks of a job become executions now, and which are left out: pure, by the database's clock.
+
+Ticks are taken a little ahead of their time. One that is past `now` was missed: by a scheduler that was away or behind.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from app.executions.materialize import Advance, DueJob
+from schema.states import CatchUp, Overlap
+
+MOST_STEPS = 5000  # ticks looked at per job and statement; more than any max_catch_up
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def advance(job: DueJob, limit: int, grace: timedelta) -> Advance | None:
+    """Choose at most `limit` ticks of a job up to its horizon; None when it has to wait.
+
+    Ticks that were missed by less than `grace` still run under `catch_up: none`. Raises InvalidCronError or
+    InvalidRequestError for a timetable that cannot be read.
+    """
+    if job.timetable.fixed_delay:
+        return _one(job)
+    if job.timetable.overlap is Overlap.ALLOW:
+        return _walk(job, limit, grace)
+    if not job.busy:
+        return _walk(job, 1, grace)
+    # Decided when the tick is due and not ahead of it: until then the execution may have ended.
+    return _skip_while_busy(job) if job.next_run_at <= job.now else None
+
+
+def _one(job: DueJob) -> Advance:
+    """Take the only tick there is before the next execution ends; it is never too late for it."""
+    if job.timetable.is_over(job.next_run_at):
+        return Advance(job, (), None)
+    if job.timetable.overlap is Overlap.SKIP and job.busy:
+        # An execution that was asked for by hand; its end does not start the interval.
+        return Advance(job, (), job.now + timedelta(milliseconds=job.timetable.every_ms or 0), skipped_overlap=1)
+    return Advance(job, (job.next_run_at,), None)
+
+
+def _walk(job: DueJob, limit: int, grace: timedelta) -> Advance:
+    most, until = _policy(job, grace)
+    chosen, skipped, tick = _missed(job, most, until)
+    if tick is not None and tick <= until:
+        # More than a statement looks at: of ticks that may yet be dropped in favour of later ones, none is taken.
+        return Advance(job, (), chosen[0] if chosen else tick, skipped_catch_up=skipped)
+    following = _series(job)
+    while tick is not None and tick <= job.horizon and len(chosen) < limit:
+        chosen.append(tick)
+        tick = following(tick)
+    rest = chosen[limit] if len(chosen) > limit else tick
+    return Advance(job, tuple(chosen[:limit]), rest, skipped_catch_up=skipped)
+
+
+def _missed(job: DueJob, most: int, until: datetime) -> tuple[list[datetime], int, datetime | None]:
+    """Walk the missed ticks: the last ones, which run, how many are left out, and the tick after them."""
+    kept: deque[datetime] = deque(maxlen=most)
+    following, tick, steps = _series(job), _first(job), 0
+    while tick is not None and tick <= until and steps < MOST_STEPS:
+        kept.append(tick)
+        steps += 1
+        tick = following(tick)
+    return list(kept), steps - len(kept), tick
+
+
+def _policy(job: DueJob, grace: timedelta) -> tuple[int, datetime]:
+    """Say how many missed ticks run, and up to when a tick counts as missed."""
+    table = job.timetable
+    if table.catch_up is CatchUp.NONE:
+        return 0, job.now - grace
+    if table.catch_up is CatchUp.LATEST:
+        return 1, job.now
+    return (0, _NEVER) if table.max_catch_up is None else (table.max_catch_up, job.now)
+
+
+def _skip_while_busy(job: DueJob) -> Advance:
+    _, skipped, tick = _missed(job, 0, job.now)
+    return Advance(job, (), tick, skipped_overlap=skipped)
+
+
+def _first(job: DueJob) -> datetime | None:
+    return None if job.timetable.is_over(job.next_run_at) else job.next_run_at
+
+
+def _series(job: DueJob) -> Callable[[datetime], datetime | None]:
+    """Make the function from a tick to the next, which ends where the job does."""
+    ticks = job.timetable.ticks()
+
+    def following(tick: datetime) -> datetime | None:
+        found = ticks.next_after(tick)
+        return None if found is None or job.timetable.is_over(found) else found
+
+    return following

@@ -1,0 +1,163 @@
+"""Which ticks run and which are left out, by catch-up and overlap."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.executions.materialize import DueJob
+from app.jobs.timetable import Timetable
+from app.scheduler.advance import MOST_STEPS, advance
+from schema.states import CatchUp, EndpointType, Overlap
+
+NOW = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
+AHEAD = timedelta(seconds=5)
+GRACE = timedelta(minutes=1)
+TEN = timedelta(seconds=10)
+
+
+def job(since: timedelta, *, every: timedelta = TEN, busy: bool = False, **table: Any) -> DueJob:
+    """A job whose first due tick lies so far behind now."""
+    first = NOW - since
+    timetable = Timetable(every_ms=every // timedelta(milliseconds=1), starts_at=first, **table)
+    return DueJob("job_1", EndpointType.HTTP, timetable, first, busy, NOW, NOW + AHEAD)
+
+
+def chosen(due: DueJob, limit: int = 100) -> tuple[list[float], float | None, int, int]:
+    """Ticks and the next one in seconds from now, and what was left out."""
+    made = advance(due, limit, GRACE)
+    assert made is not None
+    after = None if made.next_run_at is None else (made.next_run_at - NOW).total_seconds()
+    ticks = [(tick - NOW).total_seconds() for tick in made.ticks]
+    return ticks, after, made.skipped_catch_up, made.skipped_overlap
+
+
+def test_all_missed_ticks_run_and_those_ahead() -> None:
+    assert chosen(job(timedelta(seconds=28))) == ([-28, -18, -8, 2], 12, 0, 0)
+
+
+def test_a_limit_leaves_the_rest_for_the_next_statement() -> None:
+    assert chosen(job(timedelta(seconds=28)), limit=2) == ([-28, -18], -8, 0, 0)
+
+
+def test_at_most_so_many_missed_ticks_run_the_latest() -> None:
+    assert chosen(job(timedelta(seconds=58), max_catch_up=2)) == ([-18, -8, 2], 12, 4, 0)
+    assert chosen(job(timedelta(seconds=58), max_catch_up=2), limit=1) == ([-18], -8, 4, 0)
+
+
+def test_only_the_latest_missed_tick_runs() -> None:
+    assert chosen(job(timedelta(seconds=58), catch_up=CatchUp.LATEST)) == ([-8, 2], 12, 5, 0)
+    assert chosen(job(timedelta(0), catch_up=CatchUp.LATEST)) == ([0], 10, 0, 0)
+
+
+def test_no_tick_older_than_the_grace_runs() -> None:
+    assert chosen(job(timedelta(seconds=78), catch_up=CatchUp.NONE)) == (
+        [-58, -48, -38, -28, -18, -8, 2],
+        12,
+        2,
+        0,
+    )
+    old = job(timedelta(hours=3), every=timedelta(hours=2), catch_up=CatchUp.NONE)
+    assert chosen(old) == ([], 3600, 2, 0)
+
+
+@pytest.mark.parametrize("policy", [CatchUp.LATEST, CatchUp.NONE])
+def test_more_missed_ticks_than_a_statement_looks_at_take_several(policy: CatchUp) -> None:
+    due, steps, skipped = job(timedelta(seconds=10 * 12_000), catch_up=policy), 0, 0
+    while True:
+        made = advance(due, 100, GRACE)
+        assert made is not None
+        steps, skipped = steps + 1, skipped + made.skipped_catch_up
+        if made.ticks:
+            break
+        assert made.next_run_at is not None
+        due = DueJob("job_1", EndpointType.HTTP, due.timetable, made.next_run_at, due.busy, NOW, NOW + AHEAD)
+    assert steps == 12_000 // MOST_STEPS + 1
+    assert skipped + len(made.ticks) == 12_001
+    assert len(made.ticks) == (1 if policy is CatchUp.LATEST else 6)
+
+
+def test_the_end_is_the_end() -> None:
+    ends_at = NOW - timedelta(seconds=8)
+    made = advance(job(timedelta(seconds=28), ends_at=ends_at), 100, GRACE)
+    assert made is not None
+    assert len(made.ticks) == 2
+    assert made.retires
+    over = advance(job(timedelta(seconds=28), ends_at=NOW - timedelta(seconds=28)), 100, GRACE)
+    assert over is not None
+    assert (over.ticks, over.retires) == ((), True)
+
+
+# --- overlap ---
+
+
+def test_an_idle_job_that_must_not_overlap_takes_one_tick_ahead_of_its_time() -> None:
+    due = job(timedelta(seconds=-2), overlap=Overlap.SKIP)
+    assert chosen(due) == ([2], 12, 0, 0)
+    made = advance(due, 100, GRACE)
+    assert made is not None
+    assert made.exclusive
+
+
+def test_a_busy_one_waits_until_the_tick_is_due_and_then_leaves_it_out() -> None:
+    assert advance(job(timedelta(seconds=-2), overlap=Overlap.SKIP, busy=True), 100, GRACE) is None
+    assert chosen(job(timedelta(0), overlap=Overlap.SKIP, busy=True)) == ([], 10, 0, 1)
+    assert chosen(job(timedelta(seconds=28), overlap=Overlap.SKIP, busy=True)) == ([], 2, 0, 3)
+
+
+def test_overlap_allowed_does_not_care() -> None:
+    assert chosen(job(timedelta(0), busy=True)) == ([0], 10, 0, 0)
+
+
+# --- fixed delay ---
+
+
+def test_a_fixed_delay_has_one_tick_and_then_waits_for_its_end() -> None:
+    due = job(timedelta(minutes=10), fixed_delay=True, catch_up=CatchUp.NONE)
+    made = advance(due, 100, GRACE)
+    assert made is not None
+    assert (made.ticks, made.next_run_at) == ((due.next_run_at,), None)
+    assert made.waits
+    assert not made.retires
+
+
+def test_a_fixed_delay_ends_too() -> None:
+    due = job(timedelta(minutes=10), fixed_delay=True, ends_at=NOW - timedelta(minutes=10))
+    made = advance(due, 100, GRACE)
+    assert made is not None
+    assert made.retires
+
+
+@settings(deadline=None)
+@given(
+    since=st.integers(0, 20_000),
+    every=st.integers(1, 5_000),
+    limit=st.integers(1, 50),
+    policy=st.sampled_from(list(CatchUp)),
+    most=st.one_of(st.none(), st.integers(1, 20)),
+)
+def test_no_tick_is_lost_or_doubled_however_it_is_cut(
+    since: int, every: int, limit: int, policy: CatchUp, most: int | None
+) -> None:
+    """Ticks that run and ticks that are left out are together all ticks up to the horizon, in order."""
+    table = {"catch_up": policy, "max_catch_up": most if policy is CatchUp.ALL else None}
+    due = job(timedelta(seconds=since), every=timedelta(seconds=every), **table)
+    all_ticks = (timedelta(seconds=since) + AHEAD) // timedelta(seconds=every) + 1
+    ran: list[datetime] = []
+    skipped, start = 0, due
+    while start.next_run_at <= start.horizon:
+        made = advance(start, limit, GRACE)
+        assert made is not None
+        assert made.next_run_at is not None
+        assert made.next_run_at > start.next_run_at
+        ran += made.ticks
+        skipped += made.skipped_catch_up
+        start = DueJob(
+            "job_1", EndpointType.HTTP, due.timetable, made.next_run_at, busy=False, now=NOW, horizon=due.horizon
+        )
+    assert ran == sorted(set(ran))
+    assert len(ran) + skipped == all_ticks
+    if policy is CatchUp.ALL and most is None:
+        assert skipped == 0

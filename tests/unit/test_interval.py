@@ -1,0 +1,56 @@
+"""Intervals: their spelling, and ticks at equal distances."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import InvalidRequestError
+from app.jobs.interval import LONGEST_MS, SHORTEST_MS, Interval, parse_every, show_every
+
+START = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)
+every = st.integers(SHORTEST_MS, LONGEST_MS)
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [("1500ms", 1500), ("10s", 10_000), ("5m", 300_000), ("2h", 7_200_000), ("1d", 86_400_000), (1000, 1000)],
+)
+def test_the_spellings(text: object, milliseconds: int) -> None:
+    assert parse_every(text) == milliseconds
+
+
+@given(every)
+def test_what_is_shown_is_read_back(milliseconds: int) -> None:
+    assert parse_every(show_every(milliseconds)) == milliseconds
+
+
+@pytest.mark.parametrize("value", [None, True, 1.5, "", "s", "10", "1 s", "-1s", "999ms", 999, "367d", "1w", "٣s", [1]])
+def test_anything_else_is_refused(value: object) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        parse_every(value)
+    assert caught.value.details[0]["pointer"] == "/every"
+
+
+@given(every, st.timedeltas(min_value=-timedelta(days=400), max_value=timedelta(days=4000)))
+def test_the_next_tick_is_the_first_of_the_grid_after_an_instant(milliseconds: int, since: timedelta) -> None:
+    step, instant = timedelta(milliseconds=milliseconds), START + since
+    tick = Interval(START, milliseconds).next_after(instant)
+    assert tick is not None
+    assert tick > instant
+    assert (tick - START) % step == timedelta(0)
+    assert tick == START or tick - step <= instant
+
+
+def test_ticks_are_counted_by_elapsed_time_also_where_clocks_change() -> None:
+    ticks, tick = [], START
+    for _ in range(10):
+        tick = Interval(START, 1_200_000).next_after(tick) or tick
+        ticks.append(tick)
+    assert {after - before for before, after in pairwise(ticks)} == {timedelta(minutes=20)}
+
+
+def test_the_calendar_ends() -> None:
+    assert Interval(START, LONGEST_MS).next_after(datetime(9999, 12, 31, tzinfo=UTC)) is None
