@@ -8,6 +8,10 @@ import click
 from flask import Flask
 from flask.json.provider import DefaultJSONProvider
 
+# These add operations to the resource of the jobs.
+import app.api.job_batch
+import app.api.job_changes
+import app.api.job_views  # noqa: F401
 from app import cli, db
 from app.api import (
     audit,

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from app.errors import TaskExecutorError
 from app.executions import claim as claims
-from app.executions import reclaim
+from app.executions import hold, reclaim
 from app.executions.cancel import cancel
 from app.executions.conclude import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError, Held
@@ -17,6 +17,7 @@ from app.executions.promote import promote
 from app.executions.release import release
 from app.executions.retry import retry
 from app.executions.verdict import Verdict
+from app.jobs.run import run
 from brokers.session import Session
 from schema.states import FINAL, TRANSITIONS, EndpointType, ExecutionStatus
 from tests import rows
@@ -95,6 +96,29 @@ def do_request(session: Session, execution_id: str) -> None:
         return
 
 
+def do_pause(session: Session, execution_id: str) -> None:
+    with session.database.engine.begin() as connection:
+        hold.hold(connection, rows.execution(session.database, execution_id).job_id)
+
+
+def do_hold_retries(session: Session, execution_id: str) -> None:
+    session.database.fetch(text("UPDATE jobs SET status = 'PAUSED', paused_at = now() WHERE status = 'ACTIVE'"))
+    hold.hold_retries(session.database)
+
+
+def do_resume(session: Session, execution_id: str) -> None:
+    session.database.fetch(text("UPDATE executions SET on_hold = true WHERE status = 'PENDING'"))
+    with session.database.engine.begin() as connection:
+        hold.let_go(connection, rows.execution(session.database, execution_id).job_id, 0)
+
+
+def do_run(session: Session, execution_id: str) -> None:
+    try:
+        run(session.database, rows.execution(session.database, execution_id).job_id, None, 1)
+    except TaskExecutorError:
+        return
+
+
 def do_conclude(verdict: Verdict) -> Verb:
     def run(session: Session, execution_id: str) -> None:
         row, now = rows.execution(session.database, execution_id), datetime.now(UTC)
@@ -127,6 +151,10 @@ VERBS: dict[str, Verb] = {
     "cancel": do_cancel,
     "retry by hand": do_retry,
     "request to cancel": do_request,
+    "pause": do_pause,
+    "hold retries": do_hold_retries,
+    "resume": do_resume,
+    "run": do_run,
     **{name: do_conclude(verdict) for name, verdict in VERDICTS.items()},
 }
 

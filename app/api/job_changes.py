@@ -1,0 +1,78 @@
+"""Changes of a job: PUT, pause, resume, run."""
+
+from typing import Any
+
+from app.api import job_keys
+from app.api.execution_schemas import ExecutionSchema
+from app.api.execution_schemas import shape as shape_execution
+from app.api.job_schemas import ChangedJobSchema, JobSchema, changed_fields, shape
+from app.api.jobs import resource
+from app.api.services import services, wake
+from app.errors import (
+    ConflictError,
+    EndpointNotFoundError,
+    InputValidationError,
+    InvalidCronError,
+    JobNotFoundError,
+    JobNotUpdatableError,
+)
+from app.executions import read as executions
+from app.jobs import pause as pausing
+from app.jobs import read
+from app.jobs import run as running
+from app.jobs import update as updating
+
+_PARAMETER = job_keys.PARAMETER | {"description": "a second run with the same key answers with the first execution"}
+
+
+@resource.route(
+    "PUT",
+    "/jobs/<job_id>",
+    body=ChangedJobSchema,
+    returns=JobSchema,
+    errors=[JobNotFoundError, EndpointNotFoundError, JobNotUpdatableError, InvalidCronError, InputValidationError],
+)
+def update(body: dict[str, Any], job_id: str) -> dict[str, Any]:
+    """Replace a CRON or INTERVAL job by its next version, which has a new id; the old one is RETIRED.
+
+    The new version takes the endpoint as it is now. Executions of the old version that have not begun are cancelled.
+    """
+    return shape(updating.update(services().creator, job_id, changed_fields(body)))
+
+
+@resource.route("POST", "/jobs/<job_id>/pause", returns=JobSchema, errors=[JobNotFoundError, ConflictError])
+def pause(job_id: str) -> dict[str, Any]:
+    """Stop the ticks of a job and hold back what has not begun; what is running goes on."""
+    database = services().database
+    pausing.pause(database, job_id)
+    return shape(read.get(database, job_id))
+
+
+@resource.route("POST", "/jobs/<job_id>/resume", returns=JobSchema, errors=[JobNotFoundError, ConflictError])
+def resume(job_id: str) -> dict[str, Any]:
+    """Let a paused job go on: with what was held back, and with the first tick from now on."""
+    database = services().database
+    for queue in pausing.resume(database, job_id, services().creator.look_ahead_ms):
+        wake(queue)
+    return shape(read.get(database, job_id))
+
+
+@resource.route(
+    "POST",
+    "/jobs/<job_id>/run",
+    returns=ExecutionSchema,
+    status=201,
+    also=200,
+    headers=[_PARAMETER],
+    errors=[JobNotFoundError, ConflictError],
+)
+def run(job_id: str) -> tuple[Any, int, dict[str, str]]:
+    """Run a job now, also while it is paused: 201 with an extra execution of a CRON or INTERVAL job.
+
+    The execution of a one-shot job is brought forward and answered with 200; 409 when it is running already.
+    """
+    database = services().database
+    ran = running.run(database, job_id, job_keys.key_in_header(), services().creator.shards)
+    wake(ran.queue)
+    execution = shape_execution(executions.get(database, ran.execution_id))
+    return execution, 201 if ran.is_new else 200, {}

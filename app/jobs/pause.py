@@ -1,0 +1,88 @@
+"""Pausing a job, and resuming it.
+
+A pause stops ticks and holds back what has not begun; what is running goes on, and its retries are held back by the
+scheduler. Ticks that fall into a pause are not made up for.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from app.db import Database
+from app.errors import ConflictError
+from app.executions import hold
+from app.jobs import read
+from app.jobs.model import Job
+from app.jobs.timetable import Timetable
+from app.sql import statement
+from schema.states import JobStatus
+
+PAUSE = statement(
+    "jobs.pause",
+    """
+    UPDATE jobs SET status = 'PAUSED', paused_at = now(), cron_next_run_at = NULL
+     WHERE job_id = :job_id AND status = 'ACTIVE'
+    """,
+)
+RESUME = statement(
+    "jobs.resume",
+    """
+    UPDATE jobs SET status = CASE WHEN :over THEN 'RETIRED' ELSE 'ACTIVE' END, paused_at = NULL,
+                    retired_at = CASE WHEN :over THEN now() END,
+                    cron_next_run_at = CAST(:next_run_at AS TIMESTAMPTZ)
+     WHERE job_id = :job_id AND status = 'PAUSED'
+    """,
+)
+# A fixed-delay job whose execution is unfinished gets its next tick when that ends.
+UNFINISHED = statement(
+    "jobs.unfinished_tick",
+    """
+    SELECT e.execution_id FROM executions AS e JOIN jobs AS j ON j.job_id = e.job_id
+     WHERE e.job_id = :job_id AND e.completed_at IS NULL AND e.scheduled_at = j.cron_last_tick_at
+    """,
+)
+
+
+def pause(database: Database, job_id: str) -> None:
+    """Pause a job; does nothing to a paused one. Raises JobNotFoundError, or ConflictError for a retired job."""
+
+    def body(connection: Connection) -> None:
+        _refuse_retired(read.lock(connection, job_id).job, "paused")
+        connection.execute(PAUSE, {"job_id": job_id})
+        hold.hold(connection, job_id)
+
+    database.transact(body)
+
+
+def resume(database: Database, job_id: str, look_ahead_ms: int) -> Collection[str]:
+    """Resume a job with its first tick from now on, and return the queues in which something is due.
+
+    Does nothing to an active job. A job whose time ended during the pause retires, once what was held back is let go.
+    Raises JobNotFoundError, or ConflictError for a retired job.
+    """
+
+    def body(connection: Connection) -> Collection[str]:
+        locked = read.lock(connection, job_id)
+        _refuse_retired(locked.job, "resumed")
+        if locked.job.status is JobStatus.PAUSED:
+            connection.execute(RESUME, {"job_id": job_id} | _next(connection, locked.job, locked.now))
+        return hold.let_go(connection, job_id, look_ahead_ms)
+
+    return database.transact(body)
+
+
+def _next(connection: Connection, job: Job, now: datetime) -> dict[str, object]:
+    if job.timetable is None or _waits_for_its_execution(connection, job, job.timetable):
+        return {"next_run_at": None, "over": False}
+    tick = job.timetable.next_tick(now)
+    return {"next_run_at": tick, "over": tick is None}
+
+
+def _waits_for_its_execution(connection: Connection, job: Job, table: Timetable) -> bool:
+    return table.fixed_delay and connection.execute(UNFINISHED, {"job_id": job.job_id}).first() is not None
+
+
+def _refuse_retired(job: Job, what: str) -> None:
+    if job.status is JobStatus.RETIRED:
+        raise ConflictError(f"The job {job.job_id!r} is RETIRED and cannot be {what}.")

@@ -1,0 +1,82 @@
+"""Running a job now, whatever its timetable says."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from app import ids
+from app.db import Database
+from app.errors import ConflictError
+from app.jobs import read
+from app.jobs.model import Job
+from app.sql import statement
+from schema.states import JobStatus
+
+EXTRA = statement(
+    "executions.extra",
+    """
+    INSERT INTO executions (execution_id, shard, job_id, endpoint, endpoint_version, endpoint_type, queue,
+                            idempotency_key, status, max_attempts, run_at, scheduled_at)
+    SELECT :execution_id, :shard, j.job_id, j.endpoint, j.endpoint_version, j.endpoint_type, :queue,
+           :key, 'QUEUED', j.max_attempts, now(), now()
+      FROM jobs AS j WHERE j.job_id = :job_id
+    ON CONFLICT (job_id, idempotency_key) DO NOTHING
+    """,
+)
+WITH_KEY = statement(
+    "executions.with_key",
+    "SELECT execution_id FROM executions WHERE job_id = :job_id AND idempotency_key = :key",
+)
+BRING_FORWARD = statement(
+    "executions.bring_forward",
+    """
+    UPDATE executions SET run_at = now(), on_hold = false,
+                          status = CASE WHEN status = 'RETRYING' THEN 'RETRYING' ELSE 'QUEUED' END
+     WHERE job_id = :job_id AND completed_at IS NULL AND status IN ('PENDING', 'QUEUED', 'RETRYING')
+    RETURNING execution_id
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The execution that is due now, whether this request made it, and the queue to wake."""
+
+    execution_id: str
+    is_new: bool
+    queue: str
+
+
+def run(database: Database, job_id: str, key: str | None, shards: int) -> Run:
+    """Add an execution to a repeating job, or bring that of a one-shot job forward; a pause does not hold it back.
+
+    A second run with the same key finds the execution of the first. Raises JobNotFoundError, or ConflictError for a
+    job that is retired, or whose only execution is running.
+    """
+    execution_id = ids.execution_id()
+
+    def body(connection: Connection) -> Run:
+        job = read.lock(connection, job_id).job
+        if job.status is JobStatus.RETIRED:
+            raise ConflictError(f"The job {job_id!r} is RETIRED and cannot be run.")
+        if job.trigger.repeats:
+            return _extra(connection, job, execution_id, key, shards)
+        return _forward(connection, job)
+
+    return database.transact(body)
+
+
+def _extra(connection: Connection, job: Job, execution_id: str, key: str | None, shards: int) -> Run:
+    named = {"job_id": job.job_id, "key": f"run_{key or execution_id}"}
+    queue = job.endpoint_type.queue
+    shard = ids.shard_of(execution_id, shards)
+    connection.execute(EXTRA, named | {"execution_id": execution_id, "shard": shard, "queue": queue})
+    found = connection.execute(WITH_KEY, named).scalar_one()
+    return Run(found, found == execution_id, queue)
+
+
+def _forward(connection: Connection, job: Job) -> Run:
+    row = connection.execute(BRING_FORWARD, {"job_id": job.job_id}).first()
+    if row is None:
+        raise ConflictError(f"The execution of job {job.job_id!r} is running already.")
+    return Run(row.execution_id, is_new=False, queue=job.endpoint_type.queue)

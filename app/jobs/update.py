@@ -1,0 +1,118 @@
+"""Changing a repeating job: a new version takes over, the old one retires, in one transaction."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from app import ids
+from app.db import Database
+from app.errors import Detail, InvalidRequestError, JobNotUpdatableError, UnavailableError
+from app.executions import cancel as executions
+from app.jobs import insert, read
+from app.jobs.create import MAX_TRIES, Creator, checked, fitting
+from app.jobs.model import Job, NewJob
+from app.jobs.targets import Target
+from app.jobs.timetable import Timetable
+from app.sql import statement
+from schema.states import JobStatus, Trigger
+
+_FOREIGN = {Trigger.CRON: ("every_ms", "fixed_delay"), Trigger.INTERVAL: ("cron", "timezone")}
+_NULLABLE = {"ends_at", "max_catch_up"}
+
+REPLACE = statement(
+    "jobs.replace",
+    """
+    UPDATE jobs SET status = 'RETIRED', retired_at = now(), paused_at = NULL, cron_next_run_at = NULL,
+                    replaced_by_id = :new_id
+     WHERE job_id = :job_id AND status <> 'RETIRED'
+    """,
+)
+
+
+def update(creator: Creator, job_id: str, changes: Mapping[str, Any]) -> Job:
+    """Make the next version of a repeating job and return it; `changes` are fields of Timetable, and `input`.
+
+    What `changes` leaves out stays as it is. The new version takes the endpoint as it is now, and stays paused when the
+    old one was. Executions of the old version that have not begun are cancelled.
+    Raises JobNotFoundError, JobNotUpdatableError for a one-shot or a retired job, and what a creation raises.
+    """
+    database, new_id = creator.database, ids.job_id()
+    old = _updatable(read.get(database, job_id), new_id)
+    wanted = _unscheduled(old, changes)
+    target = fitting(creator.targets, wanted)
+    for _ in range(MAX_TRIES):
+        if _replace(database, job_id, new_id, changes, target):
+            return read.get(database, new_id)
+        target = checked(wanted, creator.targets.load(old.endpoint))
+    raise UnavailableError("The endpoint keeps changing; try again.")
+
+
+def _replace(database: Database, job_id: str, new_id: str, changes: Mapping[str, Any], target: Target) -> bool:
+    """Put the new version in the place of the old; False when the endpoint is not the one we know any more."""
+
+    def body(connection: Connection) -> bool:
+        locked = read.lock(connection, job_id)
+        if locked.job.replaced_by_id == new_id:
+            return True  # by a first run whose answer was lost
+        old = _updatable(locked.job, new_id)
+        new = _scheduled(old, changes, locked.now)
+        params = insert.target_params(target) | insert.job_params(new, new_id) | insert.timetable_params(new)
+        if connection.execute(insert.REPEATING, params | _version_after(old)).first() is None:
+            return False
+        connection.execute(REPLACE, {"job_id": job_id, "new_id": new_id})
+        executions.cancel_of_job(connection, job_id)
+        return True
+
+    return database.transact(body)
+
+
+def _updatable(job: Job, new_id: str) -> Job:
+    if not job.trigger.repeats:
+        raise JobNotUpdatableError(f"The job {job.job_id!r} is {job.trigger}: only CRON and INTERVAL jobs are updated.")
+    if job.status is JobStatus.RETIRED and job.replaced_by_id != new_id:
+        instead = f"; its next version is {job.replaced_by_id!r}" if job.replaced_by_id else ""
+        raise JobNotUpdatableError(f"The job {job.job_id!r} is RETIRED and cannot be updated{instead}.")
+    return job
+
+
+def _unscheduled(old: Job, changes: Mapping[str, Any]) -> NewJob:
+    return NewJob(endpoint=old.endpoint, trigger=old.trigger, input=changes.get("input", old.input))
+
+
+def _scheduled(old: Job, changes: Mapping[str, Any], now: datetime) -> NewJob:
+    table = _changed(old, changes)
+    tick = table.first_tick(now, start_given=changes.get("starts_at") is not None)
+    paused = old.status is JobStatus.PAUSED
+    return replace(_unscheduled(old, changes), timetable=table, first_tick=None if paused else tick)
+
+
+def _changed(old: Job, changes: Mapping[str, Any]) -> Timetable:
+    if old.timetable is None:
+        raise JobNotUpdatableError(f"The job {old.job_id!r} has no timetable.")
+    foreign = next((name for name in _FOREIGN[old.trigger] if changes.get(name) is not None), None)
+    if foreign is not None:
+        message = f"Not a field of {old.trigger} jobs."
+        field = "every" if foreign == "every_ms" else foreign
+        raise InvalidRequestError(f"{field}: {message}", [Detail(pointer=f"/{field}", message=message)])
+    table = replace(old.timetable, **{name: value for name, value in _given(changes).items() if name != "input"})
+    if table.ends_at is not None and table.ends_at <= table.starts_at:
+        message = "Must be after starts_at."
+        raise InvalidRequestError(f"ends_at: {message}", [Detail(pointer="/ends_at", message=message)])
+    return table
+
+
+def _given(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what is null, where null has no meaning of its own."""
+    return {name: value for name, value in changes.items() if value is not None or name in _NULLABLE}
+
+
+def _version_after(old: Job) -> dict[str, Any]:
+    return {
+        "job_version": old.version + 1,
+        "previous_version_id": old.job_id,
+        "first_version_id": old.first_id,
+        "job_status": old.status.value,
+    }
