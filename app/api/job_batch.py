@@ -1,0 +1,91 @@
+"""POST /jobs/batch."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validate
+
+from app.api.body import details_of, invalid
+from app.api.errors import ErrorBodySchema
+from app.api.fields import Body
+from app.api.job_schemas import JobSchema, NewJobSchema, new_job, shape
+from app.api.jobs import resource
+from app.api.services import services, wake
+from app.errors import TaskExecutorError
+from app.jobs.batch import Outcome, create_many
+from app.jobs.create import Created
+from app.jobs.model import NewJob
+from schema.states import ExecutionStatus
+
+MOST_JOBS = 1000
+_JOB = NewJobSchema()
+
+
+class BatchSchema(Body):
+    """Up to 1,000 jobs; each is looked at by itself, as `POST /jobs` would."""
+
+    jobs = fields.List(
+        fields.Dict(metadata={"description": "as the body of `POST /jobs`; the key is needed here"}),
+        required=True,
+        validate=validate.Length(1, MOST_JOBS),
+    )
+
+
+class BatchErrorSchema(ErrorBodySchema):
+    """Why a job was not created."""
+
+    class Meta:
+        """The id is the request's, in X-Request-ID."""
+
+        exclude = ("request_id",)
+
+
+class BatchItemSchema(Schema):
+    """What became of one job: `job` with 201 (new) or 200 (replayed), `error` otherwise."""
+
+    status = fields.Integer(required=True, metadata={"description": "as `POST /jobs` would answer"})
+    job = fields.Nested(JobSchema)
+    error = fields.Nested(BatchErrorSchema)
+
+
+class BatchResultSchema(Schema):
+    """One item for each job, in the order of the request."""
+
+    items = fields.List(fields.Nested(BatchItemSchema), required=True)
+
+
+@resource.route("POST", "/jobs/batch", body=BatchSchema, returns=BatchResultSchema)
+def create_batch(body: dict[str, Any]) -> dict[str, Any]:
+    """Create up to 1,000 jobs; one that cannot be created leaves the others alone."""
+    now = datetime.now(UTC)
+    parsed = [_parse(job, now) for job in body["jobs"]]
+    good = [job for job in parsed if isinstance(job, NewJob)]
+    outcomes = iter(create_many(services().creator, good, now))
+    results = [next(outcomes) if isinstance(job, NewJob) else job for job in parsed]
+    _wake(results)
+    return {"items": [_shape(result) for result in results]}
+
+
+def _parse(job: Mapping[str, Any], now: datetime) -> NewJob | TaskExecutorError:
+    try:
+        fields_of_job = _JOB.load(job)
+    except ValidationError as error:
+        return invalid(details_of(error.messages, in_body=True))
+    if fields_of_job.get("idempotency_key") is None and not fields_of_job["trigger"].repeats:
+        return invalid([{"pointer": "/idempotency_key", "message": "Needed here, for each job of a batch."}])
+    return new_job(fields_of_job, now)
+
+
+def _wake(results: list[Outcome]) -> None:
+    jobs = [result.job for result in results if isinstance(result, Created) and result.is_new]
+    due = {job.endpoint_type for job in jobs if job.execution and job.execution.status is ExecutionStatus.QUEUED}
+    for endpoint_type in due:
+        wake(endpoint_type.queue)
+
+
+def _shape(result: Outcome) -> dict[str, Any]:
+    if isinstance(result, Created):
+        return {"status": 201 if result.is_new else 200, "job": shape(result.job)}
+    error = {name: getattr(result, name) for name in ("code", "message", "details", "retryable")}
+    return {"status": result.status, "error": error}

@@ -1,0 +1,114 @@
+"""How a job is doing: what it did last, what it has to do, and the figures of a day."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from app.db import Database
+from app.jobs import read
+from app.jobs.model import Job
+from app.sql import statement
+from schema.states import ExecutionStatus
+
+HEALTHY_SHARE = 0.95
+DEGRADED_SHARE = 0.5
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# What ended within the last 24 hours was created at most so long ago, or is an odd straggler that does not count.
+_CREATED_WITHIN = timedelta(hours=48)
+
+# However many executions lie behind the job: the open ones have an index of their own, and the others are read by
+# (job_id, created_at), from the newest on.
+FIGURES = statement(
+    "jobs.figures",
+    """
+    SELECT a.pending, a.running, s.succeeded, s.failed, s.avg_duration_ms, s.p99_duration_ms,
+           l.execution_id, l.status, l.started_at, l.completed_at, l.attempt_count
+      FROM (SELECT count(CASE WHEN status <> 'RUNNING' THEN 1 END) AS pending,
+                   count(CASE WHEN status = 'RUNNING' THEN 1 END) AS running
+              FROM executions WHERE job_id = :job_id AND completed_at IS NULL) AS a
+     CROSS JOIN
+           (SELECT count(CASE WHEN status = 'SUCCESS' THEN 1 END) AS succeeded,
+                   count(CASE WHEN status = 'FAILED' THEN 1 END) AS failed,
+                   CAST(avg(duration_ms) AS DOUBLE PRECISION) AS avg_duration_ms,
+                   percentile_disc(0.99) WITHIN GROUP (ORDER BY duration_ms) AS p99_duration_ms
+              FROM executions
+             WHERE job_id = :job_id AND created_at > CAST(:created_after AS TIMESTAMPTZ)
+               AND completed_at > now() - INTERVAL '24 hours' AND status IN ('SUCCESS', 'FAILED')) AS s
+      LEFT JOIN
+           (SELECT execution_id, status, started_at, completed_at, attempt_count
+              FROM executions WHERE job_id = :job_id AND started_at IS NOT NULL
+             ORDER BY created_at DESC, execution_id DESC LIMIT 1) AS l ON true
+    """,
+)
+
+
+class Health(StrEnum):
+    """The share of successes among the executions that ended within 24 hours, in words."""
+
+    HEALTHY = "HEALTHY"
+    DEGRADED = "DEGRADED"
+    FAILING = "FAILING"
+    IDLE = "IDLE"
+
+
+@dataclass(frozen=True, slots=True)
+class LastExecution:
+    """The newest execution that has begun."""
+
+    execution_id: str
+    status: ExecutionStatus
+    started_at: datetime
+    completed_at: datetime | None
+    attempt_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class DayStats:
+    """Executions that ended within the last 24 hours; durations in milliseconds, None without any."""
+
+    succeeded: int
+    failed: int
+    avg_duration_ms: int | None
+    p99_duration_ms: int | None
+
+    @property
+    def total(self) -> int:
+        """All of them; cancelled ones do not count."""
+        return self.succeeded + self.failed
+
+    @property
+    def health(self) -> Health:
+        """Judge the job by them."""
+        if self.total == 0:
+            return Health.IDLE
+        share = self.succeeded / self.total
+        if share >= HEALTHY_SHARE:
+            return Health.HEALTHY
+        return Health.DEGRADED if share >= DEGRADED_SHARE else Health.FAILING
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatusReport:
+    """What `GET /jobs/{id}/status` tells."""
+
+    job: Job
+    last_execution: LastExecution | None
+    pending: int
+    running: int
+    stats: DayStats
+
+
+def status(database: Database, job_id: str) -> JobStatusReport:
+    """Report on a job of any trigger; raises JobNotFoundError."""
+    job = read.get(database, job_id)
+    created_after = datetime.now(UTC) - _CREATED_WITHIN if job.trigger.repeats else _EPOCH
+    (row,) = database.fetch(FIGURES, {"job_id": job_id, "created_after": created_after})
+    last = None
+    if row.execution_id is not None:
+        last = LastExecution(
+            row.execution_id, ExecutionStatus(row.status), row.started_at, row.completed_at, row.attempt_count
+        )
+    average = None if row.avg_duration_ms is None else round(row.avg_duration_ms)
+    stats = DayStats(row.succeeded, row.failed, average, row.p99_duration_ms)
+    return JobStatusReport(job, last, row.pending, row.running, stats)
