@@ -3,6 +3,7 @@
 from typing import Any
 
 from app.api import job_keys
+from app.api.auth import actor
 from app.api.execution_schemas import ExecutionSchema
 from app.api.execution_schemas import shape as shape_execution
 from app.api.job_schemas import ChangedJobSchema, JobSchema, changed_fields, shape
@@ -37,14 +38,14 @@ def update(body: dict[str, Any], job_id: str) -> dict[str, Any]:
 
     The new version takes the endpoint as it is now. Executions of the old version that have not begun are cancelled.
     """
-    return shape(updating.update(services().creator, job_id, changed_fields(body)))
+    return shape(updating.update(services().creator, job_id, changed_fields(body), actor()))
 
 
 @resource.route("POST", "/jobs/<job_id>/pause", returns=JobSchema, errors=[JobNotFoundError, ConflictError])
 def pause(job_id: str) -> dict[str, Any]:
     """Stop the ticks of a job and hold back what has not begun; what is running goes on."""
     database = services().database
-    pausing.pause(database, job_id)
+    pausing.pause(database, job_id, actor())
     return shape(read.get(database, job_id))
 
 
@@ -52,7 +53,7 @@ def pause(job_id: str) -> dict[str, Any]:
 def resume(job_id: str) -> dict[str, Any]:
     """Let a paused job go on: with what was held back, and with the first tick from now on."""
     database = services().database
-    for queue in pausing.resume(database, job_id, services().creator.look_ahead_ms):
+    for queue in pausing.resume(database, job_id, services().creator.look_ahead_ms, actor()):
         wake(queue)
     return shape(read.get(database, job_id))
 
@@ -72,7 +73,7 @@ def run(job_id: str) -> tuple[Any, int, dict[str, str]]:
     The execution of a one-shot job is brought forward and answered with 200; 409 when it is running already.
     """
     database = services().database
-    ran = running.run(database, job_id, job_keys.key_in_header(), services().creator.shards)
+    ran = running.run(database, job_id, job_keys.key_in_header(), services().creator.shards, actor())
     wake(ran.queue)
     execution = shape_execution(executions.get(database, ran.execution_id))
     return execution, 201 if ran.is_new else 200, {}

@@ -38,6 +38,7 @@ class Reason(StrEnum):
     JOB_UPDATED = "JOB_UPDATED"  # a new version of its job took over
     CANCEL_REQUESTED = "CANCEL_REQUESTED"
     RETRIED_BY_HAND = "RETRIED_BY_HAND"
+    RUN_BY_HAND = "RUN_BY_HAND"  # brought forward
     JOB_PAUSED = "JOB_PAUSED"
     JOB_RESUMED = "JOB_RESUMED"
 

@@ -5,7 +5,12 @@ from collections import Counter
 from sqlalchemy import Connection
 
 from app.db import Database
+from app.executions import events
+from app.executions.events import Change, Reason
 from app.sql import statement
+from schema.states import ExecutionStatus
+
+_S = ExecutionStatus
 
 # `on_hold` takes a PENDING row out of the promoter's index; it can neither be claimed nor promoted. run_at stays.
 HOLD = statement(
@@ -23,14 +28,23 @@ HOLD = statement(
 )
 
 # What was RUNNING when the job was paused and failed since. An execution that was asked for during the pause goes on.
+RETRIES = statement(
+    "executions.retries_of_paused_jobs",
+    """
+    SELECT e.execution_id FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
+     WHERE j.paused_at IS NOT NULL AND e.completed_at IS NULL
+       AND e.status = 'RETRYING' AND e.created_at <= j.paused_at
+     ORDER BY e.execution_id LIMIT 500
+    """,
+)
 HOLD_RETRIES = statement(
     "executions.hold_retries",
     """
     UPDATE executions AS e SET status = 'PENDING', on_hold = true
       FROM jobs AS j
-     WHERE j.paused_at IS NOT NULL AND e.job_id = j.job_id AND e.completed_at IS NULL
-       AND e.status = 'RETRYING' AND e.created_at <= j.paused_at
-    RETURNING e.execution_id
+     WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) AND j.job_id = e.job_id
+       AND j.paused_at IS NOT NULL AND e.status = 'RETRYING' AND e.created_at <= j.paused_at
+    RETURNING e.execution_id, e.attempt_count
     """,
 )
 
@@ -47,17 +61,32 @@ LET_GO = statement(
 )
 
 
-def hold(connection: Connection, job_id: str) -> int:
+def hold(connection: Connection, job_id: str, actor: str | None) -> int:
     """Hold back what a job has not begun; returns how many executions that were."""
-    return len(connection.execute(HOLD, {"job_id": job_id}).all())
+    rows = connection.execute(HOLD, {"job_id": job_id}).all()
+    changes = [Change(row.execution_id, ExecutionStatus(row.status), _S.PENDING, row.attempt_count) for row in rows]
+    events.record(connection, changes, actor=actor, reason=Reason.JOB_PAUSED)
+    return len(rows)
 
 
 def hold_retries(database: Database) -> int:
     """Hold back the retries of paused jobs; returns how many executions that were."""
-    return len(database.fetch(HOLD_RETRIES))
+    found = [row.execution_id for row in database.fetch(RETRIES)]
+    if not found:
+        return 0
+
+    def body(connection: Connection) -> int:
+        rows = connection.execute(HOLD_RETRIES, {"ids": found}).all()
+        changes = [Change(row.execution_id, _S.RETRYING, _S.PENDING, row.attempt_count) for row in rows]
+        events.record(connection, changes, actor=None, reason=Reason.JOB_PAUSED)
+        return len(rows)
+
+    return database.transact(body)
 
 
-def let_go(connection: Connection, job_id: str, ahead_ms: int) -> Counter[str]:
+def let_go(connection: Connection, job_id: str, ahead_ms: int, actor: str | None) -> Counter[str]:
     """Let the held executions of a job be promoted and claimed again; returns how many of each queue are due."""
     rows = connection.execute(LET_GO, {"job_id": job_id, "ahead_ms": ahead_ms}).all()
-    return Counter(row.queue for row in rows if row.status == "QUEUED")
+    changes = [Change(row.execution_id, _S.PENDING, ExecutionStatus(row.status), row.attempt_count) for row in rows]
+    events.record(connection, changes, actor=actor, reason=Reason.JOB_RESUMED)
+    return Counter(row.queue for row in rows if row.status == _S.QUEUED)

@@ -44,18 +44,18 @@ UNFINISHED = statement(
 )
 
 
-def pause(database: Database, job_id: str) -> None:
+def pause(database: Database, job_id: str, actor: str | None = None) -> None:
     """Pause a job; does nothing to a paused one. Raises JobNotFoundError, or ConflictError for a retired job."""
 
     def body(connection: Connection) -> None:
         _refuse_retired(read.lock(connection, job_id).job, "paused")
         connection.execute(PAUSE, {"job_id": job_id})
-        hold.hold(connection, job_id)
+        hold.hold(connection, job_id, actor)
 
     database.transact(body)
 
 
-def resume(database: Database, job_id: str, look_ahead_ms: int) -> Collection[str]:
+def resume(database: Database, job_id: str, look_ahead_ms: int, actor: str | None = None) -> Collection[str]:
     """Resume a job with its first tick from now on, and return the queues in which something is due.
 
     Does nothing to an active job. A job whose time ended during the pause retires, once what was held back is let go.
@@ -67,7 +67,7 @@ def resume(database: Database, job_id: str, look_ahead_ms: int) -> Collection[st
         _refuse_retired(locked.job, "resumed")
         if locked.job.status is JobStatus.PAUSED:
             connection.execute(RESUME, {"job_id": job_id} | _next(connection, locked.job, locked.now))
-        return hold.let_go(connection, job_id, look_ahead_ms)
+        return hold.let_go(connection, job_id, look_ahead_ms, actor)
 
     return database.transact(body)
 

@@ -7,10 +7,12 @@ from sqlalchemy import Connection
 from app import ids
 from app.db import Database
 from app.errors import ConflictError
+from app.executions import events
+from app.executions.events import Change, Reason
 from app.jobs import read
 from app.jobs.model import Job
 from app.sql import statement
-from schema.states import JobStatus
+from schema.states import ExecutionStatus, JobStatus
 
 EXTRA = statement(
     "executions.extra",
@@ -30,10 +32,15 @@ WITH_KEY = statement(
 BRING_FORWARD = statement(
     "executions.bring_forward",
     """
-    UPDATE executions SET run_at = now(), on_hold = false,
-                          status = CASE WHEN status = 'RETRYING' THEN 'RETRYING' ELSE 'QUEUED' END
-     WHERE job_id = :job_id AND completed_at IS NULL AND status IN ('PENDING', 'QUEUED', 'RETRYING')
-    RETURNING execution_id
+    WITH waiting AS MATERIALIZED (
+      SELECT execution_id, status FROM executions
+       WHERE job_id = :job_id AND completed_at IS NULL AND status IN ('PENDING', 'QUEUED', 'RETRYING')
+       ORDER BY execution_id FOR UPDATE)
+    UPDATE executions AS e SET run_at = now(), on_hold = false,
+                               status = CASE WHEN e.status = 'RETRYING' THEN 'RETRYING' ELSE 'QUEUED' END
+      FROM waiting
+     WHERE e.execution_id = waiting.execution_id AND e.status IN ('PENDING', 'QUEUED', 'RETRYING')
+    RETURNING e.execution_id, waiting.status AS before, e.status, e.attempt_count
     """,
 )
 
@@ -47,7 +54,7 @@ class Run:
     queue: str
 
 
-def run(database: Database, job_id: str, key: str | None, shards: int) -> Run:
+def run(database: Database, job_id: str, key: str | None, shards: int, actor: str | None = None) -> Run:
     """Add an execution to a repeating job, or bring that of a one-shot job forward; a pause does not hold it back.
 
     A second run with the same key finds the execution of the first. Raises JobNotFoundError, or ConflictError for a
@@ -61,7 +68,7 @@ def run(database: Database, job_id: str, key: str | None, shards: int) -> Run:
             raise ConflictError(f"The job {job_id!r} is RETIRED and cannot be run.")
         if job.trigger.repeats:
             return _extra(connection, job, execution_id, key, shards)
-        return _forward(connection, job)
+        return _forward(connection, job, actor)
 
     return database.transact(body)
 
@@ -75,8 +82,10 @@ def _extra(connection: Connection, job: Job, execution_id: str, key: str | None,
     return Run(found, found == execution_id, queue)
 
 
-def _forward(connection: Connection, job: Job) -> Run:
+def _forward(connection: Connection, job: Job, actor: str | None) -> Run:
     row = connection.execute(BRING_FORWARD, {"job_id": job.job_id}).first()
     if row is None:
         raise ConflictError(f"The execution of job {job.job_id!r} is running already.")
+    change = Change(row.execution_id, ExecutionStatus(row.before), ExecutionStatus(row.status), row.attempt_count)
+    events.record(connection, [change], actor=actor, reason=Reason.RUN_BY_HAND)
     return Run(row.execution_id, is_new=False, queue=job.endpoint_type.queue)

@@ -11,6 +11,7 @@ from app import ids
 from app.db import Database
 from app.errors import Detail, InvalidRequestError, JobNotUpdatableError, UnavailableError
 from app.executions import cancel as executions
+from app.executions.events import Reason
 from app.jobs import insert, read
 from app.jobs.create import MAX_TRIES, Creator, checked, fitting
 from app.jobs.model import Job, NewJob
@@ -32,7 +33,7 @@ REPLACE = statement(
 )
 
 
-def update(creator: Creator, job_id: str, changes: Mapping[str, Any]) -> Job:
+def update(creator: Creator, job_id: str, changes: Mapping[str, Any], actor: str | None = None) -> Job:
     """Make the next version of a repeating job and return it; `changes` are fields of Timetable, and `input`.
 
     What `changes` leaves out stays as it is. The new version takes the endpoint as it is now, and stays paused when the
@@ -44,14 +45,17 @@ def update(creator: Creator, job_id: str, changes: Mapping[str, Any]) -> Job:
     wanted = _unscheduled(old, changes)
     target = fitting(creator.targets, wanted)
     for _ in range(MAX_TRIES):
-        if _replace(database, job_id, new_id, changes, target):
+        if _replace(database, (job_id, new_id), changes, target, actor):
             return read.get(database, new_id)
         target = checked(wanted, creator.targets.load(old.endpoint))
     raise UnavailableError("The endpoint keeps changing; try again.")
 
 
-def _replace(database: Database, job_id: str, new_id: str, changes: Mapping[str, Any], target: Target) -> bool:
+def _replace(
+    database: Database, ids_: tuple[str, str], changes: Mapping[str, Any], target: Target, actor: str | None
+) -> bool:
     """Put the new version in the place of the old; False when the endpoint is not the one we know any more."""
+    job_id, new_id = ids_
 
     def body(connection: Connection) -> bool:
         locked = read.lock(connection, job_id)
@@ -63,7 +67,7 @@ def _replace(database: Database, job_id: str, new_id: str, changes: Mapping[str,
         if connection.execute(insert.REPEATING, params | _version_after(old)).first() is None:
             return False
         connection.execute(REPLACE, {"job_id": job_id, "new_id": new_id})
-        executions.cancel_of_job(connection, job_id)
+        executions.cancel_of_job(connection, job_id, actor=actor, reason=Reason.JOB_UPDATED)
         return True
 
     return database.transact(body)

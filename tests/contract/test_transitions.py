@@ -98,7 +98,7 @@ def do_request(session: Session, execution_id: str) -> None:
 
 def do_pause(session: Session, execution_id: str) -> None:
     with session.database.engine.begin() as connection:
-        hold.hold(connection, rows.execution(session.database, execution_id).job_id)
+        hold.hold(connection, rows.execution(session.database, execution_id).job_id, None)
 
 
 def do_hold_retries(session: Session, execution_id: str) -> None:
@@ -109,7 +109,7 @@ def do_hold_retries(session: Session, execution_id: str) -> None:
 def do_resume(session: Session, execution_id: str) -> None:
     session.database.fetch(text("UPDATE executions SET on_hold = true WHERE status = 'PENDING'"))
     with session.database.engine.begin() as connection:
-        hold.let_go(connection, rows.execution(session.database, execution_id).job_id, 0)
+        hold.let_go(connection, rows.execution(session.database, execution_id).job_id, 0, None)
 
 
 def do_run(session: Session, execution_id: str) -> None:
