@@ -1,5 +1,6 @@
 """/executions."""
 
+from datetime import timedelta
 from typing import Any
 
 from app.api.auth import actor
@@ -14,14 +15,18 @@ from app.api.execution_schemas import (
     shape_attempt,
     shape_log_line,
 )
+from app.api.history_schemas import ExplanationSchema, HistorySchema
 from app.api.keys import Scope
 from app.api.pagination import PageQuery, page_answer, page_request, page_schema
 from app.api.resource import Resource
 from app.api.services import services, wake
 from app.errors import ConflictError, ExecutionNotCancellableError, ExecutionNotFoundError
 from app.executions import cancel as cancellation
+from app.executions import explain as explanations
+from app.executions import history as past
 from app.executions import read
 from app.executions import retry as retrying
+from app.executions.explain import Explanation
 from app.executions.read import ExecutionFilter
 
 resource = Resource("executions", "Deliveries, with every attempt and its log.", write_scope=Scope.JOBS_WRITE)
@@ -96,3 +101,17 @@ def retry(execution_id: str) -> dict[str, Any]:
     database = services().database
     wake(retrying.retry(database, execution_id, actor=actor()))
     return shape(read.get(database, execution_id))
+
+
+@resource.route("GET", "/executions/<execution_id>/history", returns=HistorySchema, errors=[ExecutionNotFoundError])
+def history(execution_id: str) -> dict[str, Any]:
+    """List every change of state of an execution, the earliest first."""
+    look_ahead = timedelta(seconds=services().settings.look_ahead_seconds)
+    return {"items": past.history(services().database, execution_id, look_ahead=look_ahead)}
+
+
+@resource.route("GET", "/executions/<execution_id>/explain", returns=ExplanationSchema, errors=[ExecutionNotFoundError])
+def explain(execution_id: str) -> Explanation:
+    """Say why an execution is where it is, in a word for programs and in a sentence."""
+    reclaim_every = timedelta(seconds=services().settings.reclaim_interval_seconds)
+    return explanations.explain(services().database, execution_id, reclaim_every=reclaim_every)

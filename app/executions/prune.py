@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sqlalchemy import TextClause
+
 from app.db import Database
 from app.sql import statement
 
@@ -16,7 +18,7 @@ EXPIRED = statement(
     """,
 )
 
-# Both answer how many children they saw, not how many they deleted: another scheduler may have been faster with some.
+# All three answer how many children they saw, not how many they deleted: another scheduler may have been faster.
 PRUNE_LOGS = statement(
     "execution_logs.prune",
     """
@@ -35,6 +37,17 @@ PRUNE_ATTEMPTS = statement(
       SELECT attempt_id FROM attempts WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
        ORDER BY execution_id, attempt_number LIMIT :limit),
     gone AS (DELETE FROM attempts WHERE attempt_id IN (SELECT attempt_id FROM page) RETURNING attempt_id)
+    SELECT count(*) AS seen FROM page
+    """,
+)
+
+PRUNE_EVENTS = statement(
+    "execution_events.prune",
+    """
+    WITH page AS MATERIALIZED (
+      SELECT event_id FROM execution_events WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
+       ORDER BY execution_id, occurred_at, event_id LIMIT :limit),
+    gone AS (DELETE FROM execution_events WHERE event_id IN (SELECT event_id FROM page) RETURNING event_id)
     SELECT count(*) AS seen FROM page
     """,
 )
@@ -91,14 +104,21 @@ def expired(database: Database, *, shard: int, retention_ms: int, limit: int) ->
 
 def prune_logs(database: Database, executions: Sequence[str], *, limit: int) -> int:
     """Delete up to `limit` log lines of these executions; returns how many there were, short of `limit` at the end."""
-    (row,) = database.fetch(PRUNE_LOGS, {"ids": sorted(executions), "limit": limit})
-    seen: int = row.seen
-    return seen
+    return _prune(database, PRUNE_LOGS, executions, limit)
 
 
 def prune_attempts(database: Database, executions: Sequence[str], *, limit: int) -> int:
     """Delete up to `limit` attempts of these executions; returns how many there were, short of `limit` at the end."""
-    (row,) = database.fetch(PRUNE_ATTEMPTS, {"ids": sorted(executions), "limit": limit})
+    return _prune(database, PRUNE_ATTEMPTS, executions, limit)
+
+
+def prune_events(database: Database, executions: Sequence[str], *, limit: int) -> int:
+    """Delete up to `limit` events of these executions; returns how many there were, short of `limit` at the end."""
+    return _prune(database, PRUNE_EVENTS, executions, limit)
+
+
+def _prune(database: Database, children: TextClause, executions: Sequence[str], limit: int) -> int:
+    (row,) = database.fetch(children, {"ids": sorted(executions), "limit": limit})
     seen: int = row.seen
     return seen
 

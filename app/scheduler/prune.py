@@ -50,6 +50,7 @@ class Prune:
             return prune.Pruned(0, 0)
         self._until_short(lambda: prune.prune_logs(self._database, executions, limit=BATCH))
         self._until_short(lambda: prune.prune_attempts(self._database, executions, limit=BATCH))
+        self._until_short(lambda: prune.prune_events(self._database, executions, limit=BATCH))
         if self._stopping():
             return prune.Pruned(0, 0)
         return prune.prune_executions(self._database, executions, retention_ms=self._retention_ms)

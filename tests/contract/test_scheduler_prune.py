@@ -30,6 +30,10 @@ LOGS = f"""
     INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message)
     SELECT id, execution_id, number, 'INFO', 'a line' FROM {CHILDREN}
 """
+EVENTS = f"""
+    INSERT INTO execution_events (event_id, execution_id, from_status, to_status, attempt_number, reason)
+    SELECT id, execution_id, 'RUNNING', 'QUEUED', number, 'HANDED_BACK' FROM {CHILDREN}
+"""
 
 
 def finish(database: Database, executions: list[str], *, days_ago: float, children: int = 2) -> list[str]:
@@ -48,11 +52,12 @@ def finish(database: Database, executions: list[str], *, days_ago: float, childr
     params = {"executions": [execution for execution, _ in pairs], "numbers": [n for _, n in pairs]}
     database.fetch(text(ATTEMPTS), params | {"ids": [ids.attempt_id() for _ in pairs]})
     database.fetch(text(LOGS), params | {"ids": [ids.log_id() for _ in pairs]})
+    database.fetch(text(EVENTS), params | {"ids": [ids.event_id() for _ in pairs]})
     return executions
 
 
 def left(database: Database) -> dict[str, int]:
-    tables = ("jobs", "executions", "attempts", "execution_logs")
+    tables = ("jobs", "executions", "attempts", "execution_logs", "execution_events")
     return {table: database.fetch(text(f"SELECT count(*) AS n FROM {table}"))[0].n for table in tables}
 
 
@@ -62,7 +67,7 @@ def test_old_executions_go_with_their_children_and_their_jobs(database: Database
     rows.add_executions(database, 1)
     counts = chore(database).run_once()
     assert (counts.executions, counts.jobs) == (3, 3)
-    assert left(database) == {"jobs": 3, "executions": 3, "attempts": 4, "execution_logs": 4}
+    assert left(database) == {"jobs": 3, "executions": 3, "attempts": 4, "execution_logs": 4, "execution_events": 4}
     assert chore(database).run_once().executions == 0
 
 
@@ -72,7 +77,7 @@ def test_an_execution_with_more_children_than_a_batch_goes_too(
     monkeypatch.setattr(prune, "BATCH", 4)
     finish(database, rows.add_executions(database, 10), days_ago=31, children=7)
     assert chore(database).run_once().executions == 10
-    assert left(database) == {"jobs": 0, "executions": 0, "attempts": 0, "execution_logs": 0}
+    assert left(database) == {"jobs": 0, "executions": 0, "attempts": 0, "execution_logs": 0, "execution_events": 0}
 
 
 def test_a_run_ends_when_its_time_is_over(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +118,7 @@ def test_two_schedulers_delete_each_row_once(database: Database, database_url: s
     with schedulers(database_url, way) as databases:
         counts = at_once(*(chore(one).run_once for one in databases))
     assert total(counts, "executions") == 1200
-    assert left(database) == {"jobs": 0, "executions": 0, "attempts": 0, "execution_logs": 0}
+    assert left(database) == {"jobs": 0, "executions": 0, "attempts": 0, "execution_logs": 0, "execution_events": 0}
 
 
 def test_children_that_another_scheduler_deletes_meanwhile_do_not_end_the_search_for_more(
