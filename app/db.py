@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 CONFLICT = frozenset({"40001", "40P01", "55P03"})  # serialization failure, deadlock, lock timeout: certainly undone
+OUTCOME_UNKNOWN = "40003"
 MAX_TRIES = 8
 PING_AFTER_IDLE_SECONDS = 5.0
 _LOST_CLASSES = ("08", "57P", "53", "XX")
@@ -78,9 +79,10 @@ class Database:
                 if is_conflict(error):
                     time.sleep(random.uniform(0, 0.005 * 2**tries))
                 elif is_lost(error):
-                    # Once more on a fresh connection: a pooled one may have died while it was idle.
+                    # Once more on a fresh connection: a pooled one may have died while it was idle. And once more when
+                    # only the outcome is unknown (40003): the second run finds what the first one did.
                     lost += 1
-                    if lost > most_lost or not error.connection_invalidated:
+                    if lost > most_lost or not (error.connection_invalidated or sqlstate(error) == OUTCOME_UNKNOWN):
                         raise UnavailableError("the database cannot be reached; try again") from error
                 else:
                     raise
@@ -118,7 +120,7 @@ def is_lost(error: DBAPIError) -> bool:
     state = sqlstate(error)
     if state is None:
         return error.connection_invalidated or type(error).__name__ in {"OperationalError", "InterfaceError"}
-    return state in {"40003", "57014"} or state.startswith(_LOST_CLASSES)
+    return state in {OUTCOME_UNKNOWN, "57014"} or state.startswith(_LOST_CLASSES)
 
 
 def connect(
