@@ -21,7 +21,7 @@ EXTRA = statement(
                             idempotency_key, status, max_attempts, run_at, scheduled_at)
     SELECT :execution_id, :shard, j.job_id, j.endpoint, j.endpoint_version, j.endpoint_type, :queue,
            :key, 'QUEUED', j.max_attempts, now(), now()
-      FROM jobs AS j WHERE j.job_id = :job_id
+      FROM jobs AS j WHERE j.job_id = :job_id AND j.status <> 'RETIRED'
     ON CONFLICT (job_id, idempotency_key) DO NOTHING
     """,
 )

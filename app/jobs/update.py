@@ -29,6 +29,7 @@ REPLACE = statement(
     UPDATE jobs SET status = 'RETIRED', retired_at = now(), paused_at = NULL, cron_next_run_at = NULL,
                     replaced_by_id = :new_id
      WHERE job_id = :job_id AND status <> 'RETIRED'
+    RETURNING job_id
     """,
 )
 
@@ -45,32 +46,40 @@ def update(creator: Creator, job_id: str, changes: Mapping[str, Any], actor: str
     wanted = _unscheduled(old, changes)
     target = fitting(creator.targets, wanted)
     for _ in range(MAX_TRIES):
-        if _replace(database, (job_id, new_id), changes, target, actor):
+        try:
+            _replace(database, (job_id, new_id), changes, target, actor)
+        except _EndpointChangedError:
+            target = checked(wanted, creator.targets.load(old.endpoint))
+        else:
             return read.get(database, new_id)
-        target = checked(wanted, creator.targets.load(old.endpoint))
     raise UnavailableError("The endpoint keeps changing; try again.")
+
+
+class _EndpointChangedError(Exception):
+    """The endpoint is not the one we know any more."""
 
 
 def _replace(
     database: Database, ids_: tuple[str, str], changes: Mapping[str, Any], target: Target, actor: str | None
-) -> bool:
-    """Put the new version in the place of the old; False when the endpoint is not the one we know any more."""
+) -> None:
+    """Put the new version in the place of the old; raises _EndpointChangedError."""
     job_id, new_id = ids_
 
-    def body(connection: Connection) -> bool:
+    def body(connection: Connection) -> None:
         locked = read.lock(connection, job_id)
         if locked.job.replaced_by_id == new_id:
-            return True  # by a first run whose answer was lost
+            return  # by a first run whose answer was lost
         old = _updatable(locked.job, new_id)
         new = _scheduled(old, changes, locked.now)
+        # This statement decides, the lock is a hint: of two updates one finds the old version retired.
+        if connection.execute(REPLACE, {"job_id": job_id, "new_id": new_id}).first() is None:
+            raise JobNotUpdatableError(f"The job {job_id!r} was updated or retired at the same moment.")
         params = insert.target_params(target) | insert.job_params(new, new_id) | insert.timetable_params(new)
         if connection.execute(insert.REPEATING, params | _version_after(old)).first() is None:
-            return False
-        connection.execute(REPLACE, {"job_id": job_id, "new_id": new_id})
+            raise _EndpointChangedError
         executions.cancel_of_job(connection, job_id, actor=actor, reason=Reason.JOB_UPDATED)
-        return True
 
-    return database.transact(body)
+    database.transact(body)
 
 
 def _updatable(job: Job, new_id: str) -> Job:
