@@ -73,6 +73,9 @@ def _faults(schema: Any) -> Iterator[tuple[str, str]]:
     known = {id(part.schema) for part in parts}
     has_patterns = any("patternProperties" in part.schema for part in parts)
     for part in parts:
+        Budget.spend()
+        if part.pointer and str(part.schema.get("$schema", DIALECT)).removesuffix("#") != DIALECT:
+            yield f"{part.pointer}/$schema", f"only {DIALECT} is supported"
         for name in ("$ref", "$dynamicRef"):
             if name in part.schema and not _resolves(part, part.schema[name], known):
                 yield f"{part.pointer}/{name}", "points to no schema in this document; others are not fetched"
@@ -121,6 +124,7 @@ def _bad_patterns(part: _Part) -> Iterator[tuple[str, str]]:
     if "pattern" in part.schema:
         places.append(("/pattern", part.schema["pattern"]))
     for where, pattern in places:
+        Budget.spend()
         try:
             regex(pattern)
         except re2.error as error:

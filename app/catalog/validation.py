@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
+import attrs
 import re2
 from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema_specifications import REGISTRY
@@ -24,7 +25,10 @@ from app.errors import Detail
 MAX_CPU_SECONDS = 1.0
 MAX_FAULTS = 20
 MAX_MESSAGE = 300
-_STEPS_PER_LOOK = 16
+MAX_PATTERN = 4_096
+# RE2 is linear in the text, times the size of the compiled pattern when its states do not fit into memory: some 8 ns
+# for each pair. It cannot be interrupted, so this is asked before.
+MAX_PATTERN_WORK = 100_000_000
 
 Keyword = Callable[[Any, Any, Any, Any], Any]
 
@@ -76,24 +80,15 @@ class Budget:
     current = threading.local()
 
     def __enter__(self) -> None:
-        self.current.steps = 0
-        self.current.deadline = None
+        self.current.deadline = time.thread_time() + MAX_CPU_SECONDS
 
     def __exit__(self, *_: object) -> None:
         self.current.deadline = None
 
     @classmethod
     def spend(cls) -> None:
-        """Count a step; raises TooCostlyError when the time is used up."""
-        current = cls.current
-        current.steps += 1
-        # Reading the thread's CPU time is a system call: small inputs are done before the first.
-        if current.steps % _STEPS_PER_LOOK:
-            return
-        now = time.thread_time()
-        if current.deadline is None:
-            current.deadline = now + MAX_CPU_SECONDS
-        elif now > current.deadline:
+        """Raise TooCostlyError when the time is used up; called at each step, whose own time it takes a tenth of."""
+        if time.thread_time() > cls.current.deadline:
             raise TooCostlyError
 
 
@@ -108,10 +103,21 @@ def _metered(keyword: Keyword) -> Keyword:
 
 @functools.lru_cache(maxsize=4096)
 def regex(pattern: str) -> Any:
+    if len(pattern) > MAX_PATTERN:
+        raise re2.error(f"longer than {MAX_PATTERN} characters")
     options = re2.Options()
     options.log_errors = False
     # \uXXXX is ECMA-262's spelling; RE2 knows \x{XXXX} only. An escaped backslash before the u stays what it is.
     return re2.compile(re.sub(r"\\(?:\\|u([0-9A-Fa-f]{4}))", _code_point, pattern), options)
+
+
+def _search(pattern: str, text: str) -> bool:
+    """Tell whether a pattern occurs in a text; raises TooCostlyError when to find out could take seconds."""
+    Budget.spend()
+    compiled = regex(pattern)
+    if compiled.programsize * len(text) > MAX_PATTERN_WORK:
+        raise TooCostlyError
+    return compiled.search(text) is not None
 
 
 def _code_point(match: re.Match[str]) -> str:
@@ -119,7 +125,7 @@ def _code_point(match: re.Match[str]) -> str:
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[ValidationError]:
-    if validator.is_type(instance, "string") and not regex(pattern).search(instance):
+    if validator.is_type(instance, "string") and not _search(pattern, instance):
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
@@ -127,10 +133,8 @@ def _pattern_properties(validator: Any, patterns: Any, instance: Any, _schema: A
     if not validator.is_type(instance, "object"):
         return
     for pattern, subschema in patterns.items():
-        search = regex(pattern).search
         for name, value in instance.items():
-            Budget.spend()
-            if search(name):
+            if _search(pattern, name):
                 yield from validator.descend(value, subschema, path=name, schema_path=pattern)
 
 
@@ -146,10 +150,9 @@ def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: 
 
 def _additional_names(instance: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
     named = schema.get("properties", {})
-    searches = [regex(pattern).search for pattern in schema.get("patternProperties", {})]
+    patterns = schema.get("patternProperties", {})
     for name in instance:
-        Budget.spend()
-        if name not in named and not any(search(name) for search in searches):
+        if name not in named and not any(_search(pattern, name) for pattern in patterns):
             yield name
 
 
@@ -189,6 +192,18 @@ BoundedValidator: Any = validators.extend(
     Draft202012Validator,
     {name: _metered(keyword) for name, keyword in {**Draft202012Validator.VALIDATORS, **_OURS}.items()},
 )
+
+
+def _evolve(validator: Any, **changes: Any) -> Any:
+    """Go on with another part of the schema.
+
+    jsonschema would take the class for that part's own `$schema`: one of its own, without our bounds.
+    """
+    Budget.spend()
+    return attrs.evolve(validator, **changes)
+
+
+BoundedValidator.evolve = _evolve
 
 
 def _detail(error: ValidationError) -> Detail:

@@ -1,5 +1,6 @@
 """JSON Schemas of payload specs: what is refused, and that nothing stalls."""
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -55,6 +56,8 @@ def test_taken(schema: dict[str, Any]) -> None:
         ({"$ref": "#"}, "", "without end"),
         ({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, "", "without end"),
         ({"pattern": "("}, "/pattern", "RE2"),
+        ({"pattern": "a" * 5000}, "/pattern", "4096"),
+        ({"items": {"$schema": "http://json-schema.org/draft-04/schema#"}}, "/items/$schema", "2020-12"),
         ({"pattern": r"(a)\1"}, "/pattern", "RE2"),
         ({"allOf": [{"not": {"pattern": "(?!a)"}}]}, "/allOf/0/not/pattern", "RE2"),
         ({"patternProperties": {"(?=a/)": {}}}, "/patternProperties/(?=a~1)", "RE2"),
@@ -122,6 +125,16 @@ STALLING: dict[str, tuple[dict[str, Any], Callable[[], Any]]] = {
         {"patternProperties": {f"^{i}$": {} for i in range(5000)}},
         lambda: {f"n{i}": 1 for i in range(20_000)},
     ),
+    "a pattern that fills RE2's memory": ({"pattern": "abcdefgh" * 400}, lambda: "a" * 900_000),
+    "backtracking below a $schema": (
+        {"properties": {"x": {"$schema": json_schema.DIALECT, "pattern": "^(a+)+$"}}},
+        lambda: {"x": "a" * 50_000 + "!"},
+    ),
+    "the metaschema times names": (
+        {"$ref": json_schema.DIALECT},
+        lambda: {"properties": {f"p{i}": {"type": "string"} for i in range(40_000)}},
+    ),
+    "items without keywords": ({"items": {"items": {"items": {}}}}, lambda: [[[1] * 100] * 100] * 50),
     "long enum times items": (
         {"items": {"enum": [f"v{i}" for i in range(10_000)]}},
         lambda: ["none"] * 100_000,
@@ -135,6 +148,35 @@ def test_nothing_stalls(schema: dict[str, Any], make: Callable[[], Any]) -> None
     began = time.thread_time()
     validation.compiled(schema).faults(instance)
     assert time.thread_time() - began < 3 * validation.MAX_CPU_SECONDS
+
+
+STALLING_TO_CHECK: dict[str, dict[str, Any]] = {
+    "anchors": {
+        "$defs": {f"x{i}": {"$anchor": f"a{i}"} for i in range(1800)},
+        "allOf": [{"$ref": f"#a{i}"} for i in range(1800)],
+    },
+    "identifiers": {
+        "$id": "http://a/",
+        "$dynamicAnchor": "n",
+        "allOf": [{"$id": f"http://a/{i}", "$dynamicAnchor": "n", "$dynamicRef": "#n"} for i in range(800)],
+    },
+    "patterns": {"properties": {f"p{i}": {"pattern": f"^(a{i}|b)+.{{900}}$"} for i in range(2500)}},
+    "empty parts": {"allOf": [{}] * 30_000},
+}
+
+
+@pytest.mark.parametrize("schema", STALLING_TO_CHECK.values(), ids=STALLING_TO_CHECK)
+def test_no_registration_stalls(schema: dict[str, Any]) -> None:
+    began = time.thread_time()
+    with contextlib.suppress(InvalidSchemaError):
+        json_schema.check(schema)
+    assert time.thread_time() - began < 4 * validation.MAX_CPU_SECONDS
+
+
+def test_a_pattern_that_takes_too_long_is_a_fault_of_the_input() -> None:
+    validator = validation.compiled({"pattern": "abcdefgh" * 400})
+    assert validator.faults("abcdefgh" * 400) == []
+    assert "too long" in validator.faults("a" * 900_000)[0]["message"]
 
 
 def test_an_input_that_is_too_deep_for_the_schema() -> None:
