@@ -160,7 +160,7 @@ def test_a_change_whose_answer_was_lost_is_found_and_made_once(
     assert changed.json == api.get(f"{path}/x").json
     lose_next_commit(database, monkeypatch)
     assert api.delete(f"{path}/x", headers={"If-Match": changed.headers["ETag"]}).status_code == 204
-    rows = database.fetch(text("SELECT action FROM audit_log ORDER BY occurred_at"))
+    rows = database.fetch(text("SELECT action FROM audit_log WHERE resource = 'x' ORDER BY occurred_at"))
     assert [row.action for row in rows] == ["create", "replace", "delete"]
 
 
