@@ -128,6 +128,7 @@ def test_each_change_of_a_config_or_secret_moves_the_revision(api: Api, database
     assert revision(database) == before
 
 
+EVERY = {"endpoint": "target", "trigger": "INTERVAL", "every": "1h", "input": INPUT}
 THINGS = ["/payload-specs/spec", "/configs/config", "/secrets/token"]
 
 
@@ -155,6 +156,47 @@ def test_what_an_unfinished_job_needs_stays(api: Api, path: str, job: dict[str, 
     assert f"job {made['job_id']}" in problem(api.delete(path), 409, "CONFLICT")["message"]
     assert api.post(f"/jobs/{made['job_id']}/cancel").status_code == 200
     assert api.delete(path).status_code == 204
+
+
+@pytest.mark.parametrize("job", [cron(), EVERY], ids=["cron", "interval"])
+@pytest.mark.parametrize("is_paused", [False, True], ids=["active", "paused"])
+def test_what_a_repeating_job_needs_stays_until_it_is_retired(api: Api, job: dict[str, Any], is_paused: bool) -> None:
+    """Also between two runs, when no execution is unfinished; and for the version that the job was made with."""
+    register_all(api)
+    job_id = created(api, job)["job_id"]
+    if is_paused:
+        assert api.post(f"/jobs/{job_id}/pause").status_code == 200
+    details = problem(api.delete("/endpoints/target"), 409, "CONFLICT")["details"]
+    assert {"pointer": "", "message": f"needed by job {job_id}"} in details
+    changed = {key: value for key, value in http_endpoint().items() if key != "name"}
+    assert api.put("/endpoints/target", changed).status_code == 200
+    for path in THINGS:
+        assert f"job {job_id}" in problem(api.delete(path), 409, "CONFLICT")["message"]
+    assert api.post(f"/jobs/{job_id}/cancel").status_code == 200
+    for path in (*THINGS, "/endpoints/target"):
+        assert api.delete(path).status_code == 204
+
+
+def test_a_repeating_job_that_was_updated_needs_only_what_its_new_version_does(api: Api) -> None:
+    register_all(api)
+    job_id = created(api, cron())["job_id"]
+    changed = {key: value for key, value in http_endpoint().items() if key != "name"}
+    assert api.put("/endpoints/target", changed).status_code == 200
+    problem(api.delete("/configs/config"), 409, "CONFLICT")
+    update = {key: value for key, value in cron().items() if key not in {"endpoint", "trigger"}}
+    response = api.put(f"/jobs/{job_id}", update)
+    assert response.status_code == 200, response.get_data(as_text=True)
+    for path in THINGS:
+        assert api.delete(path).status_code == 204
+
+
+def test_finished_work_needs_nothing(api: Api, database: Database) -> None:
+    register_all(api)
+    job = created(api, one_shot("k"))
+    set_status(database, job["job_id"], "FAILED")
+    database.fetch(text("UPDATE jobs SET status = 'RETIRED', retired_at = now()"))
+    for path in ("/endpoints/target", *THINGS):
+        assert api.delete(path).status_code == 204
 
 
 @pytest.mark.parametrize("status", ["QUEUED", "PENDING", "RETRYING", "RUNNING"])

@@ -60,7 +60,10 @@ def test_one_of_many_with_the_same_key_creates(api: Api, database: Database) -> 
     assert database.fetch(text("SELECT count(*) AS n FROM executions"))[0].n == ROUNDS
 
 
-@pytest.mark.parametrize("job", [one_shot("k"), cron()], ids=["one-shot", "cron"])
+EVERY = {"endpoint": "target", "trigger": "INTERVAL", "every": "1h"}
+
+
+@pytest.mark.parametrize("job", [one_shot("k"), cron(), EVERY], ids=["one-shot", "cron", "interval"])
 def test_no_job_is_created_for_an_endpoint_that_is_gone(api: Api, database: Database, job: dict[str, str]) -> None:
     """Either the deletion comes first, and the job finds no endpoint, or it finds the job."""
     outcomes = set()
@@ -92,6 +95,40 @@ def test_no_endpoint_refers_to_what_is_gone(api: Api) -> None:
         api.delete(f"/endpoints/e{number}")
         for path in ("/secrets/token", "/configs/config", "/payload-specs/spec"):
             api.delete(path)
+
+
+def test_no_unfinished_job_refers_to_what_is_gone(api: Api, database: Database) -> None:
+    """A job for the old version, a change to a version that needs less, and the deletion of what it needs no more."""
+    spec = {"url": "http://127.0.0.1:9", "method": "POST", "headers": {"A": "{{secret.token}}"}}
+    outcomes = set()
+    for number in range(ROUNDS):
+        api.post("/secrets", {"name": "token", "value": "v"})
+        api.post("/configs", {"name": "config", "values": {}})
+        name = register(api, f"e{number}", spec=spec, config="config")
+        created(api, one_shot("warm-up", endpoint=name))
+        database.fetch(text("UPDATE executions SET status = 'CANCELLED', completed_at = now()"))
+        changed = {key: value for key, value in http_endpoint().items() if key != "name"}
+        made, put, *deleted = at_once(
+            partial(api.post, "/jobs", one_shot("k", endpoint=name)),
+            partial(api.put, f"/endpoints/{name}", changed),
+            partial(api.delete, "/secrets/token"),
+            partial(api.delete, "/configs/config"),
+        )
+        assert (made, put) == (201, 200)
+        outcomes.update(deleted)
+        needed = database.fetch(text(NEEDED), {"endpoint": name})
+        assert not needed or deleted == [409, 409]
+        database.fetch(text("UPDATE executions SET status = 'CANCELLED', completed_at = now()"))
+        for path in (f"/endpoints/{name}", "/secrets/token", "/configs/config"):
+            api.delete(path)
+    assert outcomes <= {204, 409}
+
+
+NEEDED = """
+    SELECT x.job_id FROM executions x
+      JOIN endpoint_versions v ON v.endpoint = x.endpoint AND v.version = x.endpoint_version
+     WHERE x.endpoint = :endpoint AND x.completed_at IS NULL AND v.config_ref IS NOT NULL
+"""
 
 
 def test_changes_of_an_endpoint_get_versions_of_their_own(api: Api, database: Database) -> None:
