@@ -175,6 +175,7 @@ WHOLE: Mapping[str, Mapping[str, Any]] = {
         "CRON": {"cron": "0 10 * * MON", "timezone": "Asia/Kolkata", "input": _SUMMARY},
         "INTERVAL": {"every": "10m", "ends_at": None},
     },
+    "PatchedJobSchema": {"pause": {"status": "PAUSED"}, "CRON": {"cron": "0 10 * * MON"}},
     "BatchSchema": {"example": {"jobs": [_NEW_JOBS["IMMEDIATE"], _NEW_JOBS["DELAYED"]]}},
     "BatchResultSchema": {
         "example": {"items": [{"status": 201, "job": _JOBS["IMMEDIATE"]}, {"status": 404, "error": _BATCH_ERROR}]}

@@ -6,7 +6,7 @@ from app.api import job_keys
 from app.api.auth import actor
 from app.api.execution_schemas import ExecutionSchema
 from app.api.execution_schemas import shape as shape_execution
-from app.api.job_schemas import ChangedJobSchema, JobSchema, changed_fields, shape
+from app.api.job_schemas import ChangedJobSchema, JobSchema, PatchedJobSchema, changed_fields, shape
 from app.api.jobs import resource
 from app.api.services import services, wake
 from app.errors import (
@@ -22,6 +22,7 @@ from app.jobs import pause as pausing
 from app.jobs import read
 from app.jobs import run as running
 from app.jobs import update as updating
+from schema.states import JobStatus
 
 _PARAMETER = job_keys.PARAMETER | {"description": "a second run with the same key answers with the first execution"}
 
@@ -39,6 +40,23 @@ def update(body: dict[str, Any], job_id: str) -> dict[str, Any]:
     The new version takes the endpoint as it is now. Executions of the old version that have not begun are cancelled.
     """
     return shape(updating.update(services().creator, job_id, changed_fields(body), actor()))
+
+
+@resource.route(
+    "PATCH",
+    "/jobs/<job_id>",
+    body=PatchedJobSchema,
+    returns=JobSchema,
+    errors=[
+        *(JobNotFoundError, EndpointNotFoundError, ConflictError, JobNotUpdatableError),
+        *(InvalidCronError, InputValidationError),
+    ],
+)
+def patch(body: dict[str, Any], job_id: str) -> dict[str, Any]:
+    """Pause or resume a job by its `status`, or replace it as PUT does."""
+    if "status" not in body:
+        return update(body, job_id)
+    return pause(job_id) if body["status"] is JobStatus.PAUSED else resume(job_id)
 
 
 @resource.route("POST", "/jobs/<job_id>/pause", returns=JobSchema, errors=[JobNotFoundError, ConflictError])

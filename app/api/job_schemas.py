@@ -107,6 +107,18 @@ class ChangedJobSchema(TimetableFields):
     """What is to change in a repeating job; what is left out stays. `null` takes `ends_at` or `max_catch_up` away."""
 
 
+class PatchedJobSchema(TimetableFields):
+    """Either `status` alone, which pauses or resumes, or what is to change in a repeating job."""
+
+    status = fields.Enum(JobStatus, validate=validate.OneOf([JobStatus.ACTIVE, JobStatus.PAUSED]))
+
+    @validates_schema
+    def check_alone(self, data: dict[str, Any], **_: Any) -> None:
+        """Check that one thing is asked for."""
+        if "status" in data and len(data) > 1:
+            raise ValidationError("Must be alone: it changes this version, all other fields make a new one.", "status")
+
+
 class ExecutionSummarySchema(Schema):
     """The execution of a one-shot job, in short."""
 

@@ -1,15 +1,16 @@
 """What the status of a job and its next runs look like."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.api.fields import Instant, Name, show
+from app.api.cron import RunSchema
+from app.api.fields import Instant, Name
 from app.api.job_schemas import show_in_zone
 from app.jobs.interval import show_every
 from app.jobs.model import Job
+from app.jobs.preview import Run
 from app.jobs.status import Health, JobStatusReport
 from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
 
@@ -94,18 +95,11 @@ class StatusSchema(Schema):
     stats = fields.Nested(StatsSchema, required=True)
 
 
-class NextRunSchema(Schema):
-    """One instant, in two spellings."""
-
-    utc = Instant(required=True)
-    local = fields.String(required=True, metadata=_LOCAL)
-
-
 class NextRunsSchema(Schema):
     """The next runs of a job."""
 
     timezone = fields.String(required=True, metadata={"description": "UTC for all but CRON jobs"})
-    items = fields.List(fields.Nested(NextRunSchema), required=True)
+    runs = fields.List(fields.Nested(RunSchema), required=True)
 
 
 def shape_status(report: JobStatusReport) -> dict[str, Any]:
@@ -134,13 +128,8 @@ def _schedule_block(job: Job) -> dict[str, Any]:
     return {"cron": block | {"expression": table.cron, "timezone": table.timezone}}
 
 
-def shape_next_runs(job: Job, runs: Sequence[datetime]) -> dict[str, Any]:
+def shape_next_runs(job: Job, runs: Sequence[Run]) -> dict[str, Any]:
     """Make the answer of a request for the next runs."""
     table = job.timetable
     zone = table.timezone if table is not None and table.timezone is not None else "UTC"
-    items = [{"utc": run, "local": show(_local(job, run))} for run in runs]
-    return {"timezone": zone, "items": items}
-
-
-def _local(job: Job, run: datetime) -> datetime:
-    return run.astimezone(UTC) if job.timetable is None else job.timetable.local(run)
+    return {"timezone": zone, "runs": runs}

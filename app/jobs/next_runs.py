@@ -1,26 +1,41 @@
 """When a job runs next."""
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
+from app.jobs.cron import Schedule
 from app.jobs.model import Job
+from app.jobs.preview import Run, runs
+from app.jobs.timetable import Timetable
 from schema.states import ExecutionStatus
 
+_MICROSECOND = timedelta(microseconds=1)
+_WAITING = {ExecutionStatus.PENDING, ExecutionStatus.QUEUED}
 
-def next_runs(job: Job, count: int) -> list[datetime]:
-    """List the next instants at which a job is due, at most `count`.
 
-    A fixed delay is counted from the end of an execution, so only one instant of such a job is known. A one-shot job
-    has its own time until it has begun.
+def next_runs(job: Job, count: int) -> list[Run]:
+    """List the next runs of a job, at most `count`: none while it is paused, and none of a retired one.
+
+    A fixed delay is counted from the end of an execution, so only one run of such a job is known.
     """
     if job.timetable is None:
-        waiting = job.execution is not None and job.execution.status in {
-            ExecutionStatus.PENDING,
-            ExecutionStatus.QUEUED,
-        }
-        return [job.run_at or job.created_at] if waiting and job.paused_at is None else []
-    runs: list[datetime] = []
-    tick = job.next_run_at
-    while tick is not None and len(runs) < count and not job.timetable.is_over(tick):
-        runs.append(tick)
-        tick = None if job.timetable.fixed_delay else job.timetable.next_after(tick)
-    return runs
+        waits = job.execution is not None and job.execution.status in _WAITING and job.paused_at is None
+        return [_run(job.run_at or job.created_at)] if waits else []
+    if job.next_run_at is None or job.timetable.is_over(job.next_run_at):
+        return []
+    if job.timetable.cron is None:
+        return _by_interval(job.timetable, job.next_run_at, 1 if job.timetable.fixed_delay else count)
+    schedule = Schedule.parse(job.timetable.cron, job.timetable.timezone or "")
+    return runs(schedule, job.next_run_at - _MICROSECOND, count, job.timetable.ends_at)
+
+
+def _by_interval(table: Timetable, first: datetime, count: int) -> list[Run]:
+    found: list[Run] = []
+    tick: datetime | None = first
+    while tick is not None and len(found) < count:
+        found.append(_run(tick))
+        tick = table.next_after(tick)
+    return found
+
+
+def _run(instant: datetime) -> Run:
+    return Run(instant, instant.astimezone(UTC), None)

@@ -239,6 +239,19 @@ def test_a_job_whose_time_ended_in_the_pause_retires(api: Api, database: Databas
     assert resumed["retired_at"] is not None
 
 
+def test_a_patch_pauses_resumes_or_updates(api: Api) -> None:
+    register(api)
+    job = created(api, cron())
+    path = f"/jobs/{job['job_id']}"
+    assert api.send("PATCH", path, json={"status": "PAUSED"}).json["status"] == "PAUSED"
+    assert api.send("PATCH", path, json={"status": "ACTIVE"}).json["status"] == "ACTIVE"
+    for body in ({"status": "RETIRED"}, {"status": "PAUSED", "cron": "* * * * *"}):
+        assert pointers(problem(api.send("PATCH", path, json=body), 400, "INVALID_REQUEST")) == ["/status"]
+    new = api.send("PATCH", path, json={"cron": "0 10 * * MON"}).json
+    assert (new["version"], new["cron"]) == (2, "0 10 * * MON")
+    problem(api.send("PATCH", path, json={"status": "PAUSED"}), 409, "CONFLICT")
+
+
 # --- run now ---
 
 

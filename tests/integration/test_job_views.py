@@ -142,25 +142,34 @@ def test_next_runs_of_each_trigger(api: Api) -> None:
     weekly = created(api, cron(ends_at="2090-01-01T00:00:00Z", starts_at="2089-12-20T00:00:00Z"))
     found = api.get(f"/jobs/{weekly['job_id']}/next-runs").json
     assert found["timezone"] == "Asia/Kolkata"
-    assert [run["local"] for run in found["items"]] == ["2089-12-26T09:00:00+05:30"]
-    assert found["items"][0]["utc"] == "2089-12-26T03:30:00Z"
+    assert [run["local_time"] for run in found["runs"]] == ["2089-12-26T09:00:00+05:30"]
+    assert found["runs"][0]["run_at"] == "2089-12-26T03:30:00Z"
 
     often = created(api, interval(every="10s", starts_at="2090-01-01T00:00:00Z"))
     found = api.get(f"/jobs/{often['job_id']}/next-runs", count=3).json
-    assert [run["utc"] for run in found["items"]] == [f"2090-01-01T00:00:{second}Z" for second in ("00", "10", "20")]
+    assert [run["run_at"] for run in found["runs"]] == [f"2090-01-01T00:00:{second}Z" for second in ("00", "10", "20")]
 
     after_end = created(api, interval(fixed_delay=True))
-    assert len(api.get(f"/jobs/{after_end['job_id']}/next-runs").json["items"]) == 1
+    assert len(api.get(f"/jobs/{after_end['job_id']}/next-runs").json["runs"]) == 1
 
     delayed = created(api, one_shot("k", trigger="DELAYED", run_at="2090-01-01T00:00:00Z"))
     found = api.get(f"/jobs/{delayed['job_id']}/next-runs").json
-    assert found == {"timezone": "UTC", "items": [{"utc": "2090-01-01T00:00:00Z", "local": "2090-01-01T00:00:00Z"}]}
+    run = {"run_at": "2090-01-01T00:00:00Z", "local_time": "2090-01-01T00:00:00Z", "note": None}
+    assert found == {"timezone": "UTC", "runs": [run]}
     api.post(f"/jobs/{delayed['job_id']}/cancel")
-    assert api.get(f"/jobs/{delayed['job_id']}/next-runs").json["items"] == []
+    assert api.get(f"/jobs/{delayed['job_id']}/next-runs").json["runs"] == []
     api.post(f"/jobs/{often['job_id']}/pause")
-    assert api.get(f"/jobs/{often['job_id']}/next-runs").json["items"] == []
+    assert api.get(f"/jobs/{often['job_id']}/next-runs").json["runs"] == []
     for count in ("0", "101", "x"):
         problem(api.get(f"/jobs/{often['job_id']}/next-runs", count=count), 400, "INVALID_REQUEST")
+
+
+def test_a_clock_change_is_noted(api: Api) -> None:
+    register(api)
+    job = created(api, cron(cron="30 2 * * *", timezone="Europe/Berlin", starts_at="2027-03-27T12:00:00Z"))
+    run, *_ = api.get(f"/jobs/{job['job_id']}/next-runs").json["runs"]
+    assert run["local_time"] == "2027-03-28T03:00:00+02:00"
+    assert "do not exist" in run["note"]
 
 
 def test_the_local_time_is_the_jobs(api: Api) -> None:
