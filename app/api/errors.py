@@ -9,7 +9,7 @@ from marshmallow import Schema, fields
 from sqlalchemy.exc import DBAPIError
 from werkzeug.exceptions import HTTPException
 
-from app.api.body import drain
+from app.api.body import MAX_DETAILS, drain
 from app.api.request_ids import current_request_id
 from app.db import sqlstate
 from app.errors import (
@@ -24,6 +24,7 @@ from app.errors import (
 )
 
 log = logging.getLogger(__name__)
+MAX_TEXT = 500
 
 # The words are ours: Werkzeug's may repeat what the client sent.
 _HTTP_ERRORS = {
@@ -73,12 +74,16 @@ def register(app: Flask) -> None:
 def envelope(
     code: str, message: str, request_id: str, *, details: list[Detail] | None = None, retryable: bool = False
 ) -> dict[str, Any]:
-    """Shape an error."""
+    """Shape an error; what it repeats of the request is cut."""
+    shown = [
+        Detail(pointer=detail["pointer"][:MAX_TEXT], message=detail["message"][:MAX_TEXT])
+        for detail in (details or [])[:MAX_DETAILS]
+    ]
     error = {
         "code": code,
-        "message": message,
+        "message": message[: 2 * MAX_TEXT],
         "request_id": request_id,
-        "details": details or [],
+        "details": shown,
         "retryable": retryable,
     }
     return {"error": error}
