@@ -89,7 +89,7 @@ def _waiting(database: Database, row: Row[Any]) -> Explanation:
     details: dict[str, Any] = {"attempts": row.attempt_count, "max_attempts": row.max_attempts}
     if error:
         details["last_error"] = error
-    if row.on_hold or row.job_status == JobStatus.PAUSED:
+    if row.on_hold or _is_about_to_be_held(row):
         held = "Its job is paused; it goes on when the job is resumed."
         return Explanation(status, "JOB_PAUSED", held, row.paused_at or since, None, details)
     if row.run_at > row.now and error:
@@ -102,6 +102,12 @@ def _waiting(database: Database, row: Row[Any]) -> Explanation:
         text = f"It has been due since {_at(row.run_at)}, and no scheduler has queued it yet: perhaps none runs."
         return Explanation(status, "WAITING_FOR_SCHEDULER", text, row.run_at, None, details)
     return _due(database, row, details)
+
+
+def _is_about_to_be_held(row: Row[Any]) -> bool:
+    # It was running when its job was paused; what was asked for during the pause goes on.
+    is_retry = (row.status, row.job_status) == (ExecutionStatus.RETRYING, JobStatus.PAUSED)
+    return is_retry and bool(row.created_at <= row.paused_at)
 
 
 def _due(database: Database, row: Row[Any], details: dict[str, Any]) -> Explanation:

@@ -47,9 +47,19 @@ def behind(api: Api, database: Database, _id: str) -> None:
     database.fetch(query, {"id": _id})
 
 
-def paused(_api: Api, database: Database, _id: str) -> None:
-    database.fetch(text("UPDATE jobs SET status = 'PAUSED', paused_at = now()"))
-    database.fetch(text("UPDATE executions SET status = 'PENDING', on_hold = true"))
+def paused(api: Api, _database: Database, execution_id: str) -> None:
+    api.post(f"/jobs/{api.get(f'/executions/{execution_id}').json['job_id']}/pause")
+
+
+def paused_while_running(api: Api, database: Database, execution_id: str) -> None:
+    held = claim(database)
+    paused(api, database, execution_id)
+    end(database, held, Verdict.retry(ERROR, 60_000))
+
+
+def run_during_a_pause(api: Api, database: Database, execution_id: str) -> None:
+    paused(api, database, execution_id)
+    api.post(f"/jobs/{api.get(f'/executions/{execution_id}').json['job_id']}/run")
 
 
 def failing(_api: Api, database: Database, _id: str) -> None:
@@ -110,6 +120,8 @@ CASES: list[tuple[Prepare, str, str, bool]] = [
     (sql("UPDATE workers SET lease_expires_at = now()"), "NO_WORKER", "no live worker", False),
     (behind, "BEHIND_OTHERS", "2 became due before it", False),
     (paused, "JOB_PAUSED", "paused", False),
+    (paused_while_running, "JOB_PAUSED", "paused", False),
+    (run_during_a_pause, "NEXT_IN_QUEUE", "next", False),
     (failing, "RETRYING_AFTER_ERROR", "Attempt 1 of 3 failed (HTTP_ERROR: answered 503)", True),
     (running, "RUNNING", f"Attempt 1 of 3 has been running on worker {WORKER}", False),
     (asked, "CANCEL_REQUESTED", "requested by test", False),

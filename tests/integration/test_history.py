@@ -108,6 +108,23 @@ def test_what_is_running_and_what_waits_for_its_retry(api: Api, database: Databa
     assert changes(api, execution_id)[3:] == [("RETRYING", "RUNNING", 2, WORKER, "CLAIMED")]
 
 
+def test_a_pause_and_a_resumption(api: Api, database: Database, execution_id: str) -> None:
+    job = f"/jobs/{api.get(f'/executions/{execution_id}').json['job_id']}"
+    for verb in ("pause", "resume"):
+        assert api.post(f"{job}/{verb}").status_code == 200
+    assert changes(api, execution_id)[1:] == [
+        ("QUEUED", "PENDING", 0, "test", "JOB_PAUSED"),
+        ("PENDING", "QUEUED", 0, "test", "JOB_RESUMED"),
+    ]
+    end(database, claim(database), Verdict.retry(ERROR, 60_000))
+    api.post(f"{job}/pause")
+    assert changes(api, execution_id)[3:] == [
+        ("QUEUED", "RUNNING", 1, WORKER, "CLAIMED"),
+        ("RUNNING", "RETRYING", 1, WORKER, "HTTP_ERROR"),
+        ("RETRYING", "PENDING", 1, "test", "JOB_PAUSED"),
+    ]
+
+
 def test_a_lost_worker(api: Api, database: Database, execution_id: str) -> None:
     claim(database)
     workers.leave(database, WORKER)
