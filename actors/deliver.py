@@ -42,13 +42,13 @@ class Deliveries:
         try:
             prepared = self._catalog.prepare(attempt.claim)
         except DeliveryError as error:
-            _conclude(attempt, _judge(error, attempt.claim, RetryPolicy()))
+            _conclude(attempt, judge(error, attempt.claim, RetryPolicy()))
         except UnavailableError as error:
             # Nothing was sent: the attempt is not spent.
             log.warning("%s handed back: %s", attempt.claim.execution_id, error.message)
             attempt.release(even_if_started=True)
         except Exception as error:  # noqa: BLE001 - one odd row must not end the worker thread
-            _conclude(attempt, _judge(_unexpected(error), attempt.claim, RetryPolicy()))
+            _conclude(attempt, judge(_unexpected(error), attempt.claim, RetryPolicy()))
         else:
             self._loop.submit(lambda dispatchers: deliver(dispatchers, attempt, prepared))
 
@@ -59,9 +59,9 @@ async def deliver(dispatchers: Mapping[EndpointType, Dispatcher], attempt: Attem
         output = await dispatchers[prepared.endpoint_type].send(prepared.spec, identify(attempt.claim))
         verdict = Verdict.success(prepared.scrubber.scrub(output, MAX_BODY_BYTES))
     except DeliveryError as error:
-        verdict = _judge(_scrubbed(error, prepared), attempt.claim, prepared.policy)
+        verdict = judge(_scrubbed(error, prepared), attempt.claim, prepared.policy)
     except Exception as error:  # noqa: BLE001 - see the module docstring
-        verdict = _judge(_scrubbed(_unexpected(error), prepared), attempt.claim, prepared.policy)
+        verdict = judge(_scrubbed(_unexpected(error), prepared), attempt.claim, prepared.policy)
     _conclude(attempt, verdict)
 
 
@@ -77,7 +77,8 @@ def identify(claim: Claim) -> Identity:
     )
 
 
-def _judge(error: DeliveryError, claim: Claim, policy: RetryPolicy) -> Verdict:
+def judge(error: DeliveryError, claim: Claim, policy: RetryPolicy) -> Verdict:
+    """Decide what a failed attempt means, now."""
     # By the database's clock, as of the claim, and by ours since then.
     now = claim.claimed_at + timedelta(seconds=time.monotonic() - claim.received_at)
     age_ms = (now - claim.scheduled_at) / timedelta(milliseconds=1)

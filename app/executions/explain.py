@@ -15,7 +15,7 @@ from schema.states import ExecutionStatus, JobStatus, WorkerStatus
 
 MOST_AHEAD = 1000
 
-# The latest attempt that ended; a running one has no row yet.
+# The attempt that ended last; while one is running it has no row yet, and none is asked for.
 FACTS = statement(
     "executions.explain",
     """
@@ -26,8 +26,7 @@ FACTS = statement(
       FROM executions AS e
       JOIN jobs AS j ON j.job_id = e.job_id
       LEFT JOIN workers AS w ON w.worker_id = e.worker_id
-      LEFT JOIN attempts AS a ON a.execution_id = e.execution_id
-       AND a.attempt_number = CASE WHEN e.status = 'RUNNING' THEN e.attempt_count - 1 ELSE e.attempt_count END
+      LEFT JOIN attempts AS a ON a.execution_id = e.execution_id AND a.attempt_number = e.attempt_count
      WHERE e.execution_id = :execution_id
     """,
 )

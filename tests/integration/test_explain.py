@@ -85,6 +85,11 @@ def lost_without_a_row(_api: Api, database: Database, _id: str) -> None:
     database.fetch(text("DELETE FROM workers"))
 
 
+def declared_dead(_api: Api, database: Database, _id: str) -> None:
+    claim(database)
+    database.fetch(text("UPDATE workers SET status = 'DEAD'"))
+
+
 def succeeded(_api: Api, database: Database, _id: str) -> None:
     end(database, claim(database), Verdict.success({}))
 
@@ -127,6 +132,7 @@ CASES: list[tuple[Prepare, str, str, bool]] = [
     (asked, "CANCEL_REQUESTED", "requested by test", False),
     (lost, "WORKER_LOST", f"{WORKER} was lost at 20", True),
     (lost_without_a_row, "WORKER_LOST", f"{WORKER} was lost at 20", True),
+    (declared_dead, "WORKER_LOST", f"{WORKER} was lost at 20", True),
     (succeeded, "SUCCEEDED", "delivered by attempt 1 of 3", False),
     (failed, "FAILED_FOR_GOOD", "Attempt 1 of 3 failed (HTTP_ERROR: answered 503)", False),
     (used_up, "ATTEMPTS_USED_UP", "none is left", False),

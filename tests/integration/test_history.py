@@ -123,6 +123,14 @@ def test_a_pause_and_a_resumption(api: Api, database: Database, execution_id: st
         ("RUNNING", "RETRYING", 1, WORKER, "HTTP_ERROR"),
         ("RETRYING", "PENDING", 1, "test", "JOB_PAUSED"),
     ]
+    api.post(f"{job}/resume")
+    promote(database, shard=0, ahead_ms=120_000, limit=10)
+    claim(database)
+    assert changes(api, execution_id)[6:] == [
+        ("PENDING", "PENDING", 1, "test", "JOB_RESUMED"),
+        ("PENDING", "QUEUED", 1, "scheduler", "PROMOTED"),
+        ("QUEUED", "RUNNING", 2, WORKER, "CLAIMED"),
+    ]
 
 
 def test_a_lost_worker(api: Api, database: Database, execution_id: str) -> None:

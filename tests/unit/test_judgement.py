@@ -1,0 +1,40 @@
+"""The age of an execution, as its retry policy bounds it: by the database's clock at the claim, and ours since."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import tests.worker_environment  # noqa: F401
+from actors.deliver import judge
+from app.executions.backoff import RetryPolicy
+from app.executions.model import Claim, DeliveryError
+from schema.states import EndpointType, ExecutionStatus
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("planned_ago", "held_for", "status"),
+    [(0, 0, ExecutionStatus.RETRYING), (3600, 0, ExecutionStatus.FAILED), (0, 3600, ExecutionStatus.FAILED)],
+)
+def test_the_age_counts_from_the_instant_first_planned(
+    planned_ago: float, held_for: float, status: ExecutionStatus
+) -> None:
+    claim = Claim(
+        execution_id="exec_1",
+        job_id="job_1",
+        endpoint="target",
+        endpoint_version=1,
+        endpoint_type=EndpointType.HTTP,
+        worker_id="wrk_1",
+        attempt=1,
+        max_attempts=3,
+        scheduled_at=NOW - timedelta(seconds=planned_ago),
+        created_at=NOW,
+        claimed_at=NOW,
+        due_in_seconds=0,
+        received_at=time.monotonic() - held_for,
+    )
+    policy = RetryPolicy(max_attempts=3, initial_delay_ms=1000, max_age_ms=60_000)
+    assert judge(DeliveryError("TIMEOUT", "no answer"), claim, policy).status is status
