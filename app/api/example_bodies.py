@@ -17,6 +17,30 @@ _SCHEMA = {
     "required": ["user_id"],
 }
 
+_CONFIGS: Mapping[str, dict[str, Any]] = {
+    "HTTP": {
+        "name": "email-service",
+        "values": {"api_base_url": "https://api.myapp.com", "sender": "noreply@myapp.com"},
+    },
+    "KAFKA": {
+        "name": "order-events",
+        "values": {"bootstrap_servers": "kafka-1:9092,kafka-2:9092", "topic": "order.events.v1"},
+    },
+    "REDIS_STREAM": {
+        "name": "notification-stream",
+        "values": {
+            "redis_url": "redis://redis-cluster:6379",
+            "stream_name": "notifications:outbound",
+            "max_stream_length": 100000,
+        },
+    },
+}
+_PAYLOAD_SPECS: Mapping[str, dict[str, Any]] = {
+    "HTTP": {"name": "send-welcome-email-input", "schema": _SCHEMA},
+    "KAFKA": {"name": "order-event-input", "schema": {"type": "object", "required": ["order_id", "event_type"]}},
+    "REDIS_STREAM": {"name": "notification-input", "schema": {"type": "object", "required": ["user_id", "title"]}},
+}
+
 # The example of a field, by its name; a field that means something else by it gives its own in its metadata.
 BY_NAME: Mapping[str, Any] = {
     "job_id": _JOB,
@@ -164,6 +188,9 @@ _BATCH_ERROR = {
 
 # Examples of whole bodies, by the name of their schema.
 WHOLE: Mapping[str, Mapping[str, Any]] = {
+    "NewConfigSchema": _CONFIGS,
+    "NewPayloadSpecSchema": _PAYLOAD_SPECS,
+    "NewSecretSchema": {"example": {"name": "email_api_key", "value": "sk-live-abc123"}},
     "NewEndpointSchema": _ENDPOINTS,
     "ChangedEndpointSchema": _ENDPOINTS,
     "EndpointSchema": {

@@ -122,7 +122,7 @@ HEADERS = [
 OPERATIONS = [
     (method, path)
     for path, found in document()["paths"].items()
-    for method in ("GET", "POST", "PUT", "DELETE")
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
     if method.lower() in found
 ]
 ALL = pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=map(" ".join, OPERATIONS))

@@ -8,6 +8,7 @@ from flask import Flask
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from tests.integration.conftest import Api
 from tests.integration.document import document, is_operation
 
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -125,3 +126,13 @@ def test_each_operation_lists_its_own_codes() -> None:
         "TEMPLATE_RESOLUTION_FAILED",
     }
     assert "422" not in paths["/configs"]["post"]["responses"]
+
+
+def test_the_examples_of_requests_work_in_the_order_of_the_story(api: Api) -> None:
+    """What a reader pastes from the document is taken: setup, registration, jobs, a change, a batch, a preview."""
+    paths = document()["paths"]
+    for path in ("/payload-specs", "/configs", "/secrets", "/endpoints", "/jobs", "/cron/preview", "/jobs/batch"):
+        media = paths[path]["post"]["requestBody"]["content"]["application/json"]
+        for label, example in media["examples"].items():
+            response = api.post(path, example["value"])
+            assert response.status_code in {200, 201}, (path, label, response.get_data(as_text=True))
