@@ -7,11 +7,12 @@ from typing import Any
 from flask import Flask
 from flask_smorest import Api
 
-from app.api.errors import ErrorSchema
+from app.api.errors import ErrorSchema, http_error
 from app.api.resource import Resource
 
 PATH = "/openapi.json"
 _DESCRIPTION = "setTimeout and setInterval as a service: durable deliveries to HTTP, Kafka and Redis Streams."
+_BEFORE_ANY_OPERATION = (404, 405, 408, 414, 431)
 
 
 def register(app: Flask, resources: Sequence[Resource]) -> None:
@@ -21,7 +22,7 @@ def register(app: Flask, resources: Sequence[Resource]) -> None:
     app.config["OPENAPI_VERSION"] = "3.1.0"
     app.config["OPENAPI_URL_PREFIX"] = "/"
     app.config["OPENAPI_JSON_PATH"] = PATH.removeprefix("/")
-    app.config["API_SPEC_OPTIONS"] = {"info": {"description": _DESCRIPTION}}
+    app.config["API_SPEC_OPTIONS"] = {"info": {"description": _description()}}
     api: Any = Api()
     api.ERROR_SCHEMA = ErrorSchema
     api.DEFAULT_ERROR_RESPONSE_NAME = None  # each operation lists its own
@@ -32,6 +33,15 @@ def register(app: Flask, resources: Sequence[Resource]) -> None:
         api.spec.components.response(name, responses[name])
     for resource in resources:
         api.register_blueprint(resource.blueprint)
+
+
+def _description() -> str:
+    """Describe the service, and the errors that are no operation's own."""
+    lines = [_DESCRIPTION, "", "A request that reaches no operation is answered in the same envelope:", ""]
+    for status in _BEFORE_ANY_OPERATION:
+        code, message = http_error(status)
+        lines.append(f"- {status} `{code}`: {message}")
+    return "\n".join([*lines, "", "Every answer carries its `X-Request-ID`."])
 
 
 def _version() -> str:

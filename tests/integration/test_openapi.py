@@ -128,6 +128,11 @@ def test_each_operation_lists_its_own_codes() -> None:
     assert "422" not in paths["/configs"]["post"]["responses"]
 
 
+def test_the_codes_of_no_operation_are_told_at_the_top() -> None:
+    for code in ("NOT_FOUND", "METHOD_NOT_ALLOWED", "REQUEST_TIMEOUT", "URI_TOO_LONG", "HEADERS_TOO_LARGE"):
+        assert f"`{code}`" in document()["info"]["description"]
+
+
 def test_the_examples_of_requests_work_in_the_order_of_the_story(api: Api) -> None:
     """What a reader pastes from the document is taken: setup, registration, jobs, a change, a batch, a preview."""
     paths = document()["paths"]
