@@ -35,8 +35,8 @@ _TAKE_LEASE = text(
 )
 _DROP_LEASE = text("DELETE FROM migration_lease WHERE id = 'schema' AND holder = :holder")
 
-# Two CREATE TABLE IF NOT EXISTS at the same instant: PostgreSQL may answer 23505 or 42P07 to one of them.
-_RACE = {"23505", "42P07", "40001", "40P01"}
+# Two CREATE TABLE IF NOT EXISTS at the same instant: PostgreSQL may answer 23505, 42P07 or 42710 to one of them.
+_RACE = {"23505", "42P07", "42710", "40001", "40P01"}
 
 
 class MigrationBusyError(RuntimeError):

@@ -145,6 +145,13 @@ executions = Table(
 Index("idx_executions_tick", executions.c.job_id, executions.c.idempotency_key, unique=True)
 Index("idx_executions_job", executions.c.job_id, executions.c.created_at, executions.c.execution_id)
 Index("idx_executions_created", executions.c.created_at, executions.c.execution_id)
+# What went wrong is a short list beside what went well.
+Index(
+    "idx_executions_unsuccessful",
+    executions.c.created_at,
+    executions.c.execution_id,
+    postgresql_where=text("status IN ('FAILED', 'CANCELLED')"),
+)
 # What a job has not finished, however long its history.
 Index(
     "idx_executions_open",

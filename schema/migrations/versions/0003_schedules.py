@@ -57,6 +57,9 @@ REST = [
     CREATE INDEX IF NOT EXISTS idx_executions_created ON executions (created_at, execution_id)
     """,
     """
+    CREATE INDEX IF NOT EXISTS idx_executions_unsuccessful ON executions (created_at, execution_id) WHERE status IN ('FAILED', 'CANCELLED')
+    """,
+    """
     CREATE INDEX IF NOT EXISTS idx_executions_open ON executions (job_id, execution_id) WHERE completed_at IS NULL
     """,
     """
