@@ -9,6 +9,7 @@ from app.api.body import invalid
 from app.api.job_schemas import MAX_KEY
 
 REPLAYED = {"Idempotency-Replayed": "true"}
+REPLAYED_DOC = {"Idempotency-Replayed": {"description": "on the first job again", "schema": {"const": "true"}}}
 _HEADER = "Idempotency-Key"
 PARAMETER = {
     "in": "header",

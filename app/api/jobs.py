@@ -36,6 +36,7 @@ resource = Resource("jobs", "Invocations of endpoints: now, later or on a schedu
     returns=JobSchema,
     status=201,
     also=200,
+    also_headers=job_keys.REPLAYED_DOC,
     headers=[job_keys.PARAMETER],
     errors=[EndpointNotFoundError, InvalidCronError, InputValidationError],
 )

@@ -1,6 +1,6 @@
 """A typed face for flask-smorest's Blueprint: one decorator per operation, so that none forgets its documents."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from flask_smorest import Blueprint
@@ -65,6 +65,7 @@ class Resource:
         returns: type[Schema] | None,
         status: int = 200,
         also: int | None = None,
+        also_headers: Mapping[str, Any] | None = None,
         body: type[Schema] | None = None,
         query: type[Schema] | None = None,
         headers: Sequence[dict[str, Any]] = (),
@@ -72,8 +73,9 @@ class Resource:
     ) -> Callable[[View], View]:
         """Register a view: it is given the parsed body or query first and the parts of the path by name.
 
-        It returns what `returns` dumps, or that and a status. `also` is a second status with the same body, `headers`
-        and `errors` are for the OpenAPI document only: what every operation may answer is added to `errors`.
+        It returns what `returns` dumps, or that and a status. `also` is a second status with the same body. For
+        the OpenAPI document only are `also_headers` of that answer, `headers` of the request and `errors`, to which is
+        added what every operation may answer.
         """
 
         def decorate(view: View) -> View:
@@ -82,7 +84,7 @@ class Resource:
             tag = changes.ETAG if self.is_tagged and returns is not None and (is_one or method == "POST") else None
             wrapped: Any = self.blueprint.response(status, **shown, headers=tag)(view)
             if also is not None:
-                wrapped = self.blueprint.alt_response(also, **shown, success=True)(wrapped)
+                wrapped = self.blueprint.alt_response(also, **shown, headers=also_headers, success=True)(wrapped)
             # Instances, since webargs would make one of a class for each request.
             if query is not None:
                 wrapped = self.blueprint.arguments(query(), location="query")(wrapped)

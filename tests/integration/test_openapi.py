@@ -128,6 +128,12 @@ def test_each_operation_lists_its_own_codes() -> None:
     assert "422" not in paths["/configs"]["post"]["responses"]
 
 
+def test_a_replay_is_told_by_its_header() -> None:
+    answers = document()["paths"]["/jobs"]["post"]["responses"]
+    assert "Idempotency-Replayed" in answers["200"]["headers"]
+    assert "headers" not in answers["201"]
+
+
 def test_the_codes_of_no_operation_are_told_at_the_top() -> None:
     for code in ("NOT_FOUND", "METHOD_NOT_ALLOWED", "REQUEST_TIMEOUT", "URI_TOO_LONG", "HEADERS_TOO_LARGE"):
         assert f"`{code}`" in document()["info"]["description"]
