@@ -7,16 +7,9 @@ second try on a stale connection, because every send must be an attempt that is 
 import asyncio
 import base64
 import json
-import os
-import re
-import time
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
-from http import HTTPStatus
-from http.client import responses
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import aiohttp
@@ -24,21 +17,14 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from actors.dispatch.base import MAX_BODY_BYTES, SCRUB_MARGIN_BYTES, Identity
-from actors.dispatch.egress import EgressGuard, EgressRefusedError
+from actors.dispatch.egress import EgressGuard
+from actors.dispatch.http_outcome import failure, judge
 from actors.dispatch.names import Names
 from actors.dispatch.turns import Turns
-from app.executions.backoff import MAX_RETRY_AFTER_MS
 from app.executions.model import DeliveryError
+from app.version import version
 
-
-def _version() -> str:
-    try:
-        return version("task-executor")
-    except PackageNotFoundError:  # run from a checkout that is not installed
-        return "unknown"
-
-
-USER_AGENT = f"task-executor/{_version()}"
+USER_AGENT = f"task-executor/{version()}"
 KEEP_ALIVE_SECONDS = 4.0  # common servers close idle connections after 5: be earlier than they are
 KEPT_BYTES = MAX_BODY_BYTES + SCRUB_MARGIN_BYTES
 DRAINED_BYTES = 131_072  # reading a little more is cheaper than a new connection
@@ -97,8 +83,8 @@ class HttpDispatcher:
                 "TIMEOUT", f"{doing} within {timeout_ms} ms", may_have_been_delivered=progress.sent
             ) from None
         except Exception as error:  # noqa: BLE001 - whatever goes wrong on the way is a failed delivery
-            raise _failure(error, sent=progress.sent) from None
-        return _judge(status, retry_after, body, spec["expected_status_codes"])
+            raise failure(error, sent=progress.sent) from None
+        return judge(status, retry_after, body, spec["expected_status_codes"])
 
     async def sweep(self) -> None:
         """Do nothing: aiohttp closes idle connections by itself after KEEP_ALIVE_SECONDS."""
@@ -192,65 +178,3 @@ async def _read(response: aiohttp.ClientResponse) -> str:
             break
     # The database holds no NUL in JSON.
     return kept.decode(errors="replace").replace("\0", "")
-
-
-def _judge(status: int, retry_after: str | None, body: str, expected: list[int]) -> dict[str, Any]:
-    if status in expected:
-        return {"status_code": status, "body": body}
-    name = f"{status} {responses.get(status, '')}".rstrip()
-    raise DeliveryError(
-        "HTTP_ERROR",
-        f"the endpoint answered {name}; expected: {', '.join(map(str, expected))}",
-        permanent=status == HTTPStatus.GONE,
-        retry_after_ms=retry_after_ms(retry_after, time.time()) if status in {429, 503} else None,
-        extra={"status_code": status, "body": body},
-    )
-
-
-def retry_after_ms(value: str | None, now: float) -> int | None:
-    """Read a Retry-After header, seconds or a date; `now` is a Unix time. None when there is nothing to honour."""
-    if value is None:
-        return None
-    if re.fullmatch(r"\s*[0-9]{1,9}\s*", value):
-        seconds = float(value)
-    else:
-        try:
-            seconds = parsedate_to_datetime(value).timestamp() - now
-        except (ValueError, OverflowError):
-            return None
-    return min(round(seconds * 1000), MAX_RETRY_AFTER_MS) if seconds > 0 else None
-
-
-def _failure(error: Exception, *, sent: bool) -> DeliveryError:
-    if isinstance(error, aiohttp.ClientConnectorError):
-        refused = isinstance(error.os_error, EgressRefusedError)
-        return DeliveryError("CONNECTION_ERROR", _connect_message(error), permanent=refused)
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        reason = getattr(error.certificate_error, "verify_message", "") or "it cannot be verified"
-        return DeliveryError("CONNECTION_ERROR", f"the TLS certificate of {error.host} is not valid: {reason}")
-    if isinstance(error, aiohttp.InvalidURL):
-        return DeliveryError("CONNECTION_ERROR", "the URL is not valid", permanent=True)
-    return DeliveryError("CONNECTION_ERROR", _exchange_message(error), may_have_been_delivered=sent)
-
-
-def _connect_message(error: aiohttp.ClientConnectorError) -> str:
-    cause = error.os_error
-    reason = os.strerror(cause.errno) if cause.errno and cause.errno > 0 else (cause.strerror or str(cause))
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return f"the host name {error.host} cannot be resolved: {cause.strerror or cause}"
-    if isinstance(error, aiohttp.ClientConnectorSSLError):
-        return f"the TLS handshake with {error.host}:{error.port} failed: {getattr(cause, 'reason', None) or reason}"
-    return f"cannot connect to {error.host}:{error.port}: {reason}"
-
-
-def _exchange_message(error: Exception) -> str:
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return "the endpoint closed the connection without an answer"
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return "the endpoint closed the connection in the middle of its answer"
-    if isinstance(error, aiohttp.ClientResponseError):
-        return "the endpoint's answer is not valid HTTP"
-    if isinstance(error, OSError) and error.errno:
-        return f"the connection broke: {os.strerror(error.errno)}"
-    # The text of an unforeseen exception may hold anything, also a secret: its type must do.
-    return f"the delivery failed: {type(error).__name__}"

@@ -42,24 +42,26 @@ class SkippedTicksSchema(Schema):
     overlap = fields.Integer(required=True)
 
 
-class CronBlockSchema(Schema):
+class TicksSchema(Schema):
+    """The ticks of a job that repeats."""
+
+    next_run_at = fields.String(required=True, allow_none=True, metadata=_LOCAL)
+    last_tick_at = fields.String(required=True, allow_none=True, metadata=_LOCAL)
+    skipped_ticks = fields.Nested(SkippedTicksSchema, required=True)
+
+
+class CronBlockSchema(TicksSchema):
     """The schedule of a CRON job."""
 
     expression = fields.String(required=True, metadata={"example": "0 9 * * MON"})
     timezone = fields.String(required=True)
-    next_run_at = fields.String(required=True, allow_none=True, metadata=_LOCAL)
-    last_tick_at = fields.String(required=True, allow_none=True, metadata=_LOCAL)
-    skipped_ticks = fields.Nested(SkippedTicksSchema, required=True)
 
 
-class IntervalBlockSchema(Schema):
+class IntervalBlockSchema(TicksSchema):
     """The schedule of an INTERVAL job."""
 
     every = fields.String(required=True, metadata={"example": "5m"})
     fixed_delay = fields.Boolean(required=True)
-    next_run_at = fields.String(required=True, allow_none=True, metadata=_LOCAL)
-    last_tick_at = fields.String(required=True, allow_none=True, metadata=_LOCAL)
-    skipped_ticks = fields.Nested(SkippedTicksSchema, required=True)
 
 
 class DaySchema(Schema):

@@ -1,7 +1,6 @@
 """The OpenAPI document, made by flask-smorest from the resources, at /openapi.json."""
 
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from flask import Flask
@@ -9,6 +8,7 @@ from flask_smorest import Api
 
 from app.api.errors import ErrorSchema, http_error
 from app.api.resource import Resource
+from app.version import version
 
 PATH = "/openapi.json"
 _DESCRIPTION = "setTimeout and setInterval as a service: durable deliveries to HTTP, Kafka and Redis Streams."
@@ -18,7 +18,7 @@ _BEFORE_ANY_OPERATION = (404, 405, 408, 414, 431)
 def register(app: Flask, resources: Sequence[Resource]) -> None:
     """Register the resources in the application and in the document."""
     app.config["API_TITLE"] = "Task Executor"
-    app.config["API_VERSION"] = _version()
+    app.config["API_VERSION"] = version()
     app.config["OPENAPI_VERSION"] = "3.1.0"
     app.config["OPENAPI_URL_PREFIX"] = "/"
     app.config["OPENAPI_JSON_PATH"] = PATH.removeprefix("/")
@@ -42,10 +42,3 @@ def _description() -> str:
         code, message = http_error(status)
         lines.append(f"- {status} `{code}`: {message}")
     return "\n".join([*lines, "", "Every answer carries its `X-Request-ID`."])
-
-
-def _version() -> str:
-    try:
-        return version("task-executor")
-    except PackageNotFoundError:  # run from a source tree that was not installed
-        return "0"

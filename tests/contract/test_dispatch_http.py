@@ -12,7 +12,8 @@ import pytest
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.egress import EgressGuard
-from actors.dispatch.http import KEPT_BYTES, USER_AGENT, HttpDispatcher, retry_after_ms
+from actors.dispatch.http import KEPT_BYTES, USER_AGENT, HttpDispatcher
+from actors.dispatch.http_outcome import retry_after_ms
 from actors.dispatch.turns import Turns
 from schema.states import EndpointType
 from tests.contract.dispatching import OPEN, TRACEPARENT, failure, identity, rendered, run

@@ -1,0 +1,79 @@
+"""What an answer over HTTP, or the lack of one, means for the attempt."""
+
+import os
+import re
+import time
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from http.client import responses
+from typing import Any
+
+import aiohttp
+
+from actors.dispatch.egress import EgressRefusedError
+from app.executions.backoff import MAX_RETRY_AFTER_MS
+from app.executions.model import DeliveryError
+
+
+def judge(status: int, retry_after: str | None, body: str, expected: list[int]) -> dict[str, Any]:
+    """Make the output of an answer that was expected; raises DeliveryError for any other."""
+    if status in expected:
+        return {"status_code": status, "body": body}
+    name = f"{status} {responses.get(status, '')}".rstrip()
+    raise DeliveryError(
+        "HTTP_ERROR",
+        f"the endpoint answered {name}; expected: {', '.join(map(str, expected))}",
+        permanent=status == HTTPStatus.GONE,
+        retry_after_ms=retry_after_ms(retry_after, time.time()) if status in {429, 503} else None,
+        extra={"status_code": status, "body": body},
+    )
+
+
+def retry_after_ms(value: str | None, now: float) -> int | None:
+    """Read a Retry-After header, seconds or a date; `now` is a Unix time. None when there is nothing to honour."""
+    if value is None:
+        return None
+    if re.fullmatch(r"\s*[0-9]{1,9}\s*", value):
+        seconds = float(value)
+    else:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - now
+        except (ValueError, OverflowError):
+            return None
+    return min(round(seconds * 1000), MAX_RETRY_AFTER_MS) if seconds > 0 else None
+
+
+def failure(error: Exception, *, sent: bool) -> DeliveryError:
+    """Say in our words why there was no answer; `sent` tells that the receiver may have seen the request."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        refused = isinstance(error.os_error, EgressRefusedError)
+        return DeliveryError("CONNECTION_ERROR", _connect_message(error), permanent=refused)
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        reason = getattr(error.certificate_error, "verify_message", "") or "it cannot be verified"
+        return DeliveryError("CONNECTION_ERROR", f"the TLS certificate of {error.host} is not valid: {reason}")
+    if isinstance(error, aiohttp.InvalidURL):
+        return DeliveryError("CONNECTION_ERROR", "the URL is not valid", permanent=True)
+    return DeliveryError("CONNECTION_ERROR", _exchange_message(error), may_have_been_delivered=sent)
+
+
+def _connect_message(error: aiohttp.ClientConnectorError) -> str:
+    cause = error.os_error
+    reason = os.strerror(cause.errno) if cause.errno and cause.errno > 0 else (cause.strerror or str(cause))
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"the host name {error.host} cannot be resolved: {cause.strerror or cause}"
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        return f"the TLS handshake with {error.host}:{error.port} failed: {getattr(cause, 'reason', None) or reason}"
+    return f"cannot connect to {error.host}:{error.port}: {reason}"
+
+
+def _exchange_message(error: Exception) -> str:
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "the endpoint closed the connection without an answer"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the endpoint closed the connection in the middle of its answer"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "the endpoint's answer is not valid HTTP"
+    if isinstance(error, OSError) and error.errno:
+        return f"the connection broke: {os.strerror(error.errno)}"
+    # The text of an unforeseen exception may hold anything, also a secret: its type must do.
+    return f"the delivery failed: {type(error).__name__}"
