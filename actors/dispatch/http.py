@@ -7,6 +7,7 @@ second try on a stale connection, because every send must be an attempt that is 
 import asyncio
 import base64
 import json
+import time
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from actors.dispatch.base import MAX_BODY_BYTES, SCRUB_MARGIN_BYTES, Identity
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.http_outcome import failure, judge
 from actors.dispatch.names import Names
+from actors.dispatch.signing import signed
 from actors.dispatch.turns import Turns
 from app.executions.model import DeliveryError
 from app.version import version
@@ -154,6 +156,8 @@ def _compose(spec: Mapping[str, Any], identity: Identity) -> _Outgoing:
             "traceparent": identity.traceparent,
         }
     )
+    if "signing" in spec:
+        headers.update(signed(spec["signing"], identity.idempotency_key, int(time.time()), body or b""))
     return _Outgoing(url, headers, body)
 
 

@@ -62,7 +62,8 @@ def _check_shape(schema: Schema, value: Any, pointer: str) -> None:
 def _details(faults: Any, pointer: str) -> Iterator[Detail]:
     if isinstance(faults, Mapping):
         for key, below in faults.items():
-            yield from _details(below, f"{pointer}/{escape_pointer(str(key))}")
+            # marshmallow files what is wrong with a whole object under "_schema".
+            yield from _details(below, pointer if key == "_schema" else f"{pointer}/{escape_pointer(str(key))}")
     elif isinstance(faults, list):
         for item in faults:
             yield from _details(item, pointer)

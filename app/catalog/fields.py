@@ -39,6 +39,7 @@ FIELDS: Mapping[EndpointType, Mapping[str, Field]] = {
         "url": Field(Kind.URL, _ALL, frozenset({"http", "https"})),
         "headers": Field(Kind.LINE, _ALL),
         "body_template": Field(Kind.VALUE, _ALL),
+        "signing": Field(Kind.TEXT, frozenset({"secret"})),
     },
     EndpointType.KAFKA: {
         "bootstrap_servers": Field(Kind.LINE, _STATIC),

@@ -27,11 +27,12 @@ MAX_FINAL = 100
 MAX_AGE_MS = 30 * MAX_DELAY_MS
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_SOLE_SECRET = re.compile(r"\s*\{\{\s*secret\.[^{}]+\}\}\s*")
 _SOLE_PLACEHOLDER = re.compile(r"\s*\{\{.*\}\}\s*", re.DOTALL)
 # Ours, the connection's, or able to make two readers of one message disagree about where it ends.
 _HTTP_RESERVED = re.compile(
     r"idempotency-key|traceparent|x-task-executor-.*|host|connection|content-length|transfer-encoding"
-    r"|te|trailer|upgrade|expect|keep-alive|proxy-connection"
+    r"|te|trailer|upgrade|expect|keep-alive|proxy-connection|webhook-(id|timestamp|signature)"
 )
 _KAFKA_RESERVED = re.compile(r"traceparent|te-.*")
 
@@ -111,6 +112,18 @@ def _redis_url(value: str) -> None:
         raise ValidationError("a URL starting with redis:// or rediss:// is needed")
 
 
+def _sole_secret(value: str) -> None:
+    if not _SOLE_SECRET.fullmatch(value):
+        raise ValidationError("one {{secret.…}} placeholder is needed")
+
+
+class SigningSpec(Schema):
+    """`signing` of an HTTP endpoint: Standard Webhooks with a secret, and during a rotation with the one before too."""
+
+    secret = fields.String(required=True, validate=_sole_secret)
+    previous_secret = fields.String(validate=_sole_secret)
+
+
 class HttpSpec(Schema):
     """`spec` of an HTTP endpoint."""
 
@@ -118,6 +131,7 @@ class HttpSpec(Schema):
     method = fields.String(validate=validate.OneOf(METHODS))
     headers = fields.Raw(validate=_headers(_HTTP_RESERVED, token=True))
     body_template = fields.Raw(allow_none=True)
+    signing = fields.Nested(SigningSpec)
     timeout_ms = _whole(1, MAX_DELAY_MS)
     expected_status_codes = fields.List(_whole(100, 599), validate=validate.Length(min=1))
 

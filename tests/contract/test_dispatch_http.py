@@ -4,6 +4,8 @@ import asyncio
 import base64
 import email.utils
 import gzip
+import hashlib
+import hmac
 import json
 import time
 from contextlib import asynccontextmanager
@@ -96,6 +98,28 @@ def test_a_request_carries_body_headers_and_identity(receiver):
         "x-task-executor-scheduled-at": "2026-03-15T10:00:00.123Z",
         "traceparent": TRACEPARENT,
     }
+
+
+def test_a_signed_request_tells_who_sent_it_and_when(receiver):
+    """Checked by the receiver's side of Standard Webhooks, written here from its specification."""
+    keys = {"secret": "whsec_" + base64.b64encode(b"k" * 24).decode(), "previous_secret": "plain-old-secret"}
+    send(receiver.url("/ok/signed"), body_template={"a": "ü"}, signing=keys)
+    (received,) = receiver.wait_for(1, path="/ok/signed")
+    assert received.headers["webhook-id"] == "exec_1"
+    assert abs(int(received.headers["webhook-timestamp"]) - received.time) < 30
+    content = b"exec_1." + received.headers["webhook-timestamp"].encode() + b"." + received.body
+    wanted = [
+        "v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()
+        for key in (b"k" * 24, b"plain-old-secret")
+    ]
+    assert received.headers["webhook-signature"].split(" ") == wanted
+
+
+def test_a_signing_secret_that_is_none_fails_for_good(receiver):
+    error = fail(receiver.url("/ok/unsigned"), signing={"secret": "whsec_not base64!"})
+    assert (error.type, error.permanent) == ("TEMPLATE_RESOLUTION_FAILED", True)
+    assert "not base64!" not in error.message
+    assert receiver.wait_for(0, path="/ok/unsigned") == []
 
 
 def test_the_url_goes_out_as_it_is_written():

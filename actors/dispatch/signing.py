@@ -1,0 +1,45 @@
+"""Signatures by which a receiver knows that a request comes from here, and when it was made.
+
+Standard Webhooks 1.0.0 (https://www.standardwebhooks.com), symmetric signatures: `v1,` and the base64 of the
+HMAC-SHA256 of `{id}.{timestamp}.{body}`. While a secret is rotated there are two, separated by a space, and a receiver
+accepts either.
+"""
+
+import base64
+import binascii
+import hmac
+from collections.abc import Mapping
+
+from app.executions.model import DeliveryError
+
+_PREFIX = "whsec_"
+
+
+def signed(signing: Mapping[str, str], message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
+    """Make the headers of a signed request; `timestamp` is a Unix time in seconds.
+
+    Raises DeliveryError, permanent, for a secret that begins with `whsec_` and goes on with something else than base64.
+    """
+    secrets = [signing[name] for name in ("secret", "previous_secret") if name in signing]
+    content = f"{message_id}.{timestamp}.".encode() + body
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(_signature(_key(secret), content) for secret in secrets),
+    }
+
+
+def _signature(key: bytes, content: bytes) -> str:
+    return "v1," + base64.b64encode(hmac.digest(key, content, "sha256")).decode()
+
+
+def _key(secret: str) -> bytes:
+    """Take the bytes of a secret: those that are encoded after the prefix, or its own."""
+    if not secret.startswith(_PREFIX):
+        return secret.encode()
+    try:
+        return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+    except binascii.Error:
+        raise DeliveryError(
+            "TEMPLATE_RESOLUTION_FAILED", "the signing secret is not base64 after whsec_", permanent=True
+        ) from None
