@@ -24,7 +24,10 @@ class Rhythm:
     step: timedelta
 
 
-RHYTHMS = [Rhythm(Trigger.CRON, {"cron": "* * * * *", "timezone": "UTC"}, timedelta(minutes=1))]
+RHYTHMS = [
+    Rhythm(Trigger.CRON, {"cron": "* * * * *", "timezone": "UTC"}, timedelta(minutes=1)),
+    Rhythm(Trigger.INTERVAL, {"every": "2s"}, timedelta(seconds=2)),
+]
 
 
 class Repeating:

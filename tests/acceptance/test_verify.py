@@ -32,7 +32,7 @@ def test_everything_holds_under_all_faults(tmp_path: Path) -> None:
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["holds"] is True
     assert set(report["arrivals"]) == {"HTTP", "KAFKA", "REDIS_STREAM"}
-    assert {"IMMEDIATE", "DELAYED", "CRON"} <= set(report["jobs"])
+    assert set(report["jobs"]) == {"IMMEDIATE", "DELAYED", "CRON", "INTERVAL"}
     assert sum(report["faults"].values()) >= 5
     assert report["changes_of_state"] > report["attempts"]
     assert report["repeated_deliveries"]["CONNECTION_ERROR"] > 0, "some receivers lose the answer"
