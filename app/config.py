@@ -101,6 +101,7 @@ class Settings:
     rate_limit: str = _env("TE_RATE_LIMIT", "", _rate)
     rate_limit_bad_keys: str = _env("TE_RATE_LIMIT_BAD_KEYS", "60/minute", _rate)
     rate_limit_storage_url: str = _env("TE_RATE_LIMIT_STORAGE_URL", "", _redis_url)
+    request_timeout_seconds: float = _env("TE_REQUEST_TIMEOUT_SEC", 20.0, _seconds(0.1))
     max_body_bytes: int = _env("TE_MAX_BODY_BYTES", 1_048_576, _whole(1024))
 
     worker_max_concurrent: int = _env("TE_WORKER_MAX_CONCURRENT", 50, _whole(1, 100_000))

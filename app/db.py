@@ -9,14 +9,16 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, Executable, Row, create_engine, event
 from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from app import deadline
 from app.errors import UnavailableError
+from app.overdue import Overdue
 from schema.url import database_url
 
 log = logging.getLogger(__name__)
@@ -27,14 +29,20 @@ CONFLICT = frozenset({"40001", "40P01", "55P03"})  # serialization failure, dead
 OUTCOME_UNKNOWN = "40003"
 MAX_TRIES = 8
 PING_AFTER_IDLE_SECONDS = 5.0
+# How much longer than a statement may take its answer is waited for, and how many statements a transaction may be long.
+ANSWER_SECONDS, TRANSACTION_STATEMENTS = 2.0, 3
+AFTER_DEADLINE_SECONDS = 5.0
 _LOST_CLASSES = ("08", "57P", "53", "XX")
 
 
 class Database:
     """Runs statements, in autocommit or in a transaction, and retries what may be retried."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, statement_timeout_seconds: float = 10.0) -> None:
         self.engine = engine
+        self._statement_seconds = statement_timeout_seconds
+        self._overdue = Overdue()
+        _ping_idle_connections(engine, self._overdue)
 
     @property
     def is_cockroach(self) -> bool:
@@ -46,8 +54,9 @@ class Database:
     ) -> Sequence[Row[Any]]:
         """Run one statement in a transaction of its own and return its rows.
 
-        Raises UnavailableError when the database cannot be reached, also after a second try. A statement that is not
-        `repeatable` (its second run would do something else) gets no second try after its outcome was lost.
+        Raises UnavailableError when the database cannot be reached, also after a second try, and TimedOutError when
+        this thread's deadline is over. A statement that is not `repeatable` (its second run would do something else)
+        gets no second try after its outcome was lost.
         """
         return self._retrying(lambda: self._run(statement, params), most_lost=1 if repeatable else 0)
 
@@ -60,17 +69,28 @@ class Database:
         self.engine.dispose()
 
     def _run(self, statement: Executable, params: Mapping[str, object] | None) -> Sequence[Row[Any]]:
-        with self.engine.connect() as connection, _autocommit(connection):
+        with self.engine.connect() as connection, self._bounded(connection), _autocommit(connection):
             result = connection.execute(statement, params or {})
             return result.all() if result.returns_rows else ()
 
     def _transact(self, body: Callable[[Connection], T]) -> T:
-        with self.engine.begin() as connection:
+        with (
+            self.engine.connect() as connection,
+            self._bounded(connection, TRANSACTION_STATEMENTS),
+            connection.begin(),
+        ):
             return body(connection)
+
+    def _bounded(self, connection: Connection, statements: int = 1) -> AbstractContextManager[None]:
+        """Give the server a little longer than it gives itself, and not much longer than the caller has."""
+        own = statements * self._statement_seconds + ANSWER_SECONDS
+        longest = max(0.5, min(own, deadline.left(own) + AFTER_DEADLINE_SECONDS))
+        return self._overdue.watch(connection.connection.dbapi_connection, longest)
 
     def _retrying(self, run: Callable[[], T], most_lost: int = 1) -> T:
         lost = 0
         for tries in range(1, MAX_TRIES + 1):
+            deadline.check()
             try:
                 return run()
             except PoolTimeoutError:
@@ -148,9 +168,8 @@ def connect(
             "options": f"{_session_options(statement_timeout_seconds)} {mine}".strip(),
         },
     )
-    _ping_idle_connections(engine)
     event.listen(engine, "handle_error", _mark_disconnects)
-    return Database(engine)
+    return Database(engine, statement_timeout_seconds=statement_timeout_seconds)
 
 
 def _session_options(statement_timeout_seconds: float) -> str:
@@ -164,7 +183,7 @@ def _session_options(statement_timeout_seconds: float) -> str:
     return " ".join(f"-c {name}={value}" for name, value in settings.items())
 
 
-def _ping_idle_connections(engine: Engine) -> None:
+def _ping_idle_connections(engine: Engine, overdue: Overdue) -> None:
     """Ping a pooled connection that has been idle for a while.
 
     SQLAlchemy's own pre-ping asks at each checkout and would double the round trips of a busy process.
@@ -180,7 +199,8 @@ def _ping_idle_connections(engine: Engine) -> None:
         if idle_since is None or time.monotonic() - idle_since < PING_AFTER_IDLE_SECONDS:
             return
         try:
-            engine.dialect.do_ping(connection)
+            with overdue.watch(connection, ANSWER_SECONDS):
+                engine.dialect.do_ping(connection)
         except engine.dialect.loaded_dbapi.Error as error:
             raise DisconnectionError from error
 

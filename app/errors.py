@@ -201,3 +201,11 @@ class UnavailableError(TaskExecutorError):
     code = "SERVICE_UNAVAILABLE"
     status = 503
     retryable = True
+
+
+class TimedOutError(TaskExecutorError):
+    """The request took too long; what it asked for may have been done, look or try again."""
+
+    code = "GATEWAY_TIMEOUT"
+    status = 504
+    retryable = True

@@ -29,6 +29,7 @@ from app.api import (
     payload_specs,
     request_ids,
     secrets,
+    time_limit,
 )
 from app.api.key_ring import KeyRing
 from app.api.rate_limits import Counters, RateLimit
@@ -63,6 +64,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     # One path, one resource: /jobs/ is not /jobs, and no redirect may lose a body.
     app.url_map.merge_slashes = False
     request_ids.register(app)
+    time_limit.register(app, built.settings.request_timeout_seconds)
     body.register(app)
     auth.register(app)
     openapi.register(app, RESOURCES)

@@ -17,6 +17,7 @@ from app.errors import (
     PreconditionFailedError,
     RateLimitedError,
     TaskExecutorError,
+    TimedOutError,
     UnauthorizedError,
     UnavailableError,
     UnsupportedMediaTypeError,
@@ -106,7 +107,7 @@ class Resource:
         return check
 
     def _usual_errors(self, body: type[Schema] | None) -> set[type[TaskExecutorError]]:
-        errors: set[type[TaskExecutorError]] = {InvalidRequestError, InternalError, UnavailableError}
+        errors: set[type[TaskExecutorError]] = {InvalidRequestError, InternalError, UnavailableError, TimedOutError}
         if not self.is_public:
             errors |= {UnauthorizedError, ForbiddenError, RateLimitedError}
         if body is not None:

@@ -83,6 +83,14 @@ def without_database(_stock: Stock) -> TestResponse:
         return Api(app, "te_a_b").get("/jobs")
 
 
+def wait_too_long(stock: Stock) -> TestResponse:
+    own = services(stock.api.app).settings
+    settings = Settings(database_url=own.database_url, db_pool_size=2, request_timeout_seconds=0.5)
+    with running(settings) as app, services(stock.api.app).database.engine.begin() as other:
+        other.execute(text("SELECT 1 FROM jobs WHERE job_id = :id FOR UPDATE"), {"id": stock.cron_job})
+        return Api(app, stock.api.key).post(f"/jobs/{stock.cron_job}/cancel")
+
+
 CONFIG_TEMPLATE = {"url": "{{config.nope}}", "method": "POST"}
 UNKNOWN_SECRET = {"url": "http://127.0.0.1:9/", "method": "POST", "headers": {"A": "{{secret.nope}}"}}
 # The code, its status, the request that causes it, where the fault is.
@@ -128,6 +136,7 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("PAYLOAD_TOO_LARGE", 413, job(input={"user_id": "x" * 2_000_000}), []),
     ("UNSUPPORTED_MEDIA_TYPE", 415, lambda stock: stock.api.send("POST", "/jobs", data="endpoint=target"), []),
     ("SERVICE_UNAVAILABLE", 503, without_database, []),
+    ("GATEWAY_TIMEOUT", 504, wait_too_long, []),
 ]
 
 
@@ -138,7 +147,7 @@ def test_a_code_and_its_cause(
     response = cause(stock)
     error = problem(response, status, code)
     assert where is None or pointers(error) == where
-    assert error["retryable"] is (status in {429, 503})
+    assert error["retryable"] is (status in {429, 503, 504})
     assert ("Retry-After" in response.headers) is error["retryable"]
     told = response.get_data(as_text=True)
     for hidden in (SECRET, stock.api.key, "Traceback", 'File "', "SELECT", "UPDATE ", "psycopg"):

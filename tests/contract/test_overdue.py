@@ -1,0 +1,85 @@
+"""A server that neither answers nor hangs up: nobody waits for it longer than stated."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import Connection, text
+
+from app import db
+from app.db import ANSWER_SECONDS, PING_AFTER_IDLE_SECONDS, Database
+from app.errors import UnavailableError
+
+PID = text("SELECT pg_backend_pid() AS pid")
+
+
+@pytest.fixture
+def impatient(database_url: str) -> Iterator[Database]:
+    """Statements may take half a second."""
+    found = db.connect(database_url, pool_size=1, application_name="te-frozen", statement_timeout_seconds=0.5)
+    if found.is_cockroach:
+        pytest.skip("needs a server process for each connection")
+    yield found
+    found.close()
+
+
+@contextmanager
+def frozen(database: Database) -> Iterator[float]:
+    """Freeze the server process of the pooled connection; gives the instant of it."""
+    pid = database.fetch(PID)[0].pid
+    try:
+        os.kill(pid, signal.SIGSTOP)
+    except (ProcessLookupError, PermissionError):
+        pytest.skip("the server is not ours to freeze")
+    try:
+        yield time.monotonic()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_a_frozen_server_process_is_given_up_and_another_one_asked(impatient: Database) -> None:
+    with frozen(impatient) as since:
+        assert impatient.fetch(text("SELECT 2 AS two"))[0].two == 2
+        assert 0.5 < time.monotonic() - since < 0.5 + ANSWER_SECONDS + 1.5
+
+
+def test_what_may_not_be_repeated_ends_as_unavailable(impatient: Database) -> None:
+    with frozen(impatient) as since, pytest.raises(UnavailableError):
+        impatient.fetch(text("SELECT 2"), repeatable=False)
+    assert time.monotonic() - since < 0.5 + ANSWER_SECONDS + 1.5
+
+
+def test_a_frozen_ping_is_given_up(impatient: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    with frozen(impatient) as since:
+        monkeypatch.setattr(db, "PING_AFTER_IDLE_SECONDS", 0.0)
+        assert impatient.fetch(text("SELECT 2 AS two"))[0].two == 2
+        assert time.monotonic() - since < ANSWER_SECONDS + 1.5
+    assert PING_AFTER_IDLE_SECONDS > 0
+
+
+def test_a_frozen_commit_is_given_up(impatient: Database) -> None:
+    """The transaction runs again, whole."""
+    pids: list[int] = []
+
+    def freeze_once(connection: Connection) -> None:
+        pids.append(connection.execute(PID).scalar_one())
+        if len(pids) == 1:
+            os.kill(pids[0], signal.SIGSTOP)
+
+    with frozen(impatient):
+        pass
+    try:
+        impatient.transact(freeze_once)
+    finally:
+        os.kill(pids[0], signal.SIGCONT)
+    assert len(set(pids)) == 2
+
+
+def test_an_answer_in_time_costs_no_connection(impatient: Database) -> None:
+    (first,) = impatient.fetch(PID)
+    impatient.fetch(text("SELECT pg_sleep(0.3)"))
+    time.sleep(0.5 + ANSWER_SECONDS)
+    assert impatient.fetch(PID)[0].pid == first.pid
