@@ -42,6 +42,7 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
     )
     session.on_catalog_revision = catalog.observe
     loop = DeliveryLoop(lambda: open_dispatchers(settings))
+    session.guard.watch("delivery loop", loop.last_sign)
     broker = ExecutionsBroker(session, [Lifecycle(session, [loop, *_listeners(settings, session)]), Verdicts()])
     return broker, Deliveries(catalog, loop)
 

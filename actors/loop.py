@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ log = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 60.0
 STOP_SECONDS = 5.0
+SIGN_SECONDS = 0.2
 
 Task = Callable[[Mapping[EndpointType, Dispatcher]], Coroutine[Any, Any, None]]
 
@@ -30,6 +32,7 @@ class DeliveryLoop:
         self._loop = uvloop.new_event_loop()
         self._opened = threading.Event()
         self._stop = asyncio.Event()
+        self._last_sign: float | None = None
         self._thread = threading.Thread(target=self._run, name="te-delivery", daemon=True)
 
     def start(self) -> None:
@@ -45,6 +48,10 @@ class DeliveryLoop:
         # One wake-up of the loop serves everything that is in the inbox by then.
         if first:
             self._loop.call_soon_threadsafe(self._take)
+
+    def last_sign(self) -> float:
+        """Tell when the loop last came round, by `time.monotonic()`; now, before it began."""
+        return time.monotonic() if self._last_sign is None else self._last_sign
 
     def stop(self) -> None:
         """Cancel what still runs, close the dispatchers, end the thread."""
@@ -63,11 +70,11 @@ class DeliveryLoop:
     async def _main(self) -> None:
         self._dispatchers = self._open_dispatchers()
         self._opened.set()
-        sweeper = self._loop.create_task(self._sweep())
+        own = [self._loop.create_task(self._sweep()), self._loop.create_task(self._show_signs())]
         await self._stop.wait()
-        for task in (sweeper, *self._running):
+        for task in (*own, *self._running):
             task.cancel()
-        await asyncio.gather(sweeper, *self._running, return_exceptions=True)
+        await asyncio.gather(*own, *self._running, return_exceptions=True)
         for dispatcher in self._dispatchers.values():
             await dispatcher.close()
 
@@ -76,6 +83,11 @@ class DeliveryLoop:
             await asyncio.sleep(SWEEP_SECONDS)
             for dispatcher in self._dispatchers.values():
                 await dispatcher.sweep()
+
+    async def _show_signs(self) -> None:
+        while True:
+            self._last_sign = time.monotonic()
+            await asyncio.sleep(SIGN_SECONDS)
 
     def _take(self) -> None:
         with self._lock:

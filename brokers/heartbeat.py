@@ -46,6 +46,10 @@ class Heartbeat:
         """Tell whether the lease certainly still holds; errs on the early side, the database decides."""
         return time.monotonic() < self._valid_until
 
+    def last_sign(self) -> float:
+        """Tell when the lease was last renewed, by `time.monotonic()`."""
+        return self._valid_until - self._lease_seconds
+
     def stop(self) -> None:
         """End the thread and write the last heartbeat, DEAD."""
         self._stop.set()

@@ -17,11 +17,14 @@ from app.startup import wait_until_ready
 from brokers.attempt import Attempt
 from brokers.counters import Counters
 from brokers.finalizer import Finalizer
+from brokers.guard import Guard
 from brokers.heartbeat import Heartbeat
 from brokers.holdings import Holdings
 
 log = logging.getLogger(__name__)
 
+# How much longer than the lease a thread may be silent: it is over for the database first.
+SILENCE_LEASES = 4 / 3
 EXIT_LEASE_LOST = 75  # EX_TEMPFAIL of sysexits.h: a supervisor should start the process again
 
 
@@ -59,6 +62,8 @@ class Session:
             in_flight=lambda: len(self.holdings),
             on_lost=self.give_up,
         )
+        self.guard = Guard(settings.lease_seconds * SILENCE_LEASES, self.give_up)
+        self.guard.watch("heartbeat", self.heartbeat.last_sign)
 
     def open(self, queues: Collection[str]) -> None:
         """Wait for the database, register this process and start its threads.
@@ -78,6 +83,7 @@ class Session:
         )
         self.finalizer.start()
         self.heartbeat.start(registered_at=registered_at)
+        self.guard.start()
         log.info("worker %s claims from %s", self.worker_id, ", ".join(sorted(queues)))
 
     def may_claim(self) -> bool:
@@ -111,6 +117,7 @@ class Session:
             log.warning("%d deliveries are unfinished after the shutdown timeout", len(self.holdings))
         if not self.finalizer.stop(max(1.0, deadline - time.monotonic())):
             log.warning("some results could not be written before the process ended")
+        self.guard.stop()
         self.heartbeat.stop()
         self.database.close()
         self._lease_database.close()

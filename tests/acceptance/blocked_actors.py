@@ -1,0 +1,39 @@
+"""`dramatiq tests.acceptance.blocked_actors`: the worker with one of its threads made to stand still.
+
+TEST_BLOCKED says which: "heartbeat" blocks the second renewal of the lease, "delivery" the loop at the first send.
+"""
+
+import os
+import time
+from typing import Any
+
+from actors import broker, http, kafka, redis_stream
+from actors import deliver as deliveries
+from app.executions import workers
+
+__all__ = ["broker", "http", "kafka", "redis_stream"]
+
+_renew = workers.renew
+_renewals: list[float] = []
+
+
+def _block() -> None:
+    while True:
+        time.sleep(3600)
+
+
+def _renew_once(*arguments: Any, **named: Any) -> bool:
+    _renewals.append(time.monotonic())
+    if len(_renewals) > 1:
+        _block()
+    return _renew(*arguments, **named)
+
+
+async def _deliver(*_arguments: object) -> None:
+    _block()
+
+
+if os.environ["TEST_BLOCKED"] == "heartbeat":
+    workers.renew = _renew_once
+else:
+    deliveries.deliver = _deliver
