@@ -177,7 +177,7 @@ class ClaimConsumer(Consumer):
         claim = attempt.claim
         message: Message[Any] = Message(
             queue_name=self._queue,
-            actor_name=claim.endpoint_type.queue,
+            actor_name=self._queue,
             args=(attempt,),
             kwargs={},
             options={},

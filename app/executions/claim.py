@@ -7,7 +7,6 @@ from datetime import datetime
 from app.db import Database
 from app.executions.model import Claim, Held
 from app.sql import statement
-from schema.states import EndpointType
 
 # The lock is a hint; the UPDATE repeats the whole condition and is the guarantee. The claimer's own lease is part
 # of it, so a worker that was declared dead claims nothing. The answer always has one row or more: it also tells
@@ -76,7 +75,7 @@ def claim(database: Database, *, queue: str, shard: int, worker_id: str, limit: 
             job_id=row.job_id,
             endpoint=row.endpoint,
             endpoint_version=row.endpoint_version,
-            endpoint_type=EndpointType(row.endpoint_type),
+            endpoint_type=row.endpoint_type,
             worker_id=worker_id,
             attempt=row.attempt_count,
             max_attempts=row.max_attempts,

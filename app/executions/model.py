@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from schema.states import EndpointType, LogLevel
+from schema.states import LogLevel
 
 # What `fail_on` of a retry policy may name: the types of errors that are retried otherwise.
 RETRIED_ERRORS = (
@@ -36,7 +36,7 @@ class Claim:
     job_id: str
     endpoint: str
     endpoint_version: int
-    endpoint_type: EndpointType
+    endpoint_type: str  # for people: the endpoint version says how it is sent, and this row may be odd
     worker_id: str
     attempt: int
     max_attempts: int
