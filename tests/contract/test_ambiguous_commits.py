@@ -129,7 +129,9 @@ def test_a_hand_back_returns_its_attempt_once(
 def test_a_tick_is_materialised_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
     job_id = add_cron_job(database, daily(database), missed=timedelta(hours=2))
     proxy.arm("advanced AS", fault)
-    until_it_runs(Materialize(faulty, shards=1, ahead_ms=0, batch=10, hint=Hints(), stopping=never))
+    until_it_runs(
+        Materialize(faulty, shards=1, ahead_ms=0, batch=10, grace=timedelta(minutes=1), hint=Hints(), stopping=never)
+    )
     assert proxy.fired == 1
     assert len(scheduled(database, job_id)) == 1
 

@@ -130,3 +130,42 @@ def test_a_registration_is_answered_with_201(api: Api, proxy: PgProxy, fault: Fa
     assert proxy.fired == 1
     assert answer.status_code == 201, answer.get_data(as_text=True)
     assert api.get("/endpoints/other").json["version"] == 1
+
+
+def test_an_update_of_a_job_makes_one_version(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+    job = created(api, cron())
+    proxy.arm("replaced_by_id =", fault)
+    answer = api.put(f"/jobs/{job['job_id']}", {"cron": "0 10 * * *"})
+    assert proxy.fired == 1
+    assert (answer.status_code, answer.json["version"]) == (200, 2), answer.get_data(as_text=True)
+    assert api.get(f"/jobs/{job['job_id']}").json["replaced_by_id"] == answer.json["job_id"]
+    assert counts(database) == (2, 0)
+
+
+def test_a_pause_and_a_resumption_are_written_once(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+    job = created(api, one_shot("k"))
+    for verb, words, status in (("pause", "SET status = 'PAUSED'", "PAUSED"), ("resume", "paused_at = NULL", "ACTIVE")):
+        proxy.arm(words, fault)
+        answer = api.post(f"/jobs/{job['job_id']}/{verb}")
+        assert (answer.status_code, answer.json["status"]) == (200, status), answer.get_data(as_text=True)
+    assert proxy.fired == 2
+    history = api.get(f"/executions/{job['execution']['execution_id']}/history").json["items"]
+    assert [item["reason"] for item in history] == ["CREATED", "JOB_PAUSED", "JOB_RESUMED"]
+
+
+def test_a_run_now_makes_one_execution(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+    job = created(api, cron())
+    proxy.arm("INSERT INTO executions", fault)
+    answer = api.post(f"/jobs/{job['job_id']}/run")
+    assert proxy.fired == 1
+    assert answer.status_code == 201, answer.get_data(as_text=True)
+    assert counts(database) == (1, 1)
+
+
+def test_a_batch_creates_each_job_once(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+    created(api, one_shot("first"))
+    proxy.arm(INSERT_JOB, fault)
+    answer = api.post("/jobs/batch", {"jobs": [one_shot("first"), one_shot("k"), cron(), cron()]})
+    assert proxy.fired == 1
+    assert [item["status"] for item in answer.json["items"]] == [200, 201, 201, 201]
+    assert counts(database) == (4, 2)
