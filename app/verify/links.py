@@ -38,6 +38,10 @@ class Link:
         """Change what the link does, from now on and for the connections that there are."""
         asyncio.run_coroutine_threadsafe(self._set(mode), self._loop).result(10)
 
+    def redirect(self, server_port: int) -> None:
+        """Send new connections to another local port; those that there are stay."""
+        self._server_port = server_port
+
     async def _set(self, mode: Mode) -> None:
         # What was swallowed is missing in the middle of a stream: such connections cannot go on.
         if mode is Mode.CUT or self._mode is Mode.DROP:

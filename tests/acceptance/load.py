@@ -1,0 +1,116 @@
+"""A client that goes on creating jobs while things break, and what must be true of them in the end."""
+
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Self
+
+import requests
+
+from app.db import Database
+from app.dev.receiver import Receiver
+from tests import rows
+from tests.waiting import eventually
+
+HUNG_SECONDS = 30.0
+_AWAY = {503, 504}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer: its status, how long it took, and the code of its error."""
+
+    status: int
+    seconds: float
+    code: str | None
+
+
+class Load:
+    """Creates IMMEDIATE jobs from a thread; each is repeated with the same key until it is accepted."""
+
+    def __init__(self, base_url: str, key: str, endpoint: str, *, input_: Any = None) -> None:
+        self._url = f"{base_url}/jobs"
+        self._session = requests.Session()
+        self._session.headers["Authorization"] = f"Bearer {key}"
+        self._body = {"endpoint": endpoint, "trigger": "IMMEDIATE", "input": input_ or {}}
+        self._stopping = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._guarded, name="load", daemon=True)
+        self.answers: list[Answer] = []
+        self.accepted: list[str] = []
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        eventually(lambda: self.accepted or self._failure, what="the first job")
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        """Stop once the job at hand is accepted; fails for an answer that nobody should get."""
+        self._stopping.set()
+        self._thread.join(90)
+        assert not self._thread.is_alive(), "the last job was never accepted"
+        if self._failure is not None:
+            raise self._failure
+
+    @property
+    def refusals(self) -> list[Answer]:
+        """The answers that said that the service cannot work now."""
+        return [answer for answer in self.answers if answer.status in _AWAY]
+
+    def wait_for_refusals(self, number: int = 1) -> None:
+        """Wait until the outage is felt."""
+        eventually(lambda: len(self.refusals) >= number or self._failure, timeout=60, what="503")
+
+    def wait_for_more(self, number: int = 5) -> None:
+        """Wait until that many jobs more are accepted."""
+        before = len(self.accepted)
+        eventually(lambda: len(self.accepted) >= before + number or self._failure, timeout=60, what="more jobs")
+
+    def _guarded(self) -> None:
+        try:
+            for number in count():
+                if self._stopping.is_set():
+                    return
+                self._create(f"load-{number}")
+        except BaseException as error:
+            self._failure = error
+
+    def _create(self, key: str) -> None:
+        while True:
+            began = time.monotonic()
+            response = self._session.post(self._url, json=self._body | {"idempotency_key": key}, timeout=60)
+            code = response.json()["error"]["code"] if response.status_code >= 400 else None
+            answer = Answer(response.status_code, time.monotonic() - began, code)
+            self.answers.append(answer)
+            assert answer.seconds < HUNG_SECONDS, answer
+            if answer.status in {200, 201}:
+                self.accepted.append(response.json()["execution"]["execution_id"])
+                time.sleep(0.02)
+                return
+            assert answer.status in _AWAY, f"{answer} {response.text}"
+            time.sleep(0.1)
+
+
+def check_deliveries(database: Database, receiver: Receiver, path: str, accepted: list[str]) -> int:
+    """Wait for every job's success; returns how many sends were repeated, each with an attempt that admits it."""
+
+    def left() -> list[str]:
+        return [f"{key}: {now}" for key in accepted if (now := rows.execution(database, key).status) != "SUCCESS"]
+
+    eventually(lambda: not left(), timeout=60, what="the success of all jobs")
+    assert len(set(accepted)) == len(accepted)
+    sent = Counter(
+        (r.idempotency_key, int(r.headers["X-Task-Executor-Attempt"])) for r in receiver.wait_for(0, path=path)
+    )
+    assert {key for key, _ in sent} == set(accepted), "sent is what was accepted, all of it and nothing else"
+    assert set(sent.values()) == {1}, "one attempt is one send"
+    for execution_id in accepted:
+        tried = rows.attempts(database, execution_id)
+        assert [attempt.attempt_number for attempt in tried] == list(range(1, len(tried) + 1))
+        last = max(number for key, number in sent if key == execution_id)
+        for attempt in tried:
+            if (execution_id, attempt.attempt_number) in sent and attempt.attempt_number < last:
+                assert attempt.error["may_have_been_delivered"] is True, attempt
+    return len(sent) - len(accepted)

@@ -1,0 +1,180 @@
+"""The database dies, stalls, refuses and moves while clients go on: 503 in time, nothing lost, no silent repeat."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg2
+import pytest
+
+from app import db
+from app.db import Database
+from app.dev.child import Child
+from app.dev.receiver import Receiver
+from app.dev.servers import Postgres
+from app.verify.links import Link, Links, Mode
+from brokers.session import EXIT_LEASE_LOST
+from schema import migrate
+from tests import rows
+from tests.acceptance.fleet import Fleet
+from tests.acceptance.load import Load, check_deliveries
+from tests.servers import start_or_skip
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.acceptance
+
+SETTINGS = {"TE_WORKER_TIMEOUT_SEC": "6", "TE_DB_POOL_SIZE": "4", "TE_WEB_WORKERS": "1", "TE_WEB_THREADS": "4"}
+RETRIES = {"max_attempts": 5, "backoff": "fixed", "initial_delay_ms": 100}
+
+
+class Movable(Postgres):
+    """A durable PostgreSQL that can come up again elsewhere, with the same data."""
+
+    def move(self) -> None:
+        """End it as a crash does and start it on another port."""
+        self._running().stop(self.stop_seconds, signal.SIGQUIT)
+        self._port = None
+        self.start()
+
+
+@dataclass(slots=True)
+class System:
+    """A web process, a worker and a scheduler, whose way to the database is a link that tests break."""
+
+    postgres: Movable
+    link: Link
+    fleet: Fleet
+    base_url: str
+    key: str
+    worker: Child
+
+    @contextmanager
+    def database(self) -> Iterator[Database]:
+        """The database without the link, as it is now."""
+        with closing(db.connect(self.postgres.url, pool_size=2, application_name="test")) as database:
+            yield database
+
+    def load(self, receiver: Receiver, name: str) -> Load:
+        """Jobs to a new endpoint, on its own path of the receiver."""
+        with self.database() as database:
+            spec = {"url": f"{receiver.base_url}/slow/50/{name}", "method": "POST"}
+            rows.add_endpoint(database, name, spec=spec, retry_policy=RETRIES)
+        return Load(self.base_url, self.key, name)
+
+    def check(self, receiver: Receiver, name: str, load: Load) -> int:
+        """Everything arrived; returns the number of repeated sends."""
+        with self.database() as database:
+            return check_deliveries(database, receiver, f"/slow/50/{name}", load.accepted)
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    with ExitStack() as stack:
+        postgres = start_or_skip(Movable(max_connections=50))
+        stack.callback(postgres.stop)
+        link = stack.enter_context(Links()).to(postgres.port)
+        migrate.upgrade(postgres.url)
+        parts = urlsplit(postgres.url)
+        login = parts.netloc.rpartition("@")[0]
+        url = urlunsplit(parts._replace(netloc=f"{login}@127.0.0.1:{link.port}"))
+        fleet = Fleet(url, tmp_path_factory.mktemp("logs"))
+        stack.callback(fleet.close)
+        key = fleet.api_key()
+        _, base_url = fleet.web(**SETTINGS)
+        fleet.scheduler(**SETTINGS)
+        yield System(postgres, link, fleet, base_url, key, fleet.worker(**SETTINGS))
+
+
+def test_killed_and_started_again(system: System, receiver: Receiver) -> None:
+    with system.load(receiver, "killed") as load:
+        load.wait_for_more()
+        system.postgres.kill()
+        load.wait_for_refusals()
+        system.postgres.start()
+        load.wait_for_more()
+    system.check(receiver, "killed", load)
+    assert {answer.code for answer in load.refusals} == {"SERVICE_UNAVAILABLE"}
+    assert system.worker.is_running, "it kept its results and wrote them later"
+
+
+def test_a_stall_of_two_seconds_costs_nothing_but_time(system: System, receiver: Receiver) -> None:
+    with system.load(receiver, "stalled") as load:
+        load.wait_for_more()
+        system.link.set(Mode.STALL)
+        time.sleep(2)  # the fault itself, not a wait for it
+        system.link.set(Mode.PASS)
+        load.wait_for_more()
+    assert load.refusals == []
+    assert system.check(receiver, "stalled", load) == 0
+    assert system.worker.is_running
+
+
+def test_no_connection_left(system: System, receiver: Receiver) -> None:
+    with system.load(receiver, "exhausted") as load, ExitStack() as taken:
+        load.wait_for_more()
+        take_every_connection(system.postgres.url, taken)
+        load.wait_for_refusals(3)
+        taken.close()
+        load.wait_for_more()
+    assert {answer.code for answer in load.refusals} == {"SERVICE_UNAVAILABLE"}
+    assert max(answer.seconds for answer in load.refusals) < 12
+    system.check(receiver, "exhausted", load)
+    assert system.worker.is_running
+
+
+def test_a_failover_to_another_port(system: System, receiver: Receiver) -> None:
+    with system.load(receiver, "moved") as load:
+        load.wait_for_more()
+        system.postgres.move()
+        load.wait_for_refusals()
+        system.link.redirect(system.postgres.port)
+        load.wait_for_more()
+    system.check(receiver, "moved", load)
+    assert system.worker.is_running
+
+
+def test_every_server_process_frozen_until_the_worker_gives_up(system: System, receiver: Receiver) -> None:
+    """The kernel goes on answering for them: nothing but our own clocks ends the wait."""
+    with system.load(receiver, "frozen") as load:
+        load.wait_for_more()
+        family = [system.postgres.pid, *children_of(system.postgres.pid)]
+        for pid in family:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            load.wait_for_refusals()
+            status = system.worker.wait(30)
+        finally:
+            for pid in family:
+                os.kill(pid, signal.SIGCONT)
+        assert status == EXIT_LEASE_LOST, system.worker.tail()
+        system.worker = system.fleet.worker(**SETTINGS)
+        load.wait_for_more()
+    system.check(receiver, "frozen", load)
+
+
+def take_every_connection(url: str, taken: ExitStack) -> None:
+    """Hold all connections that the server gives; those of the processes under test are ended first."""
+    control = taken.enter_context(closing(psycopg2.connect(url)))
+    control.autocommit = True
+    ours = "application_name LIKE 'te-%'"
+
+    def is_all_ours() -> bool:
+        with control.cursor() as cursor:
+            cursor.execute(f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {ours}")
+            (others,) = cursor.fetchone() or (0,)
+        try:
+            while True:
+                taken.enter_context(closing(psycopg2.connect(url)))
+        except psycopg2.OperationalError:
+            return others == 0
+
+    eventually(is_all_ours, what="all connections")
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
