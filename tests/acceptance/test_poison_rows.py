@@ -127,3 +127,25 @@ def test_each_fails_with_its_reason_and_the_batch_goes_on(
     assert worker.is_running, worker.tail()
     claimed = database.fetch(text("SELECT count(*) AS n FROM workers"))
     assert claimed[0].n == 1, "the same process from beginning to end"
+
+
+def test_a_result_that_cannot_be_written_holds_up_no_other(
+    database: Database, fleet: Fleet, receiver: Receiver
+) -> None:
+    """Its attempt is on record already, as if the count had been set back by hand; the second net ends it."""
+    rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{PATH}", "method": "POST", "timeout_ms": 500})
+    good = rows.add_executions(database, GOOD)
+    (odd,) = rows.add_executions(database)
+    insert = (
+        "INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, started_at) "
+        "VALUES ('att_odd', :id, 1, 'FAILED', now())"
+    )
+    database.fetch(text(insert), {"id": odd})
+    worker = fleet.worker("-p", "1", "-t", "2")
+    eventually(lambda: rows.statuses(database).get("SUCCESS") == len(good), what="the results around it")
+    fleet.wait_for_line(worker, f"the outcome of {odd} could not be written")
+    fleet.scheduler(TE_RECLAIM_INTERVAL_SEC="0.5", TE_STUCK_EXECUTION_TIMEOUT_SEC="1")
+    eventually(lambda: rows.execution(database, odd).status == "FAILED", what="the end of the odd one")
+    logged = database.fetch(text("SELECT message FROM execution_logs WHERE execution_id = :id"), {"id": odd})
+    assert ["no result was written within the stuck timeout" in line.message for line in logged] == [True]
+    assert worker.is_running, worker.tail()

