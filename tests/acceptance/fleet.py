@@ -82,6 +82,11 @@ class Fleet:
             child.kill()
 
 
+def children_of(pid: int) -> list[int]:
+    """List the processes that a process has started."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def free_port() -> int:
     """Find a port that is free now."""
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -40,6 +40,7 @@ class Load:
         self._thread = threading.Thread(target=self._guarded, name="load", daemon=True)
         self.answers: list[Answer] = []
         self.accepted: list[str] = []
+        self.broken = 0  # connections that ended without an answer
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -80,7 +81,12 @@ class Load:
     def _create(self, key: str) -> None:
         while True:
             began = time.monotonic()
-            response = self._session.post(self._url, json=self._body | {"idempotency_key": key}, timeout=60)
+            try:
+                response = self._session.post(self._url, json=self._body | {"idempotency_key": key}, timeout=60)
+            except requests.ConnectionError:
+                self.broken += 1
+                time.sleep(0.1)
+                continue
             code = response.json()["error"]["code"] if response.status_code >= 400 else None
             answer = Answer(response.status_code, time.monotonic() - began, code)
             self.answers.append(answer)

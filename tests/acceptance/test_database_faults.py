@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg2
@@ -21,7 +20,7 @@ from app.verify.links import Link, Links, Mode
 from brokers.session import EXIT_LEASE_LOST
 from schema import migrate
 from tests import rows
-from tests.acceptance.fleet import Fleet
+from tests.acceptance.fleet import Fleet, children_of
 from tests.acceptance.load import Load, check_deliveries
 from tests.servers import start_or_skip
 from tests.waiting import eventually
@@ -68,6 +67,7 @@ class System:
 
     def check(self, receiver: Receiver, name: str, load: Load) -> int:
         """Everything arrived; returns the number of repeated sends."""
+        assert load.broken == 0, "a request ended without an answer"
         with self.database() as database:
             return check_deliveries(database, receiver, f"/slow/50/{name}", load.accepted)
 
@@ -174,7 +174,3 @@ def take_every_connection(url: str, taken: ExitStack) -> None:
             return others == 0
 
     eventually(is_all_ours, what="all connections")
-
-
-def children_of(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -2,16 +2,14 @@
 
 import os
 import signal
-from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.dev.child import Child
 from app.dev.receiver import Receiver
 from tests import rows
-from tests.acceptance.fleet import Fleet
+from tests.acceptance.fleet import Fleet, children_of
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
@@ -22,11 +20,6 @@ LEASE = {"TE_WORKER_TIMEOUT_SEC": "2"}
 def target(database: Database, receiver: Receiver, path: str) -> str:
     url = f"{receiver.base_url}{path}"
     return rows.add_endpoint(database, spec={"url": url, "method": "POST", "timeout_ms": 20_000})
-
-
-def children_of(child: Child) -> list[int]:
-    pids = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text()
-    return [int(pid) for pid in pids.split()]
 
 
 def test_a_killed_workers_execution_runs_elsewhere(database: Database, fleet: Fleet, receiver: Receiver) -> None:
@@ -73,7 +66,7 @@ def test_a_frozen_worker_that_wakes_after_its_lease_changes_nothing(
     fleet.scheduler(**LEASE)
     (execution_id,) = rows.add_executions(database, max_attempts=3)
     receiver.wait_for(1, timeout=20, path=path)
-    pids = [victim.pid, *children_of(victim)]
+    pids = [victim.pid, *children_of(victim.pid)]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     fleet.worker(**LEASE)
