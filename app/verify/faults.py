@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import cycle
 
 from app.verify.options import FaultKind, Options
 
@@ -51,8 +52,8 @@ class Fault:
 def schedule(options: Options, processes: Sequence[str], lease: float) -> list[Fault]:
     """Plan the faults of a run: every chosen kind in turn, in an order and at instants that the seed decides."""
     dice = random.Random(options.seed)
-    kinds = _in_rounds(sorted(options.faults), dice)
-    acts = {kind: _in_rounds(_ACTS[kind], dice, shuffled=False) for kind in options.faults}
+    kinds = _shuffled_rounds(sorted(options.faults), dice)
+    acts = {kind: cycle(_ACTS[kind]) for kind in options.faults}
     gap = min(_LONGEST_GAP, max(_SHORTEST_GAP, options.duration / 10))
     at, faults = _FIRST_AT, list[Fault]()
     while options.faults and at < options.duration * CALM_SHARE:
@@ -63,9 +64,9 @@ def schedule(options: Options, processes: Sequence[str], lease: float) -> list[F
     return faults
 
 
-def _in_rounds(items: Sequence[FaultKind] | Sequence[Act], dice: random.Random, *, shuffled: bool = True) -> Iterator:  # type: ignore[type-arg]
-    while items:
-        yield from dice.sample(items, len(items)) if shuffled else items
+def _shuffled_rounds(kinds: Sequence[FaultKind], dice: random.Random) -> Iterator[FaultKind]:
+    while kinds:
+        yield from dice.sample(kinds, len(kinds))
 
 
 def _target(kind: FaultKind, processes: Sequence[str], dice: random.Random) -> str:

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Row, func, select
 
 from app import db
 from app.db import Database
@@ -30,39 +31,38 @@ class Stored:
 
 def read(database: Database, endpoints: list[str]) -> Stored:
     """Read all of it; nothing may change any more."""
+    of_run = executions.c.endpoint.in_(endpoints)
+    tried = select(attempts).join(executions, executions.c.execution_id == attempts.c.execution_id).where(of_run)
     job_ids = database.fetch(select(jobs.c.job_id).where(jobs.c.endpoint.in_(endpoints)))
-    found = database.fetch(select(executions).where(executions.c.endpoint.in_(endpoints)))
-    tried = database.fetch(
-        select(attempts)
-        .join(executions, executions.c.execution_id == attempts.c.execution_id)
-        .where(executions.c.endpoint.in_(endpoints))
-    )
     return Stored(
         jobs=frozenset(row.job_id for row in job_ids),
-        executions=tuple(
-            Execution(
-                row.execution_id,
-                row.job_id,
-                EndpointType(row.endpoint_type),
-                ExecutionStatus(row.status),
-                row.attempt_count,
-                row.max_attempts,
-                row.scheduled_at,
-            )
-            for row in found
-        ),
-        attempts=tuple(
-            Attempt(
-                row.execution_id,
-                row.attempt_number,
-                AttemptStatus(row.status),
-                row.worker_id,
-                (row.error or {}).get("type"),
-                bool((row.error or {}).get("may_have_been_delivered")),
-                bool((row.error or {}).get("retryable", True)),
-            )
-            for row in tried
-        ),
+        executions=tuple(_execution(row) for row in database.fetch(select(executions).where(of_run))),
+        attempts=tuple(_attempt(row) for row in database.fetch(tried)),
+    )
+
+
+def _execution(row: Row[Any]) -> Execution:
+    return Execution(
+        row.execution_id,
+        row.job_id,
+        EndpointType(row.endpoint_type),
+        ExecutionStatus(row.status),
+        row.attempt_count,
+        row.max_attempts,
+        row.scheduled_at,
+    )
+
+
+def _attempt(row: Row[Any]) -> Attempt:
+    error = row.error or {}
+    return Attempt(
+        row.execution_id,
+        row.attempt_number,
+        AttemptStatus(row.status),
+        row.worker_id,
+        error.get("type"),
+        bool(error.get("may_have_been_delivered")),
+        bool(error.get("retryable", True)),
     )
 
 
