@@ -5,12 +5,14 @@
 /flaky/<n>           503 to the first n requests of each path and Idempotency-Key, then 200
 /lost/<n>           hangs up instead of answering the first n of them, then 200
 /retry-after/<s>     503 with Retry-After to the first of them, then 200 (?status=429, ?date=1)
+/one-in/<n>          503 to one in n requests, at random, 200 to the others
 /redirect            302 to /ok/redirected              /big            200 with 10 MB
 /hang                never answers                      /drip           one byte each 100 ms, for ever
 /close               closes in the middle of the body   /garbage        answers something that is not HTTP
 """
 
 import asyncio
+import random
 import time
 from collections.abc import Awaitable, Callable
 from email.utils import formatdate
@@ -58,6 +60,12 @@ async def _echo(_request: web.Request, received: Received, _argument: str, _time
 
 async def _flaky(request: web.Request, received: Received, argument: str, times: int) -> web.StreamResponse:
     if times <= int(argument):
+        return web.json_response({"failure": times}, status=503)
+    return await _ok(request, received, argument, times)
+
+
+async def _one_in(request: web.Request, received: Received, argument: str, times: int) -> web.StreamResponse:
+    if random.randrange(int(argument)) == 0:
         return web.json_response({"failure": times}, status=503)
     return await _ok(request, received, argument, times)
 
@@ -126,6 +134,7 @@ _BEHAVIOURS: dict[str, Behaviour] = {
     "slow": _slow,
     "echo": _echo,
     "flaky": _flaky,
+    "one-in": _one_in,
     "lost": _lost,
     "retry-after": _retry_after,
     "redirect": _redirect,

@@ -1,0 +1,122 @@
+"""Targets that cannot be reached: a failed attempt of the documented type each, and the others go on."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.db import Database
+from app.dev.receiver import Receiver
+from schema.states import EndpointType
+from tests import rows
+from tests.acceptance.fleet import Fleet
+from tests.acceptance.tls import certify, https
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.acceptance
+
+NOWHERE = "no-such-host.invalid"
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> Iterator[dict[str, int]]:
+    """Ports of HTTPS servers; all but the self-signed one are trusted by way of `trusted.pem`."""
+    certificates = {
+        "good": certify(tmp_path / "good.pem", "localhost"),
+        "wrong-host": certify(tmp_path / "wrong.pem", "other.example"),
+        "self-signed": certify(tmp_path / "self.pem", "localhost"),
+    }
+    trusted = "".join(certificates[name].read_text() for name in ("good", "wrong-host"))
+    (tmp_path / "trusted.pem").write_text(trusted)
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(https(certificate)) for name, certificate in certificates.items()}
+
+
+def http(url: str) -> tuple[EndpointType, dict[str, Any]]:
+    return EndpointType.HTTP, {"url": url, "method": "POST", "timeout_ms": 1500}
+
+
+def kafka(servers: str) -> tuple[EndpointType, dict[str, Any]]:
+    return EndpointType.KAFKA, {"bootstrap_servers": servers, "topic": "t", "timeout_ms": 2500, "value_template": {}}
+
+
+def redis(url: str) -> tuple[EndpointType, dict[str, Any]]:
+    return EndpointType.REDIS_STREAM, {
+        "redis_url": url,
+        "stream": "s",
+        "timeout_ms": 1500,
+        "fields_template": {"a": "b"},
+    }
+
+
+# What is documented: the type, and whether the receiver may have seen it.
+WANTED = {
+    "http-dns": ("CONNECTION_ERROR", False),
+    "http-refused": ("CONNECTION_ERROR", False),
+    "http-self-signed": ("CONNECTION_ERROR", False),
+    "http-wrong-host": ("CONNECTION_ERROR", False),
+    "http-too-slow": ("TIMEOUT", True),
+    "kafka-dns": ("BROKER_ERROR", False),
+    "kafka-refused": ("TIMEOUT", False),
+    "redis-dns": ("CONNECTION_ERROR", False),
+    "redis-refused": ("CONNECTION_ERROR", False),
+    "redis-self-signed": ("CONNECTION_ERROR", False),
+}
+
+
+def test_each_fails_as_documented_while_the_others_go_on(
+    database: Database, fleet: Fleet, receiver: Receiver, tls: dict[str, int], tmp_path: Path
+) -> None:
+    targets = {
+        "http-dns": http(f"http://{NOWHERE}/x"),
+        "http-refused": http("http://127.0.0.1:1/x"),
+        "http-self-signed": http(f"https://localhost:{tls['self-signed']}/x"),
+        "http-wrong-host": http(f"https://localhost:{tls['wrong-host']}/x"),
+        "http-too-slow": http(f"{receiver.base_url}/slow/4000/unreachable"),
+        "kafka-dns": kafka(f"{NOWHERE}:9092"),
+        "kafka-refused": kafka("127.0.0.1:1"),
+        "redis-dns": redis(f"redis://{NOWHERE}:6379/0"),
+        "redis-refused": redis("redis://127.0.0.1:1/0"),
+        "redis-self-signed": redis(f"rediss://localhost:{tls['self-signed']}/0"),
+    }
+    healthy = {"tls": http(f"https://localhost:{tls['good']}/x"), "plain": http(f"{receiver.base_url}/ok/healthy")}
+    worker = fleet.worker(SSL_CERT_FILE=str(tmp_path / "trusted.pem"))
+    started: dict[str, list[str]] = {}
+    for name, (type_, spec) in (targets | healthy).items():
+        rows.add_endpoint(database, name, type_=type_, spec=spec)
+        started[name] = rows.add_executions(database, 3, endpoint=name, type_=type_)
+    eventually(lambda: set(states(database, started["plain"] + started["tls"])) == {"SUCCESS"}, timeout=10)
+    assert "RUNNING" in states(database, started["http-too-slow"]), "nobody waited for it"
+    everything = [execution_id for executions in started.values() for execution_id in executions]
+    eventually(lambda: {"QUEUED", "RUNNING"}.isdisjoint(states(database, everything)), timeout=20)
+    found = {name: {failure_of(database, execution_id) for execution_id in started[name]} for name in targets}
+    assert found == {name: {wanted} for name, wanted in WANTED.items()}
+    assert worker.is_running, worker.tail()
+
+
+def test_a_hanging_host_has_its_connections_and_no_more(database: Database, fleet: Fleet, receiver: Receiver) -> None:
+    """Its deliveries wait for one another, two at a time; whatever slots they leave go to the other host."""
+    hanging, quick = "/hang/capped", "/slow/20/uncapped"
+    for name, host, path in (("hanging", "localhost", hanging), ("quick", "127.0.0.1", quick)):
+        spec = {"url": f"http://{host}:{receiver.port}{path}", "method": "POST", "timeout_ms": 2000}
+        rows.add_endpoint(database, name, spec=spec)
+    fleet.worker(TE_CONNECTIONS_PER_HOST="2", TE_WORKER_MAX_CONCURRENT="8")
+    stuck = rows.add_executions(database, 6, endpoint="hanging")
+    receiver.wait_for(2, timeout=20, path=hanging)
+    going = rows.add_executions(database, 60, endpoint="quick")
+    eventually(lambda: set(states(database, going)) == {"SUCCESS"}, timeout=10)
+    assert set(states(database, stuck)) >= {"RUNNING"}
+    assert len(receiver.wait_for(0, path=hanging)) <= 4, "two, and the two after them"
+    eventually(lambda: set(states(database, stuck)) == {"FAILED"}, timeout=20)
+    assert {failure_of(database, execution_id) for execution_id in stuck} == {("TIMEOUT", True)}
+
+
+def states(database: Database, executions: list[str]) -> list[str]:
+    return [rows.execution(database, execution_id).status for execution_id in executions]
+
+
+def failure_of(database: Database, execution_id: str) -> tuple[str, bool]:
+    (attempt,) = rows.attempts(database, execution_id)
+    return attempt.error["type"], attempt.error["may_have_been_delivered"]
