@@ -87,6 +87,8 @@ class KafkaDispatcher:
         except TimeoutError:
             raise _timed_out(timeout_ms, producer, was_sent=producer is not None) from None
         except KafkaException as error:
+            if producer is not None and producer.is_broken:
+                self._drop(producer)
             raise _failure(error.args[0], None) from None
         except BufferError:
             raise DeliveryError("BROKER_ERROR", "too many records wait for these brokers") from None
@@ -156,8 +158,7 @@ class KafkaDispatcher:
     def _judge(
         self, error: KafkaError, partition: int | None, timeout_ms: int, producer: SharedProducer
     ) -> DeliveryError:
-        last = producer.last_error
-        if error.fatal() or (last is not None and last.fatal()):
+        if error.fatal() or producer.is_broken:
             self._drop(producer)  # it will never produce again
         if error.code() != KafkaError._MSG_TIMED_OUT:  # noqa: SLF001
             return _failure(error, partition)

@@ -45,6 +45,11 @@ class SharedProducer:
         self._stop = threading.Event()
         threading.Thread(target=self._run, name="te-kafka", daemon=True).start()
 
+    @property
+    def is_broken(self) -> bool:
+        """Tell whether it met an error after which it never produces again."""
+        return self.last_error is not None and self.last_error.fatal()
+
     async def produce(
         self, topic: str, key: bytes | None, value: bytes | None, headers: list[tuple[str, str | bytes | None]]
     ) -> Report:
@@ -76,15 +81,25 @@ class SharedProducer:
             self._producer = producer
             self._wake(self.opened.set)
             while not self._stop.is_set():
-                producer.poll(_POLL_SECONDS)
+                self._poll(producer)
             # Every record gets its report, also those that will not be sent any more.
             producer.purge()
-            producer.flush(1)
+            with contextlib.suppress(KafkaException):
+                producer.flush(1)
             del producer  # waits for librdkafka's own threads, so not on the event loop
         self._wake(self.closed.set)
 
+    def _poll(self, producer: Producer) -> None:
+        try:
+            producer.poll(_POLL_SECONDS)
+        except KafkaException as error:
+            # A fatal error, such as a broker that forgot this producer. Whoever gets a report of it replaces the
+            # producer: until then there is nothing to do here, and nothing that the process should die of.
+            self.last_error = error.args[0]
+            self._stop.wait(_POLL_SECONDS)
+
     def _note_report(self, future: asyncio.Future[Report], error: KafkaError | None, message: Message) -> None:
-        if error is None:
+        if error is None and not self.is_broken:
             self.last_error = None
         with self._lock:
             self._reports.append((future, Report(error, message.partition(), message.offset())))

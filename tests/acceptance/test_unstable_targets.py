@@ -1,0 +1,136 @@
+"""Targets that restart or fail now and then: every execution gets there in the end, on Redis exactly once."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import redis
+from confluent_kafka import Consumer, TopicPartition
+from sqlalchemy import text
+
+from app.db import Database
+from app.dev.receiver import Receiver
+from app.dev.servers import Tansu, Valkey
+from schema.states import EndpointType
+from tests import rows
+from tests.acceptance.fleet import Fleet
+from tests.servers import start_or_skip
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.acceptance
+
+RETRIES = {"max_attempts": 30, "backoff": "fixed", "initial_delay_ms": 200}
+TOPIC = "unstable"
+
+
+class DurableValkey(Valkey):
+    """Writes each command to disk before it answers, as a Redis must that is to lose nothing."""
+
+    def _command(self, port: int) -> list[str]:
+        given = super()._command(port)
+        given[given.index("--appendonly") + 1] = "yes"
+        return [*given, "--appendfsync", "always"]
+
+
+@pytest.fixture
+def durable_valkey() -> Iterator[DurableValkey]:
+    with start_or_skip(DurableValkey()) as server:
+        yield server
+
+
+@pytest.fixture
+def own_kafka() -> Iterator[Tansu]:
+    """A broker that this test may kill; it keeps nothing."""
+    with start_or_skip(Tansu()) as server:
+        server.create_topic(TOPIC)
+        yield server
+
+
+def all_end(database: Database, count: int, timeout: float = 60) -> None:
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": count}, timeout=timeout, what=f"{count} successes")
+
+
+def failures(database: Database) -> Counter[str]:
+    """Count failed attempts by their type of error."""
+    return Counter(row.kind for row in database.fetch(text("SELECT error->>'type' AS kind FROM attempts")) if row.kind)
+
+
+def test_redis_restarts_mid_stream_and_gets_each_entry_once(
+    database: Database, fleet: Fleet, durable_valkey: DurableValkey
+) -> None:
+    spec = {"redis_url": durable_valkey.url, "stream": "s", "fields_template": {"n": "{{input.n}}"}, "timeout_ms": 1000}
+    type_ = EndpointType.REDIS_STREAM
+    rows.add_endpoint(database, type_=type_, spec=spec, retry_policy=RETRIES)
+    fleet.worker(TE_WORKER_MAX_CONCURRENT="5")
+    with redis.Redis.from_url(durable_valkey.url) as client:
+        for number in range(600):
+            rows.add_executions(database, 1, type_=type_, max_attempts=30, input_={"n": str(number)})
+            if number == 300:
+                eventually(lambda: client.xlen("s") > 20)
+                durable_valkey.kill()
+        eventually(lambda: failures(database)["CONNECTION_ERROR"] > 0)
+        durable_valkey.start()
+        all_end(database, 600)
+        numbers = Counter(fields[b"n"] for _, fields in entries(client))
+    assert numbers == Counter(str(number).encode() for number in range(600))
+    assert set(failures(database)) <= {"CONNECTION_ERROR", "TIMEOUT"}
+
+
+def entries(client: Any) -> list[Any]:
+    found: list[Any] = client.xrange("s")
+    return found
+
+
+def test_kafka_restarts_and_the_records_follow(
+    database: Database, fleet: Fleet, own_kafka: Tansu, receiver: Receiver
+) -> None:
+    """Meanwhile another target gets its deliveries."""
+    spec = {"bootstrap_servers": own_kafka.bootstrap, "topic": TOPIC, "value_template": {}, "timeout_ms": 1500}
+    type_ = EndpointType.KAFKA
+    rows.add_endpoint(database, type_=type_, spec=spec, retry_policy=RETRIES)
+    rows.add_endpoint(database, "other", spec={"url": f"{receiver.base_url}/ok/beside-kafka", "method": "POST"})
+    worker = fleet.worker()
+    rows.add_executions(database, 20, type_=type_)
+    all_end(database, 20)
+    own_kafka.kill()
+    after = rows.add_executions(database, 20, type_=type_, max_attempts=30)
+    eventually(lambda: sum(failures(database).values()) >= 20, what="failed attempts")
+    began = time.monotonic()
+    rows.add_executions(database, 10, endpoint="other")
+    receiver.wait_for(10, path="/ok/beside-kafka", timeout=5)
+    assert time.monotonic() - began < 5
+    own_kafka.start()
+    own_kafka.create_topic(TOPIC)
+    all_end(database, 50)
+    assert set(failures(database)) <= {"TIMEOUT", "BROKER_ERROR"}
+    assert set(keys_in(own_kafka)) == set(after)
+    assert worker.is_running, "the broker forgot our producer, which is an error of one target"
+
+
+def keys_in(broker: Tansu) -> list[str]:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "none", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(TOPIC, 0, 0)])
+    keys: list[str] = []
+    while (record := consumer.poll(2)) is not None:
+        if record.error() is None:
+            keys.append(dict(record.headers() or [])["te-idempotency-key"].decode())
+    consumer.close()
+    return keys
+
+
+def test_one_request_in_three_fails_at_random(database: Database, fleet: Fleet, receiver: Receiver) -> None:
+    path = "/one-in/3/random"
+    spec = {"url": f"{receiver.base_url}{path}", "method": "POST"}
+    rows.add_endpoint(database, spec=spec, retry_policy=RETRIES | {"initial_delay_ms": 50})
+    fleet.worker()
+    executions = rows.add_executions(database, 300, max_attempts=30)
+    all_end(database, 300)
+    sent = Counter(request.idempotency_key for request in receiver.wait_for(0, path=path))
+    for execution_id in executions:
+        *failed, last = rows.attempts(database, execution_id)
+        assert [attempt.attempt_number for attempt in (*failed, last)] == list(range(1, sent[execution_id] + 1))
+        assert {(attempt.error["type"], attempt.error["status_code"]) for attempt in failed} <= {("HTTP_ERROR", 503)}
+        assert last.status == "SUCCESS"
+    assert 0.2 < failures(database).total() / sent.total() < 0.47
