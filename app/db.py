@@ -18,6 +18,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from app import deadline
 from app.errors import UnavailableError
+from app.outage import Outage
 from app.overdue import Overdue
 from schema.url import database_url
 
@@ -42,6 +43,7 @@ class Database:
         self.engine = engine
         self._statement_seconds = statement_timeout_seconds
         self._overdue = Overdue()
+        self._outage = Outage()
         _ping_idle_connections(engine, self._overdue)
 
     @property
@@ -88,11 +90,17 @@ class Database:
         return self._overdue.watch(connection.connection.dbapi_connection, longest)
 
     def _retrying(self, run: Callable[[], T], most_lost: int = 1) -> T:
-        lost = 0
+        with self._outage.probe():
+            return self._try(run, most_lost)
+
+    def _try(self, run: Callable[[], T], most_lost: int) -> T:
+        lost, began = 0, time.monotonic()
         for tries in range(1, MAX_TRIES + 1):
+            if lost and deadline.left(1.0) <= 0:
+                self._outage.begins()
             deadline.check()
             try:
-                return run()
+                result = run()
             except PoolTimeoutError:
                 raise UnavailableError("all database connections are in use; try again") from None
             except DBAPIError as error:
@@ -103,9 +111,14 @@ class Database:
                     # only the outcome is unknown (40003): the second run finds what the first one did.
                     lost += 1
                     if lost > most_lost or not (error.connection_invalidated or sqlstate(error) == OUTCOME_UNKNOWN):
+                        if sqlstate(error) is None and time.monotonic() - began > ANSWER_SECONDS:
+                            self._outage.begins()
                         raise UnavailableError("the database cannot be reached; try again") from error
                 else:
                     raise
+            else:
+                self._outage.ends()
+                return result
         raise UnavailableError("the database is too busy; try again")
 
 

@@ -4,12 +4,14 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg2
 import pytest
+import requests
 
 from app import db
 from app.db import Database
@@ -21,7 +23,7 @@ from brokers.session import EXIT_LEASE_LOST
 from schema import migrate
 from tests import rows
 from tests.acceptance.fleet import Fleet, children_of
-from tests.acceptance.load import Load, check_deliveries
+from tests.acceptance.load import HUNG_SECONDS, Load, check_deliveries
 from tests.servers import start_or_skip
 from tests.waiting import eventually
 
@@ -146,15 +148,29 @@ def test_every_server_process_frozen_until_the_worker_gives_up(system: System, r
         for pid in family:
             os.kill(pid, signal.SIGSTOP)
         try:
-            load.wait_for_refusals()
+            answers = ask_all_at_once(f"{system.base_url}/jobs", system.key, 40)
             status = system.worker.wait(30)
         finally:
             for pid in family:
                 os.kill(pid, signal.SIGCONT)
         assert status == EXIT_LEASE_LOST, system.worker.tail()
+        assert {status for status, _ in answers} <= {503, 504}
+        assert max(seconds for _, seconds in answers) < HUNG_SECONDS, "four threads, forty requests"
         system.worker = system.fleet.worker(**SETTINGS)
         load.wait_for_more()
     system.check(receiver, "frozen", load)
+
+
+def ask_all_at_once(url: str, key: str, count: int) -> list[tuple[int, float]]:
+    """Send so many requests at the same time; gives each one's status and how long it took."""
+
+    def ask(_number: int) -> tuple[int, float]:
+        began = time.monotonic()
+        answer = requests.get(url, headers={"Authorization": f"Bearer {key}"}, timeout=120)
+        return answer.status_code, time.monotonic() - began
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(ask, range(count)))
 
 
 def take_every_connection(url: str, taken: ExitStack) -> None:
