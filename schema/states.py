@@ -110,6 +110,8 @@ TRANSITIONS: dict[tuple[ExecutionStatus | None, ExecutionStatus], str] = {
     (_S.RETRYING, _S.CANCELLED): "cancel",
     (_S.QUEUED, _S.RUNNING): "claim",
     (_S.RETRYING, _S.RUNNING): "claim",
+    (_S.QUEUED, _S.FAILED): "exhaust: a row that a hand left without attempts",
+    (_S.RETRYING, _S.FAILED): "exhaust: a row that a hand left without attempts",
     (_S.RUNNING, _S.SUCCESS): "conclude",
     (_S.RUNNING, _S.FAILED): "conclude or reclaim, attempts used up or a permanent error",
     (_S.RUNNING, _S.RETRYING): "conclude or reclaim, attempts left; release of a later attempt",

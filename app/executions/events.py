@@ -41,6 +41,7 @@ class Reason(StrEnum):
     RUN_BY_HAND = "RUN_BY_HAND"  # brought forward
     JOB_PAUSED = "JOB_PAUSED"
     JOB_RESUMED = "JOB_RESUMED"
+    NO_ATTEMPTS_LEFT = "NO_ATTEMPTS_LEFT"  # waited for one more than it may have
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from datetime import timedelta
 from app import db, log
 from app.config import SettingError, Settings
 from app.db import Database
+from app.scheduler.exhaust import Exhaust
 from app.scheduler.materialize import Materialize
 from app.scheduler.process import Every, SchedulerProcess
 from app.scheduler.promote import Promote
@@ -64,6 +65,7 @@ def _plan(settings: Settings, database: Database, process: SchedulerProcess) -> 
         Every(min(settings.worker_timeout_seconds / 3, settings.reclaim_interval_seconds), dead),
         Every(settings.reclaim_interval_seconds, stuck),
         Every(60, Retire(database, stopping=stopping)),
+        Every(300, Exhaust(database, stopping=stopping)),
         Every(3600, Prune(database, shards=shards, retention_ms=retention_ms, stopping=stopping)),
         Every(3600, PruneAudit(database, retention_ms=audit_ms, stopping=stopping)),
     ]

@@ -12,6 +12,7 @@ from app.executions import claim as claims
 from app.executions import hold, reclaim
 from app.executions.cancel import cancel
 from app.executions.conclude import Conclusion, conclude
+from app.executions.exhaust import fail_exhausted
 from app.executions.model import Claim, DeliveryError, Held
 from app.executions.promote import promote
 from app.executions.release import release
@@ -112,6 +113,11 @@ def do_resume(session: Session, execution_id: str) -> None:
         hold.let_go(connection, rows.execution(session.database, execution_id).job_id, 0, None)
 
 
+def do_exhaust(session: Session, execution_id: str) -> None:
+    session.database.fetch(text("UPDATE executions SET run_at = now() - INTERVAL '2 minutes'"))
+    fail_exhausted(session.database, limit=10)
+
+
 def do_run(session: Session, execution_id: str) -> None:
     try:
         run(session.database, rows.execution(session.database, execution_id).job_id, None, 1)
@@ -155,6 +161,7 @@ VERBS: dict[str, Verb] = {
     "hold retries": do_hold_retries,
     "resume": do_resume,
     "run": do_run,
+    "exhaust": do_exhaust,
     **{name: do_conclude(verdict) for name, verdict in VERDICTS.items()},
 }
 
