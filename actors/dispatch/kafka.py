@@ -1,7 +1,7 @@
-"""Kafka deliveries: idempotent producers, shared by the deliveries to the same brokers with the same settings.
+"""Kafka deliveries: producers, shared by the deliveries to the same brokers with the same settings.
 
-Within an attempt librdkafka may resend, and the broker drops the duplicate (with `acks` "all"). Across attempts the
-record header `te-idempotency-key` stays the same.
+Within an attempt librdkafka may resend, and the broker drops the duplicate (with `acks` "all" and a timeout of 2.4 s or
+more; with a shorter one nothing is resent). Across attempts the record header `te-idempotency-key` stays the same.
 """
 
 import asyncio
@@ -28,6 +28,8 @@ CLOSE_SECONDS = 2.0
 # its report comes within the attempt and nothing is sent after it. (Below about 2 s that leaves too little: there the
 # attempt may end before the report.)
 _SCAN_MS = 1_200
+# An idempotent producer asks for its id on a half-second timer, so that its first record takes 0.5 s or 1.0 s.
+_IDEMPOTENT_START_MS = 1_200
 
 _AUTHENTICATION = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})  # noqa: SLF001
 # Another attempt would meet the same answer.
@@ -167,13 +169,19 @@ class KafkaDispatcher:
 
 
 def _configuration(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a producer that writes each record at most once per attempt.
+
+    Either the broker drops what librdkafka resends, or, where the attempt is too short for an idempotent producer to
+    start in it, librdkafka does not resend.
+    """
     timeout_ms = spec["timeout_ms"]
+    has_time = timeout_ms >= _SCAN_MS + _IDEMPOTENT_START_MS
     return {
         **spec["properties"],
         "bootstrap.servers": spec["bootstrap_servers"],
         "client.id": "task-executor",
         "acks": spec["acks"],
-        "enable.idempotence": spec["acks"] == "all",
+        **({"enable.idempotence": spec["acks"] == "all"} if has_time else {"enable.idempotence": False, "retries": 0}),
         "message.timeout.ms": max(timeout_ms - _SCAN_MS, timeout_ms // 2, 10),
         # A topic that does not exist is an error of its own, and found out in time.
         "topic.metadata.propagation.max.ms": max(timeout_ms // 4, 1),

@@ -92,7 +92,7 @@ def test_kafka_restarts_and_the_records_follow(
     rows.add_endpoint(database, type_=type_, spec=spec, retry_policy=RETRIES)
     rows.add_endpoint(database, "other", spec={"url": f"{receiver.base_url}/ok/beside-kafka", "method": "POST"})
     worker = fleet.worker()
-    rows.add_executions(database, 20, type_=type_)
+    rows.add_executions(database, 20, type_=type_, max_attempts=30)
     all_end(database, 20)
     own_kafka.kill()
     after = rows.add_executions(database, 20, type_=type_, max_attempts=30)

@@ -148,6 +148,13 @@ def test_one_producer_is_shared(kafka, topic):
     assert threads <= 2  # the producer's, and one for the name
 
 
+@pytest.mark.parametrize("timeout_ms", [400, 1500, 2400])
+def test_the_first_record_of_a_producer_comes_within_a_short_timeout(kafka, topic, timeout_ms):
+    """An idempotent producer needs up to a second before its first record."""
+    one = spec(kafka.bootstrap, topic, timeout_ms=timeout_ms)
+    assert run(dispatcher(), lambda producers: producers.send(one, identity()))["offset"] == 0
+
+
 # what goes wrong
 
 
