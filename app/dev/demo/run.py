@@ -39,8 +39,8 @@ def run(terminal: Terminal) -> int:
 
 def stay(stack: Stack, terminal: Terminal) -> None:
     """Stay until Ctrl-C; raises ChildError when a process dies."""
-    terminal.line(terminal.bold("\nRunning. Ctrl-C stops everything."))
     try:
+        terminal.line(terminal.bold("\nRunning. Ctrl-C stops everything."))
         while True:
             stack.check()
             time.sleep(0.5)
