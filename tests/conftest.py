@@ -4,6 +4,7 @@ TEST_DATABASE_URL runs the suite on a given cluster, PostgreSQL or CockroachDB, 
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,13 @@ import pytest
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres, Tansu, Valkey
 from tests.servers import Cluster, start_or_skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse two tests of one name: pytest-xdist would run only one of them."""
+    twice = [name for name, count in Counter(item.nodeid for item in items).items() if count > 1]
+    if twice:
+        raise pytest.UsageError(f"several tests have the same name: {', '.join(twice)}")
 
 
 @pytest.fixture(scope="session")
