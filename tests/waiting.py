@@ -5,9 +5,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
+HUNG_SECONDS = 30.0  # what takes longer than this would, for all we know, have taken for ever
 
 
-def eventually(probe: Callable[[], T], *, timeout: float = 20.0, what: str = "the expected state") -> T:
+def eventually(probe: Callable[[], T], *, timeout: float = 60.0, what: str = "the expected state") -> T:
     """Ask until `probe` gives something true; the database is the only signal other processes send us."""
     deadline = time.monotonic() + timeout
     while not (found := probe()):

@@ -40,4 +40,4 @@ class Client:
             found = self.call("GET", f"/executions/{execution_id}")
             return found if found["status"] in FINAL else None
 
-        return eventually(final, timeout=30, what=f"the end of {execution_id}")
+        return eventually(final, what=f"the end of {execution_id}")

@@ -104,4 +104,4 @@ def wait_until_ready(base_url: str, child: Child) -> None:
         except requests.ConnectionError:
             return False
 
-    eventually(ready, timeout=30, what=f"{base_url}/health/ready")
+    eventually(ready, what=f"{base_url}/health/ready")

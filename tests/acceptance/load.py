@@ -12,9 +12,8 @@ import requests
 from app.db import Database
 from app.dev.receiver import Receiver
 from tests import rows
-from tests.waiting import eventually
+from tests.waiting import HUNG_SECONDS, eventually
 
-HUNG_SECONDS = 30.0
 _AWAY = {503, 504}
 
 
@@ -62,12 +61,12 @@ class Load:
 
     def wait_for_refusals(self, number: int = 1) -> None:
         """Wait until the outage is felt."""
-        eventually(lambda: len(self.refusals) >= number or self._failure, timeout=60, what="503")
+        eventually(lambda: len(self.refusals) >= number or self._failure, what="503")
 
     def wait_for_more(self, number: int = 5) -> None:
         """Wait until that many jobs more are accepted."""
         before = len(self.accepted)
-        eventually(lambda: len(self.accepted) >= before + number or self._failure, timeout=60, what="more jobs")
+        eventually(lambda: len(self.accepted) >= before + number or self._failure, what="more jobs")
 
     def _guarded(self) -> None:
         try:
@@ -105,7 +104,7 @@ def check_deliveries(database: Database, receiver: Receiver, path: str, accepted
     def left() -> list[str]:
         return [f"{key}: {now}" for key in accepted if (now := rows.execution(database, key).status) != "SUCCESS"]
 
-    eventually(lambda: not left(), timeout=60, what="the success of all jobs")
+    eventually(lambda: not left(), what="the success of all jobs")
     assert len(set(accepted)) == len(accepted)
     sent = Counter(
         (r.idempotency_key, int(r.headers["X-Task-Executor-Attempt"])) for r in receiver.wait_for(0, path=path)

@@ -61,7 +61,7 @@ def test_a_restored_database_goes_on_where_the_dump_was_made(
         fleet.worker(TE_DATABASE_URL=empty_database_url, **LEASE)
         fleet.scheduler(TE_DATABASE_URL=empty_database_url, **LEASE)
         waiting = [*queued, *pending, running]
-        eventually(lambda: {rows.execution(restored, each).status for each in waiting} == {"SUCCESS"}, timeout=30)
+        eventually(lambda: {rows.execution(restored, each).status for each in waiting} == {"SUCCESS"})
         ticks = text("SELECT 1 FROM executions WHERE job_id = :job AND status = 'SUCCESS'")
         eventually(lambda: len(restored.fetch(ticks, {"job": tick_job})) >= 2, what="two ticks")
         lost, second = rows.attempts(restored, running)

@@ -23,9 +23,9 @@ from brokers.session import EXIT_LEASE_LOST
 from schema import migrate
 from tests import rows
 from tests.acceptance.fleet import Fleet, children_of
-from tests.acceptance.load import HUNG_SECONDS, Load, check_deliveries
+from tests.acceptance.load import Load, check_deliveries
 from tests.servers import start_or_skip
-from tests.waiting import eventually
+from tests.waiting import HUNG_SECONDS, eventually
 
 pytestmark = pytest.mark.acceptance
 
@@ -124,7 +124,6 @@ def test_no_connection_left(system: System, receiver: Receiver) -> None:
         taken.close()
         load.wait_for_more()
     assert {answer.code for answer in load.refusals} == {"SERVICE_UNAVAILABLE"}
-    assert max(answer.seconds for answer in load.refusals) < 12
     system.check(receiver, "exhausted", load)
     assert system.worker.is_running
 

@@ -35,7 +35,7 @@ def test_an_immediate_restart_under_load(durable: Postgres, receiver: Receiver, 
         worker = fleet.worker("-p", "2", "-t", "4", TE_WORKER_MAX_CONCURRENT="10")
         scheduler = fleet.scheduler()
         expected = rows.add_executions(database, 2000, max_attempts=3)
-        receiver.wait_for(1, timeout=20, path=path)
+        receiver.wait_for(1, path=path)
         durable.restart(mode="immediate")
         eventually(lambda: rows.statuses(database) == {"SUCCESS": 2000}, timeout=90)
         assert worker.is_running, worker.tail()

@@ -34,7 +34,7 @@ def test_each_execution_is_attempted_exactly_once(
         fleet.scheduler(TE_DATABASE_URL=url)
     now = rows.add_executions(database, 300)
     soon = rows.add_executions(database, 200, status="PENDING", due_in=timedelta(seconds=2))
-    eventually(lambda: rows.statuses(database) == {"SUCCESS": 500}, timeout=60)
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 500})
 
     keys = Counter(r.headers["Idempotency-Key"] for r in receiver.wait_for(0, path=path))
     assert keys == Counter(now + soon)

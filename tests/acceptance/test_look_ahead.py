@@ -51,7 +51,7 @@ def test_a_job_cancelled_in_the_look_ahead_window_never_fires(
         assert client.call("POST", f"/jobs/{job['job_id']}/cancel")["status"] == "RETIRED"
     delayed(client, "sentinel", due + timedelta(seconds=4))
 
-    receiver.wait_for(1, timeout=30, path=paths["sentinel"])
+    receiver.wait_for(1, path=paths["sentinel"])
     assert receiver.wait_for(0, path=paths["delayed"]) == []
     assert receiver.wait_for(0, path=paths["ticking"]) == []
     assert [execution["status"] for execution in ticks()] == ["CANCELLED"]
@@ -68,7 +68,7 @@ def test_a_delayed_job_beyond_the_look_ahead_is_promoted_and_starts_on_time(
     job = delayed(client, "promoted", datetime.now(UTC) + timedelta(seconds=3))
     assert job["execution"]["status"] == "PENDING"
     fleet.scheduler(**ahead)
-    (sent,) = receiver.wait_for(1, timeout=30, path=path)
+    (sent,) = receiver.wait_for(1, path=path)
     ended = client.wait_for_end(job["execution"]["execution_id"])
     assert ended["status"] == "SUCCESS"
     assert datetime.fromisoformat(ended["started_at"]) >= datetime.fromisoformat(job["run_at"])

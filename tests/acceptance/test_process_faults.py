@@ -44,20 +44,18 @@ def worker_ids(database: Database, pid: int) -> set[str]:
 
 def test_a_second_term_ends_a_worker_at_once(database: Database, fleet: Fleet, receiver: Receiver) -> None:
     """What it was sending is taken back as if it had been killed."""
-    path = "/slow/8000/two-terms"
-    rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST", "timeout_ms": 20_000})
+    path = "/slow/50000/two-terms"
+    rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST", "timeout_ms": 60_000})
     worker = fleet.worker(**LEASE)
     (execution_id,) = rows.add_executions(database, 1)
-    receiver.wait_for(1, timeout=20, path=path)
-    began = time.monotonic()
+    receiver.wait_for(1, path=path)
     worker.send(signal.SIGTERM)
     time.sleep(TERM_APART_SECONDS)
     assert worker.is_running, "the first TERM lets the delivery end"
     worker.send(signal.SIGTERM)
-    assert worker.wait(4) not in {None, 0}, worker.tail()
-    assert time.monotonic() - began < 7
+    assert worker.wait(20) not in {None, 0}, worker.tail()
     fleet.scheduler(**LEASE)
-    eventually(lambda: rows.statuses(database) == {"FAILED": 1}, timeout=20)
+    eventually(lambda: rows.statuses(database) == {"FAILED": 1})
     assert [attempt.error["type"] for attempt in rows.attempts(database, execution_id)] == ["WORKER_LOST"]
 
 
@@ -69,14 +67,14 @@ def test_a_killed_child_ends_its_worker_and_only_its_own_work_is_repeated(
     worker = fleet.worker("-p", "2", "-t", "2", TE_WORKER_MAX_CONCURRENT="3", **LEASE)
     eventually(lambda: len(database.fetch(text("SELECT 1 FROM workers"))) == 2, what="both processes")
     executions = rows.add_executions(database, 6, max_attempts=2)
-    receiver.wait_for(6, timeout=20, path=path)
+    receiver.wait_for(6, path=path)
     (victim, *_) = [pid for pid in children_of(worker.pid) if worker_ids(database, pid)]
     os.kill(victim, signal.SIGKILL)
     assert worker.wait(20) not in {None, 0}, worker.tail()
     lost = worker_ids(database, victim)
     fleet.scheduler(**LEASE)
     fleet.worker(**LEASE)
-    eventually(lambda: rows.statuses(database) == {"SUCCESS": 6}, timeout=30)
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 6})
     repeated = 0
     for execution_id in executions:
         first, *more = rows.attempts(database, execution_id)
@@ -100,14 +98,14 @@ def test_every_tick_runs_once_while_schedulers_freeze_and_die(
     for scheduler in (frozen, killed):
         fleet.wait_for_line(scheduler, "scheduler started")
     job = client.create("/jobs", {"endpoint": "ticks", "trigger": "INTERVAL", "every": "1s"})
-    receiver.wait_for(1, timeout=20, path=path)
+    receiver.wait_for(1, path=path)
     signal_all(frozen, signal.SIGSTOP)
     before = len(receiver.wait_for(0, path=path))
-    receiver.wait_for(before + 2, timeout=20, path=path)
+    receiver.wait_for(before + 2, path=path)
     os.kill(killed.pid, signal.SIGKILL)
     signal_all(frozen, signal.SIGCONT)
     before = len(receiver.wait_for(0, path=path))
-    receiver.wait_for(before + 3, timeout=20, path=path)
+    receiver.wait_for(before + 3, path=path)
     assert frozen.is_running
     client.call("POST", f"/jobs/{job['job_id']}/cancel")
     ticks = database.fetch(text("SELECT scheduled_at FROM executions ORDER BY scheduled_at"))
@@ -136,4 +134,4 @@ def test_the_api_is_frozen_and_killed_under_load(database: Database, fleet: Flee
     assert web.is_running
     children = children_of(web.pid)
     os.kill(web.pid, signal.SIGKILL)
-    eventually(lambda: not any(is_alive(pid) for pid in children), timeout=30, what="the end of its children")
+    eventually(lambda: not any(is_alive(pid) for pid in children), what="the end of its children")

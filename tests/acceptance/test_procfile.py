@@ -34,12 +34,12 @@ def test_honcho_runs_everything_and_one_signal_stops_it(
     spec = {"url": f"{receiver.base_url}{path}", "method": "POST"}
     client.create("/endpoints", {"name": "target", "type": "HTTP", "spec": spec})
     client.create("/jobs", {"endpoint": "target", "trigger": "IMMEDIATE", "idempotency_key": "k", "input": {}})
-    receiver.wait_for(1, timeout=30, path=path)
+    receiver.wait_for(1, path=path)
 
     family = psutil.Process(honcho.pid).children(recursive=True)
     assert len(family) >= 5, "web, worker and scheduler with their children"
     os.kill(honcho.pid, number)
     assert honcho.wait(60) is not None, "one signal must end it"
-    _, alive = psutil.wait_procs(family, timeout=10)
+    _, alive = psutil.wait_procs(family, timeout=60)
     assert alive == []
     assert "SIGKILL" not in honcho.log.read_text(), "honcho kills what has not stopped in time"

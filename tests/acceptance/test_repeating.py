@@ -39,7 +39,7 @@ def ended(client: Client, job: Any, count: int) -> list[Any]:
         found = client.call("GET", f"/jobs/{job['job_id']}/executions?status=SUCCESS&limit=200")["items"]
         return sorted(found, key=lambda e: e["scheduled_at"]) if len(found) >= count else []
 
-    return eventually(enough, timeout=60, what=f"{count} executions of {job['endpoint']}")
+    return eventually(enough, what=f"{count} executions of {job['endpoint']}")
 
 
 def at(execution: Any, name: str) -> datetime:

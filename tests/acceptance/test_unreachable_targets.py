@@ -34,8 +34,8 @@ def tls(tmp_path: Path) -> Iterator[dict[str, int]]:
         yield {name: stack.enter_context(https(certificate)) for name, certificate in certificates.items()}
 
 
-def http(url: str) -> tuple[EndpointType, dict[str, Any]]:
-    return EndpointType.HTTP, {"url": url, "method": "POST", "timeout_ms": 1500}
+def http(url: str, timeout_ms: int = 1500) -> tuple[EndpointType, dict[str, Any]]:
+    return EndpointType.HTTP, {"url": url, "method": "POST", "timeout_ms": timeout_ms}
 
 
 def kafka(servers: str) -> tuple[EndpointType, dict[str, Any]]:
@@ -74,7 +74,7 @@ def test_each_fails_as_documented_while_the_others_go_on(
         "http-refused": http("http://127.0.0.1:1/x"),
         "http-self-signed": http(f"https://localhost:{tls['self-signed']}/x"),
         "http-wrong-host": http(f"https://localhost:{tls['wrong-host']}/x"),
-        "http-too-slow": http(f"{receiver.base_url}/slow/4000/unreachable"),
+        "http-too-slow": http(f"{receiver.base_url}/slow/20000/unreachable", timeout_ms=6000),
         "kafka-dns": kafka(f"{NOWHERE}:9092"),
         "kafka-refused": kafka("127.0.0.1:1"),
         "redis-dns": redis(f"redis://{NOWHERE}:6379/0"),
@@ -87,10 +87,10 @@ def test_each_fails_as_documented_while_the_others_go_on(
     for name, (type_, spec) in (targets | healthy).items():
         rows.add_endpoint(database, name, type_=type_, spec=spec)
         started[name] = rows.add_executions(database, 3, endpoint=name, type_=type_)
-    eventually(lambda: set(states(database, started["plain"] + started["tls"])) == {"SUCCESS"}, timeout=10)
+    eventually(lambda: set(states(database, started["plain"] + started["tls"])) == {"SUCCESS"})
     assert "RUNNING" in states(database, started["http-too-slow"]), "nobody waited for it"
     everything = [execution_id for executions in started.values() for execution_id in executions]
-    eventually(lambda: {"QUEUED", "RUNNING"}.isdisjoint(states(database, everything)), timeout=20)
+    eventually(lambda: {"QUEUED", "RUNNING"}.isdisjoint(states(database, everything)))
     found = {name: {failure_of(database, execution_id) for execution_id in started[name]} for name in targets}
     assert found == {name: {wanted} for name, wanted in WANTED.items()}
     assert worker.is_running, worker.tail()
@@ -100,16 +100,16 @@ def test_a_hanging_host_has_its_connections_and_no_more(database: Database, flee
     """Its deliveries wait for one another, two at a time; whatever slots they leave go to the other host."""
     hanging, quick = "/hang/capped", "/slow/20/uncapped"
     for name, host, path in (("hanging", "localhost", hanging), ("quick", "127.0.0.1", quick)):
-        spec = {"url": f"http://{host}:{receiver.port}{path}", "method": "POST", "timeout_ms": 2000}
+        spec = {"url": f"http://{host}:{receiver.port}{path}", "method": "POST", "timeout_ms": 5000}
         rows.add_endpoint(database, name, spec=spec)
     fleet.worker(TE_CONNECTIONS_PER_HOST="2", TE_WORKER_MAX_CONCURRENT="8")
     stuck = rows.add_executions(database, 6, endpoint="hanging")
-    receiver.wait_for(2, timeout=20, path=hanging)
+    receiver.wait_for(2, path=hanging)
     going = rows.add_executions(database, 60, endpoint="quick")
-    eventually(lambda: set(states(database, going)) == {"SUCCESS"}, timeout=10)
+    eventually(lambda: set(states(database, going)) == {"SUCCESS"})
     assert set(states(database, stuck)) >= {"RUNNING"}
     assert len(receiver.wait_for(0, path=hanging)) <= 4, "two, and the two after them"
-    eventually(lambda: set(states(database, stuck)) == {"FAILED"}, timeout=20)
+    eventually(lambda: set(states(database, stuck)) == {"FAILED"})
     assert {failure_of(database, execution_id) for execution_id in stuck} == {("TIMEOUT", True)}
 
 

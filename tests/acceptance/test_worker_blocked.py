@@ -31,5 +31,5 @@ def test_a_blocked_thread_ends_the_process(
     fleet.scheduler(**LEASE)
     fleet.worker(**LEASE)
     count = 4 if blocked == "delivery" else 1
-    eventually(lambda: rows.statuses(database) == {"SUCCESS": count}, timeout=30)
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": count})
     assert len(receiver.wait_for(count, path=path)) == count, "the blocked process had sent nothing"

@@ -29,10 +29,10 @@ def test_a_killed_workers_execution_runs_elsewhere(database: Database, fleet: Fl
     victim = fleet.worker(**LEASE)
     fleet.scheduler(**LEASE)
     (execution_id,) = rows.add_executions(database, max_attempts=3)
-    receiver.wait_for(1, timeout=20, path=path)
+    receiver.wait_for(1, path=path)
     victim.kill()
     fleet.worker(**LEASE)
-    eventually(lambda: rows.statuses(database) == {"SUCCESS": 1}, timeout=30)
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
 
     first, second = rows.attempts(database, execution_id)
     assert (first.attempt_number, first.status, first.error["type"]) == (1, "FAILED", "WORKER_LOST")
@@ -49,10 +49,10 @@ def test_a_killed_workers_last_attempt_fails_for_good(database: Database, fleet:
     target(database, receiver, path)
     victim = fleet.worker(**LEASE)
     (execution_id,) = rows.add_executions(database, max_attempts=1)
-    receiver.wait_for(1, timeout=20, path=path)
+    receiver.wait_for(1, path=path)
     victim.kill()
     fleet.scheduler(**LEASE)
-    eventually(lambda: rows.statuses(database) == {"FAILED": 1}, timeout=30)
+    eventually(lambda: rows.statuses(database) == {"FAILED": 1})
     assert [a.error["type"] for a in rows.attempts(database, execution_id)] == ["WORKER_LOST"]
     assert rows.job_of(database, execution_id).status == "RETIRED"
 
@@ -65,12 +65,12 @@ def test_a_frozen_worker_that_wakes_after_its_lease_changes_nothing(
     victim = fleet.worker(**LEASE)
     fleet.scheduler(**LEASE)
     (execution_id,) = rows.add_executions(database, max_attempts=3)
-    receiver.wait_for(1, timeout=20, path=path)
+    receiver.wait_for(1, path=path)
     pids = [victim.pid, *children_of(victim.pid)]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     fleet.worker(**LEASE)
-    eventually(lambda: rows.statuses(database) == {"SUCCESS": 1}, timeout=30)
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
     before = rows.execution(database, execution_id)
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
@@ -88,7 +88,7 @@ def test_term_finishes_what_was_sent_and_hands_the_rest_back(
     target(database, receiver, path)
     worker = fleet.worker("-p", "2", "-t", "2", TE_WORKER_MAX_CONCURRENT="10")
     rows.add_executions(database, 400)
-    receiver.wait_for(1, timeout=20, path=path)
+    receiver.wait_for(1, path=path)
     if to_group:
         os.killpg(worker.pid, signal.SIGTERM)
     else:

@@ -80,11 +80,11 @@ def test_capacity_bounds_what_is_in_hand(database: Database, start_worker: Start
 
     _, session = start_worker(hold, capacity=7)
     for _ in range(7):
-        assert full.acquire(timeout=10)
+        assert full.acquire(timeout=60)
     assert rows.statuses(database) == {"QUEUED": 23, "RUNNING": 7}
     assert not full.acquire(timeout=0.3)
     begun[0].conclude(OK)
-    assert full.acquire(timeout=10), "a concluded attempt must make room for the next claim"
+    assert full.acquire(timeout=60), "a concluded attempt must make room for the next claim"
     for attempt in begun:
         attempt.conclude(OK)
     assert session.holdings.capacity == 7
@@ -110,7 +110,7 @@ def test_stop_hands_unstarted_claims_back_and_lets_started_ones_end(
     stopper.start()
     eventually(lambda: rows.statuses(database) == {"QUEUED": 5, "RUNNING": 1})
     held[0].conclude(OK)
-    stopper.join(timeout=20)
+    stopper.join(timeout=60)
     assert not stopper.is_alive()
     assert rows.execution(database, running).status == "SUCCESS"
     spent = database.fetch(text("SELECT attempt_count FROM executions WHERE status = 'QUEUED'"))

@@ -37,7 +37,7 @@ def test_an_ended_attempt_wakes_a_full_process(session: Session) -> None:
     assert not got
     first.begin()
     first.conclude(OK)
-    thread.join(timeout=10)
+    thread.join(timeout=60)
     assert len(got) == 1
     got[0].conclude(OK)
 
@@ -49,7 +49,7 @@ def test_a_hint_wakes_an_idle_consumer(session: Session) -> None:
     thread = in_thread(consumer, got)
     rows.add_executions(session.database, 1)
     session.wake("http")
-    thread.join(timeout=10)
+    thread.join(timeout=60)
     assert len(got) == 1
     got[0].conclude(OK)
 

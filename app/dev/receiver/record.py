@@ -73,7 +73,7 @@ class Record:
         with self._changed:
             return self._matching(path)
 
-    def wait_for(self, wanted: int | Predicate, timeout: float = 10.0, *, path: str = "") -> list[Received]:
+    def wait_for(self, wanted: int | Predicate, timeout: float = 60.0, *, path: str = "") -> list[Received]:
         """Wait for that many requests, or until the predicate holds for them; return them.
 
         Only requests whose path starts with `path` count. Raises TimeoutError.

@@ -69,7 +69,7 @@ class Receiver:
         """Forget what came, also what the flaky paths count."""
         self.record.clear()
 
-    def wait_for(self, wanted: int | Predicate, timeout: float = 10.0, *, path: str = "") -> list[Received]:
+    def wait_for(self, wanted: int | Predicate, timeout: float = 60.0, *, path: str = "") -> list[Received]:
         """Wait for that many requests to paths that start with `path`; see Record.wait_for."""
         return self.record.wait_for(wanted, timeout, path=path)
 
