@@ -105,9 +105,13 @@ def retry(execution_id: str) -> dict[str, Any]:
 
 @resource.route("GET", "/executions/<execution_id>/history", returns=HistorySchema, errors=[ExecutionNotFoundError])
 def history(execution_id: str) -> dict[str, Any]:
-    """List every change of state of an execution, the earliest first."""
+    """List every change of state of an execution, the earliest first.
+
+    Of a very long life only the creation and the latest changes are told: then `truncated` is true.
+    """
     look_ahead = timedelta(seconds=services().settings.look_ahead_seconds)
-    return {"items": past.history(services().database, execution_id, look_ahead=look_ahead)}
+    found = past.history(services().database, execution_id, look_ahead=look_ahead)
+    return {"items": found.steps, "is_truncated": found.is_truncated}
 
 
 @resource.route("GET", "/executions/<execution_id>/explain", returns=ExplanationSchema, errors=[ExecutionNotFoundError])

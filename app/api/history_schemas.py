@@ -26,6 +26,14 @@ class HistorySchema(Schema):
     """The changes of state, the earliest first."""
 
     items = fields.List(fields.Nested(StepSchema), required=True)
+    is_truncated = fields.Boolean(
+        required=True,
+        data_key="truncated",
+        metadata={
+            "description": "true if only the latest 1,000 attempts and 1,000 other changes are told of, and earlier "
+            "ones left out"
+        },
+    )
 
 
 class ExplanationSchema(Schema):

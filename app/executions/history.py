@@ -17,7 +17,7 @@ from app.executions.events import Reason
 from app.sql import statement
 from schema.states import ExecutionStatus
 
-MOST = 1000  # attempts, and events: the latest ones
+MOST = 1000  # attempts, and events: the latest ones; the statement reads one more, to know of it
 
 # One statement, so that all of it is seen at one instant.
 FACTS = statement(
@@ -25,10 +25,10 @@ FACTS = statement(
     """
     WITH tried AS (
       SELECT attempt_number, status, started_at, completed_at, worker_id, error ->> 'type' AS error FROM attempts
-       WHERE execution_id = :execution_id ORDER BY attempt_number DESC LIMIT :most),
+       WHERE execution_id = :execution_id ORDER BY attempt_number DESC LIMIT CAST(:most AS BIGINT) + 1),
     noted AS (
       SELECT attempt_number, from_status, to_status, occurred_at, actor, reason FROM execution_events
-       WHERE execution_id = :execution_id ORDER BY occurred_at DESC, event_id DESC LIMIT :most)
+       WHERE execution_id = :execution_id ORDER BY occurred_at DESC, event_id DESC LIMIT CAST(:most AS BIGINT) + 1)
     SELECT 'execution' AS kind, attempt_count AS attempt, CAST(NULL AS TEXT) AS before, status AS after,
            started_at, completed_at AS at, worker_id AS actor, CAST(NULL AS TEXT) AS reason, created_at, scheduled_at
       FROM executions WHERE execution_id = :execution_id
@@ -57,6 +57,14 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class History:
+    """The steps in order, and whether earlier ones than the latest were left out."""
+
+    steps: list[Step]
+    is_truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Fact:
     """A change that is on record. What an end led to is seen from what came next: then `after` is None."""
 
@@ -68,13 +76,21 @@ class _Fact:
     reason: str
 
 
-def history(database: Database, execution_id: str, *, look_ahead: timedelta) -> list[Step]:
+def history(database: Database, execution_id: str, *, look_ahead: timedelta) -> History:
     """Read the history of an execution; raises ExecutionNotFoundError."""
     rows = database.fetch(FACTS, {"execution_id": execution_id, "most": MOST})
     found = [row for row in rows if row.kind == "execution"]
     if not found:
         raise ExecutionNotFoundError(f"Execution with ID {execution_id!r} does not exist.")
-    return _steps(found[0], _facts(found[0], rows), look_ahead)
+    told = [row for kind in ("attempt", "event") for row in _latest(rows, kind)]
+    steps = _steps(found[0], _facts(found[0], told), look_ahead)
+    return History(steps, is_truncated=len(told) + len(found) < len(rows))
+
+
+def _latest(rows: Sequence[Row[Any]], kind: str) -> list[Row[Any]]:
+    """Take those of a kind without the one too many."""
+    of_kind = [row for row in rows if row.kind == kind]
+    return sorted(of_kind, key=lambda row: (row.at or row.started_at, row.attempt))[-MOST:]
 
 
 def _facts(execution: Row[Any], rows: Sequence[Row[Any]]) -> list[_Fact]:

@@ -1,5 +1,6 @@
 """The history of an execution: every change of state, whoever made it."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ from sqlalchemy import text
 from app import ids
 from app.db import Database
 from app.executions import claim as claims
+from app.executions import history as past
 from app.executions import reclaim, workers
 from app.executions.conclude import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError
@@ -173,10 +175,33 @@ def test_what_nothing_tells_of_still_ends_in_the_present_state(api: Api, databas
     assert changes(api, tick)[-1] == ("QUEUED", status, 0, None, "UNRECORDED")
 
 
+def try_twice(api: Api, database: Database, execution_id: str) -> None:
+    end(database, claim(database), Verdict.retry(ERROR, 1000))
+    end(database, claim(database), Verdict.fail(ERROR))
+
+
+def cancel_and_retry(api: Api, database: Database, execution_id: str) -> None:
+    for verb in ("cancel", "retry"):
+        assert api.post(f"/executions/{execution_id}/{verb}").status_code == 200
+
+
+@pytest.mark.parametrize("live", [try_twice, cancel_and_retry], ids=["attempts", "other changes"])
+def test_a_life_that_is_too_long_to_tell_says_so(
+    api: Api,
+    database: Database,
+    execution_id: str,
+    monkeypatch: pytest.MonkeyPatch,
+    live: Callable[[Api, Database, str], None],
+) -> None:
+    live(api, database, execution_id)
+    whole = changes(api, execution_id)
+    for most, is_truncated in ((2, False), (1, True)):
+        monkeypatch.setattr(past, "MOST", most)
+        assert api.get(f"/executions/{execution_id}/history").json["truncated"] is is_truncated
+    kept = changes(api, execution_id)
+    assert (kept[0], kept[-1]) == (whole[0], whole[-1])
+
+
 def test_what_does_not_exist_is_404(api: Api) -> None:
     problem(api.get("/executions/exec_0/history"), 404, "EXECUTION_NOT_FOUND")
     problem(api.get("/executions/exec_0/explain"), 404, "EXECUTION_NOT_FOUND")
-
-
-def claims_now(database: Database) -> Any:
-    return database.fetch(text("SELECT now() AS now"))[0].now
