@@ -7,6 +7,7 @@ witness that makes its second run a no-op.
 
 import logging
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -14,7 +15,6 @@ from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, Executable, Row, create_engine, event
 from sqlalchemy.exc import DBAPIError, DisconnectionError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from app import deadline
 from app.errors import UnavailableError
@@ -39,8 +39,9 @@ _LOST_CLASSES = ("08", "57P", "53", "XX")
 class Database:
     """Runs statements, in autocommit or in a transaction, and retries what may be retried."""
 
-    def __init__(self, engine: Engine, *, statement_timeout_seconds: float = 10.0) -> None:
+    def __init__(self, engine: Engine, *, pool_size: int, statement_timeout_seconds: float = 10.0) -> None:
         self.engine = engine
+        self._free = threading.BoundedSemaphore(pool_size)
         self._statement_seconds = statement_timeout_seconds
         self._overdue = Overdue()
         self._outage = Outage()
@@ -71,17 +72,33 @@ class Database:
         self.engine.dispose()
 
     def _run(self, statement: Executable, params: Mapping[str, object] | None) -> Sequence[Row[Any]]:
-        with self.engine.connect() as connection, self._bounded(connection), _autocommit(connection):
+        with self._connection() as connection, self._bounded(connection), _autocommit(connection):
             result = connection.execute(statement, params or {})
             return result.all() if result.returns_rows else ()
 
     def _transact(self, body: Callable[[Connection], T]) -> T:
         with (
-            self.engine.connect() as connection,
+            self._connection() as connection,
             self._bounded(connection, TRANSACTION_STATEMENTS),
             connection.begin(),
         ):
             return body(connection)
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        """Take a connection from the pool; waits for one no longer than for a statement, or than the caller has.
+
+        The pool itself would wait the same time for each of a request's statements, however little is left of it.
+        """
+        patience = min(self._statement_seconds, deadline.left(self._statement_seconds))
+        if not self._free.acquire(timeout=max(0.0, patience)):
+            deadline.check()
+            raise UnavailableError("all database connections are in use; try again")
+        try:
+            with self.engine.connect() as connection:
+                yield connection
+        finally:
+            self._free.release()
 
     def _bounded(self, connection: Connection, statements: int = 1) -> AbstractContextManager[None]:
         """Give the server a little longer than it gives itself, and not much longer than the caller has."""
@@ -101,8 +118,6 @@ class Database:
             deadline.check()
             try:
                 result = run()
-            except PoolTimeoutError:
-                raise UnavailableError("all database connections are in use; try again") from None
             except DBAPIError as error:
                 if is_conflict(error):
                     time.sleep(random.uniform(0, 0.005 * 2**tries))
@@ -167,7 +182,7 @@ def connect(
         parsed.set(query=query),
         pool_size=pool_size,
         max_overflow=0,
-        pool_timeout=statement_timeout_seconds,
+        pool_timeout=statement_timeout_seconds,  # never waited for: Database lets nobody in when all are in use
         # Spread, so that the pools of many processes do not reconnect in step.
         pool_recycle=int(random.uniform(240, 300)),
         connect_args={
@@ -182,7 +197,7 @@ def connect(
         },
     )
     event.listen(engine, "handle_error", _mark_disconnects)
-    return Database(engine, statement_timeout_seconds=statement_timeout_seconds)
+    return Database(engine, pool_size=pool_size, statement_timeout_seconds=statement_timeout_seconds)
 
 
 def _session_options(statement_timeout_seconds: float) -> str:

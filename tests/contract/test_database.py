@@ -1,14 +1,16 @@
 """Retries by SQLSTATE: what is tried again, what is not, and what the caller is told."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from app import db
+from app import db, deadline
 from app.db import MAX_TRIES, Database
-from app.errors import UnavailableError
+from app.errors import TimedOutError, UnavailableError
 
 
 def raising(state: str) -> str:
@@ -67,3 +69,41 @@ def test_a_statement_that_may_not_be_repeated_is_not(database: Database, databas
 def test_sessions_are_read_committed_in_utc(database: Database) -> None:
     show = {name: database.fetch(text(f"SHOW {name}"))[0][0] for name in ("transaction_isolation", "timezone")}
     assert show == {"transaction_isolation": "read committed", "timezone": "UTC"}
+
+
+@contextmanager
+def all_connections_in_use(database_url: str) -> Iterator[Database]:
+    """A pool of one connection, which another thread does not give back."""
+    narrow = db.connect(database_url, pool_size=1, application_name="te-narrow", statement_timeout_seconds=2)
+    taken, done = threading.Event(), threading.Event()
+
+    def hold(_connection: Connection) -> None:
+        taken.set()
+        done.wait()
+
+    holder = threading.Thread(target=lambda: narrow.transact(hold))
+    holder.start()
+    taken.wait()
+    try:
+        yield narrow
+    finally:
+        done.set()
+        holder.join()
+    assert narrow.fetch(text("SELECT 2 AS two"))[0].two == 2, "what was waited for in vain is free again"
+    narrow.close()
+
+
+def test_a_connection_is_not_waited_for_longer_than_for_a_statement(database_url: str) -> None:
+    with all_connections_in_use(database_url) as narrow, pytest.raises(UnavailableError, match="in use"):
+        narrow.fetch(text("SELECT 1"))
+
+
+def test_a_connection_is_not_waited_for_longer_than_the_caller_has(database_url: str) -> None:
+    """The pool's own timeout would end as UnavailableError, and be granted to each statement of the request anew."""
+    with all_connections_in_use(database_url) as narrow:
+        deadline.begin(0.1)
+        try:
+            with pytest.raises(TimedOutError):
+                narrow.fetch(text("SELECT 1"))
+        finally:
+            deadline.end()
