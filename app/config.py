@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+import redis
+
 from schema.url import database_url
 
 
@@ -18,22 +20,24 @@ class SettingError(ValueError):
 
 def _whole(minimum: int, maximum: int = 2**31) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        value = int(text)
-        if not minimum <= value <= maximum:
+        if not re.fullmatch(r"[0-9]{1,10}", text) or not minimum <= int(text) <= maximum:
             raise ValueError(f"a whole number from {minimum} to {maximum} is needed")
-        return value
+        return int(text)
 
     return parse
 
 
-def _seconds(minimum: float) -> Callable[[str], float]:
+def _seconds(minimum: float, maximum: float = 10**6, unit: str = "seconds") -> Callable[[str], float]:
     def parse(text: str) -> float:
-        value = float(text)
-        if not minimum <= value <= 10**9:
-            raise ValueError(f"a number of seconds of at least {minimum} is needed")
-        return value
+        if not re.fullmatch(r"[0-9]{1,10}(\.[0-9]{1,9})?", text) or not minimum <= float(text) <= maximum:
+            raise ValueError(f"a number of {unit} from {minimum} to {maximum} is needed")
+        return float(text)
 
     return parse
+
+
+def _days(text: str) -> float:
+    return _seconds(0, 36_500, "days")(text)
 
 
 def _choice(*values: str) -> Callable[[str], str]:
@@ -48,15 +52,28 @@ def _choice(*values: str) -> Callable[[str], str]:
 def _networks(text: str) -> tuple[str, ...]:
     items = tuple(item.strip() for item in text.split(",") if item.strip())
     for item in items:
-        ipaddress.ip_network(item)
+        try:
+            ipaddress.ip_network(item)
+        except ValueError as error:
+            raise ValueError(f"networks such as 10.0.0.0/8,192.0.2.7/32 are needed; {error}") from None
     return items
 
 
 def _address(text: str) -> str:
-    _host, separator, port = text.rpartition(":")
-    if not separator or not port.isdigit():
-        raise ValueError("HOST:PORT is needed")
+    match = re.fullmatch(r"(\[[^\]]*\]|[A-Za-z0-9._-]*):([0-9]{1,5})", text)
+    if match is None or int(match[2]) > 65_535 or not _may_be_host(match[1]):
+        raise ValueError("HOST:PORT is needed, such as 0.0.0.0:8080 or [::1]:8080")
     return text
+
+
+def _may_be_host(host: str) -> bool:
+    """Refuse what looks like an address and is none: gunicorn would look it up as a name, again and again."""
+    if host and (host.startswith("[") or not host.strip("0123456789.")):
+        try:
+            ipaddress.ip_address(host.strip("[]"))
+        except ValueError:
+            return False
+    return True
 
 
 def _url(text: str) -> str:
@@ -65,8 +82,10 @@ def _url(text: str) -> str:
 
 
 def _redis_url(text: str) -> str:
-    if not text.startswith(("redis://", "rediss://", "unix://")):
-        raise ValueError("a redis://, rediss:// or unix:// URL is needed")
+    try:
+        redis.ConnectionPool.from_url(text).make_connection()  # which connects to nothing yet
+    except (ValueError, TypeError):
+        raise ValueError("a URL such as redis://HOST:6379/0 is needed (or rediss:// for TLS, or unix://)") from None
     return text
 
 
@@ -116,14 +135,14 @@ class Settings:
     egress_deny: tuple[str, ...] = _env("TE_EGRESS_DENY", (), _networks)
 
     cron_tick_interval_seconds: float = _env("TE_CRON_TICK_INTERVAL_SEC", 1.0, _seconds(0.01))
-    misfire_grace_seconds: float = _env("TE_MISFIRE_GRACE_SEC", 60.0, _seconds(0))
+    misfire_grace_seconds: float = _env("TE_MISFIRE_GRACE_SEC", 60.0, _seconds(0, 10**9))
     cron_batch_size: int = _env("TE_CRON_BATCH_SIZE", 100, _whole(1, 500))
     promote_interval_ms: int = _env("TE_PROMOTE_INTERVAL_MS", 500, _whole(1, 60_000))
     reclaim_interval_seconds: float = _env("TE_RECLAIM_INTERVAL_SEC", 30.0, _seconds(0.01))
     stuck_timeout_seconds: float = _env("TE_STUCK_EXECUTION_TIMEOUT_SEC", 300.0, _seconds(1))
     look_ahead_seconds: float = _env("TE_LOOK_AHEAD_SEC", 5.0, _seconds(0))
-    retention_days: float = _env("TE_RETENTION_DAYS", 30.0, _seconds(0))
-    audit_retention_days: float = _env("TE_AUDIT_RETENTION_DAYS", 365.0, _seconds(0))
+    retention_days: float = _env("TE_RETENTION_DAYS", 30.0, _days)
+    audit_retention_days: float = _env("TE_AUDIT_RETENTION_DAYS", 365.0, _days)
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str]) -> "Settings":
@@ -149,7 +168,5 @@ def _parse(name: str, text: str, parse: Callable[[str], Any]) -> Any:
     try:
         return parse(text)
     except ValueError as error:
-        # The value itself is not repeated: it may be a URL with a password or a key.
-        raise SettingError(
-            f"{name} is not valid: {error}" if name != "TE_DATABASE_URL" else f"{name}: {error}"
-        ) from None
+        # Parsers of URLs don't repeat them: they may hold passwords.
+        raise SettingError(f"{name} is not valid: {error}") from None

@@ -11,6 +11,11 @@ _DRIVERS = {
     "cockroachdb+psycopg2": "cockroachdb+psycopg2",
 }
 
+_FORM = (
+    "write postgresql://USER:PASSWORD@HOST:PORT/NAME or cockroachdb://…, "
+    "with each of @ : / ? # % in the password percent-encoded (@ is %40)"
+)
+
 
 def database_url(text: str) -> URL:
     """Parse a database URL and pin its driver.
@@ -20,8 +25,10 @@ def database_url(text: str) -> URL:
     """
     try:
         url = make_url(text)
-    except ArgumentError:
-        raise ValueError("not a database URL; write postgresql://USER:PASSWORD@HOST:PORT/NAME") from None
+    except (ArgumentError, ValueError):
+        raise ValueError(_FORM) from None
+    if "@" in (url.host or ""):
+        raise ValueError(_FORM)
     driver = _DRIVERS.get(url.drivername)
     if driver is None:
         raise ValueError(f"database {url.drivername!r} is not supported; use postgresql:// or cockroachdb://")

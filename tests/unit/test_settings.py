@@ -32,18 +32,40 @@ def test_the_briefs_defaults() -> None:
         ("TE_WORKER_MAX_CONCURRENT", "0"),
         ("TE_WORKER_MAX_CONCURRENT", "many"),
         ("TE_WORKER_TIMEOUT_SEC", "nan"),
+        ("TE_WORKER_MAX_CONCURRENT", "1.5"),
+        ("TE_WORKER_TIMEOUT_SEC", "soon"),
         ("TE_LISTEN_ADDR", "8080"),
+        ("TE_LISTEN_ADDR", "0.0.0.0:70000"),
+        ("TE_LISTEN_ADDR", "256.1.1.1:80"),
+        ("TE_LISTEN_ADDR", "::1:80"),
+        ("TE_WAKEUP_REDIS_URL", "redis://host:port"),
+        ("TE_WAKEUP_REDIS_URL", "redis://host?unheard-of=1"),
+        ("TE_RETENTION_DAYS", "forever"),
         ("TE_EGRESS_ALLOW", "10.0.0.0/33"),
         ("TE_EGRESS_POLICY", "open"),
         ("TE_LOG_FORMAT", "xml"),
     ],
 )
 def test_a_malformed_setting_is_named(name: str, value: str) -> None:
-    with pytest.raises(SettingError, match=name):
+    with pytest.raises(SettingError, match=f"{name} is not valid: .* (needed|one of)"):
         Settings.from_env(URL | {name: value})
 
 
-@pytest.mark.parametrize("url", ["mysql://root:hunter2@db/x", "hunter2", "postgresql://user:hunter2@host:port/x"])
+@pytest.mark.parametrize("value", ["0.0.0.0:8080", ":8080", "localhost:0", "[::1]:80"])
+def test_what_gunicorn_can_listen_on_is_taken(value: str) -> None:
+    assert Settings.from_env(URL | {"TE_LISTEN_ADDR": value}).listen_addr == value
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://root:hunter2@db/x",
+        "hunter2",
+        "postgresql://user:hunter2@host:port/x",
+        "postgresql://user:p@hunter2@host/x",
+        "postgresql://user:p@word:hunter2@host/x",
+    ],
+)
 def test_a_bad_database_url_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(SettingError, match="TE_DATABASE_URL") as caught:
         Settings.from_env({"TE_DATABASE_URL": url})
