@@ -7,7 +7,7 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from app.config import SettingError
 
 VARIABLE = "TE_SECRET_ENCRYPTION_KEY"
-HOW_TO_MAKE_ONE = "python -c 'from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())'"
+HOW_TO_MAKE_ONE = "flask --app app secrets generate-key"
 
 
 class UndecryptableError(Exception):

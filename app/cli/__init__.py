@@ -2,11 +2,10 @@
 
 from flask import Flask
 
-from app.cli import api_keys, db, secrets
+from app.cli import api_keys, db
 
 
 def register(app: Flask) -> None:
     """Add the commands to `flask`."""
     app.cli.add_command(db.group)
     app.cli.add_command(api_keys.group)
-    app.cli.add_command(secrets.group)

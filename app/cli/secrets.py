@@ -1,11 +1,16 @@
-"""`flask secrets`: the key that secrets are encrypted with."""
+"""`flask secrets`: the key that secrets are encrypted with.
+
+An entry point of Flask's, not a command of the application, which would refuse to start where the key is missing.
+"""
 
 import click
-from flask.cli import AppGroup
 
 from app.catalog import crypto
 
-group = AppGroup("secrets", help="The encryption of secrets.")
+
+@click.group("secrets")
+def group() -> None:
+    """The encryption of secrets."""
 
 
 @group.command("generate-key")

@@ -32,13 +32,13 @@ def test_what_no_key_decrypts_is_an_error_of_its_own(make):
 
 @pytest.mark.parametrize("text", ["", "  ", ",", " , "])
 def test_a_missing_key_says_how_to_make_one(text):
-    with pytest.raises(SettingError, match=r"not set.*generate_key"):
+    with pytest.raises(SettingError, match=r"not set.*generate-key"):
         SecretBox.from_setting(text)
 
 
 @pytest.mark.parametrize("bad", ["short", "ä" * 32, "x" * 43, "ZGVhZGJlZWY=", "!" * 44])
 def test_a_malformed_key_is_named_by_number_and_not_repeated(bad):
-    with pytest.raises(SettingError, match=r"key number 2.*generate_key") as caught:
+    with pytest.raises(SettingError, match=r"key number 2.*generate-key") as caught:
         SecretBox.from_setting(f"{generate_key()},{bad}")
     assert bad not in str(caught.value)
     assert caught.value.__cause__ is None
