@@ -45,7 +45,7 @@ class Deliveries:
             _conclude(attempt, judge(error, attempt.claim, RetryPolicy()))
         except UnavailableError as error:
             # Nothing was sent: the attempt is not spent.
-            log.warning("%s handed back: %s", attempt.claim.execution_id, error.message)
+            log.warning("%s handed back: %s", attempt.claim.execution_id, error.explained)
             attempt.release(even_if_started=True)
         except Exception as error:  # noqa: BLE001 - one odd row must not end the worker thread
             _conclude(attempt, judge(_unexpected(error), attempt.claim, RetryPolicy()))

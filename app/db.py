@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, Executable, Row, create_engine, event
-from sqlalchemy.exc import DBAPIError, DisconnectionError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
 
 from app import deadline
 from app.errors import UnavailableError
@@ -128,7 +128,8 @@ class Database:
                     if lost > most_lost or not (error.connection_invalidated or sqlstate(error) == OUTCOME_UNKNOWN):
                         if sqlstate(error) is None and time.monotonic() - began > ANSWER_SECONDS:
                             self._outage.begins()
-                        raise UnavailableError("the database cannot be reached; try again") from error
+                        message = "the database cannot be reached; try again"
+                        raise UnavailableError(message, reason=reason(error)) from error
                 else:
                     raise
             else:
@@ -156,6 +157,11 @@ def _autocommit(connection: Connection) -> Iterator[None]:
 def sqlstate(error: DBAPIError) -> str | None:
     """Read the SQLSTATE of a driver error; None when the connection itself broke."""
     return getattr(error.orig, "pgcode", None)
+
+
+def reason(error: SQLAlchemyError) -> str:
+    """Return what the driver said: its first line, for SQLAlchemy's text would add the statement and its parameters."""
+    return (str(getattr(error, "orig", None) or error).strip().splitlines() or ["no reason given"])[0]
 
 
 def is_conflict(error: DBAPIError) -> bool:

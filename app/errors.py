@@ -24,6 +24,11 @@ class TaskExecutorError(Exception):
         self.message = message
         self.details = list(details)
 
+    @property
+    def explained(self) -> str:
+        """Return the message as logs and command lines say it, with what a client is not told."""
+        return self.message
+
     @classmethod
     def summary(cls) -> str:
         """Say in one sentence when this error occurs; for the OpenAPI document."""
@@ -201,6 +206,15 @@ class UnavailableError(TaskExecutorError):
     code = "SERVICE_UNAVAILABLE"
     status = 503
     retryable = True
+
+    def __init__(self, message: str, details: Sequence[Detail] = (), *, reason: str = "") -> None:
+        super().__init__(message, details)
+        self._reason = reason
+
+    @property
+    def explained(self) -> str:
+        """Return the message, and the reason where one is known: it may name hosts and users."""
+        return f"{self.message}: {self._reason}" if self._reason else self.message
 
 
 class TimedOutError(TaskExecutorError):

@@ -5,7 +5,9 @@ import random
 import time
 from collections.abc import Callable
 
-from app.db import Database
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.db import Database, reason
 from app.errors import UnavailableError
 from schema import migrate
 
@@ -13,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class NotReadyError(UnavailableError):
-    """The database stayed away, or unmigrated, for the whole startup timeout."""
+    """The database stayed away, or unmigrated, for the whole startup timeout, or refuses what it is asked for."""
 
 
 def check_ready(database: Database) -> None:
@@ -34,7 +36,10 @@ def wait_until_ready(
     stopping: Callable[[], bool] = lambda: False,
     check: Callable[[Database], None] = check_ready,
 ) -> None:
-    """Wait until `check` passes; raises NotReadyError after the timeout, or once `stopping` says so."""
+    """Wait until `check` passes.
+
+    Raises NotReadyError after the timeout, once `stopping` says so, and at once for what waiting will not mend.
+    """
     deadline = time.monotonic() + timeout_seconds
     pause = 0.1
     while True:
@@ -43,7 +48,9 @@ def wait_until_ready(
         except UnavailableError as error:
             left = deadline - time.monotonic()
             if left <= 0 or stopping():
-                raise NotReadyError(f"gave up after {timeout_seconds:.0f} s: {error.message}") from error
-            log.warning("waiting for the database: %s (giving up in %.0f s)", error.message, left)
+                raise NotReadyError(f"gave up after {timeout_seconds:.0f} s: {error.explained}") from error
+            log.warning("waiting for the database: %s (giving up in %.0f s)", error.explained, left)
             time.sleep(min(pause * random.uniform(0.8, 1.2), left))
             pause = min(pause * 2, 2.0)
+        except SQLAlchemyError as error:
+            raise NotReadyError(f"the database said: {reason(error)}") from error

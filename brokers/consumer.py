@@ -157,7 +157,7 @@ class ClaimConsumer(Consumer):
 
     def _away(self, error: UnavailableError) -> None:
         if not self._uncertain:
-            log.warning("cannot claim from %s, trying again: %s", self._queue, error.message)
+            log.warning("cannot claim from %s, trying again: %s", self._queue, error.explained)
         self._uncertain = True
         self._next_poll = time.monotonic() + AWAY_WAIT_SECONDS * random.uniform(0.5, 1.5)
 

@@ -158,7 +158,7 @@ class Finalizer:
             except UnavailableError as error:
                 pause = RETRY_SECONDS[min(tries, len(RETRY_SECONDS) - 1)]
                 if tries == 0:
-                    log.warning("cannot %s, keeping them: %s", what, error.message)
+                    log.warning("cannot %s, keeping them: %s", what, error.explained)
                 tries += 1
                 with self._ready:
                     self._ready.wait_for(lambda: self._abandoned, pause)

@@ -58,7 +58,7 @@ class Heartbeat:
         try:
             workers.leave(self._database, self._worker_id)
         except UnavailableError as error:
-            log.warning("the last heartbeat was not written: %s", error.message)
+            log.warning("the last heartbeat was not written: %s", error.explained)
 
     def _run(self) -> None:
         interval = self._lease_seconds / 3
@@ -75,7 +75,7 @@ class Heartbeat:
                 if not self.is_valid():
                     return self._on_lost(f"no heartbeat could be written for {self._lease_seconds:.0f} s")
                 interval = min(1.0, self._lease_seconds / 10)
-                log.warning("heartbeat failed, trying again: %s", error.message)
+                log.warning("heartbeat failed, trying again: %s", error.explained)
                 continue
             if not renewed:
                 return self._on_lost("the database says the lease is over")

@@ -2,15 +2,17 @@
 
 import logging
 import signal
+import sys
 import threading
 import time
 from collections.abc import Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from dramatiq.errors import BrokerConnectionError
-from dramatiq.middleware import Middleware, MiddlewareError
+from dramatiq.middleware import Middleware
+from sqlalchemy.exc import SQLAlchemyError
 
+from app.db import reason
 from app.errors import UnavailableError
 from brokers.service import Service
 from brokers.session import Session
@@ -22,14 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TERM_REPEAT_SECONDS = 2.0
-
-
-class BootError(MiddlewareError, BrokerConnectionError):
-    """The worker cannot start; Dramatiq lets it through its hooks and exits with its "cannot connect" status."""
-
-    def __init__(self, message: str) -> None:
-        Exception.__init__(self, message)
-        self.message = message
+EXIT_NOT_STARTED = 3  # what Dramatiq itself gives where a broker cannot be reached
 
 
 class Verdicts(Middleware):
@@ -73,7 +68,9 @@ class Lifecycle(Middleware):
         try:
             self._session.open(queues)
         except UnavailableError as error:
-            raise BootError(error.message) from error
+            self._refuse(error.explained)
+        except SQLAlchemyError as error:
+            self._refuse(f"the database said: {reason(error)}")
         for service in self._services:
             service.start()
 
@@ -86,6 +83,13 @@ class Lifecycle(Middleware):
         self._session.close()
         for service in reversed(self._services):
             service.stop()
+
+    def _refuse(self, message: str) -> NoReturn:
+        """End this process: Dramatiq would go on with a worker that never claims, whatever a hook but this raises."""
+        if self._session.draining.is_set():
+            sys.exit(0)
+        log.error("the worker cannot start: %s", message)
+        sys.exit(EXIT_NOT_STARTED)
 
     def _thread_died(self, args: threading.ExceptHookArgs) -> None:
         name = args.thread.name if args.thread else "?"

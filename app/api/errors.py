@@ -110,7 +110,7 @@ def _answer(error: TaskExecutorError) -> Response:
 
 def _known(error: TaskExecutorError) -> Response:
     if error.status >= 500:
-        log.warning("request %s: %s", current_request_id(), error.message)
+        log.warning("request %s: %s", current_request_id(), error.explained)
     return _answer(error)
 
 

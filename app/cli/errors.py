@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import click
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.db import reason
 from app.errors import TaskExecutorError
 from schema.migrate import MigrationBusyError
 
@@ -16,10 +17,8 @@ def one_line() -> Iterator[None]:
     try:
         yield
     except TaskExecutorError as error:
-        raise click.ClickException(error.message) from error
+        raise click.ClickException(error.explained) from error
     except MigrationBusyError as error:
         raise click.ClickException(str(error)) from error
     except SQLAlchemyError as error:
-        # Only the driver's own first line: SQLAlchemy's text would add the statement and its parameters.
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        raise click.ClickException(f"the database said: {reason}") from error
+        raise click.ClickException(f"the database said: {reason(error)}") from error

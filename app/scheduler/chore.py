@@ -71,7 +71,7 @@ def run_logged(chore: Chore, outage: Outage) -> None:
     try:
         counts = chore.run_once()
     except UnavailableError as error:
-        outage.begins(chore.name, error.message, ended_before=ended_before)
+        outage.begins(chore.name, error.explained, ended_before=ended_before)
     except Exception:
         log.exception("%s failed", chore.name)
     else:

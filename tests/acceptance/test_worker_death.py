@@ -111,7 +111,27 @@ def test_a_worker_waits_for_its_database_and_then_gives_up(fleet: Fleet) -> None
     said = worker.log.read_text()
     assert "waiting for the database" in said
     assert "gave up after 1 s" in said
+    assert "Connection refused" in said, "the reason that the driver gave"
     assert "hunter2" not in said
+    assert "Traceback" not in said
+
+
+def test_a_worker_whose_user_may_not_write_ends_and_says_so(fleet: Fleet, database: Database) -> None:
+    """Dramatiq would log it and go on with a worker that never claims."""
+    if database.is_cockroach:
+        pytest.skip("an insecure cluster knows no passwords")
+    url = database.engine.url
+    role = f"{url.database}_weak"
+    database.fetch(text(f"CREATE ROLE {role} LOGIN PASSWORD 'weak'"))
+    try:
+        database.fetch(text(f"GRANT SELECT ON alembic_version TO {role}"))
+        weak = url.set(username=role, password="weak").render_as_string(hide_password=False)
+        worker = fleet.worker(wait=False, TE_DATABASE_URL=weak)
+        assert worker.wait(60) == 3
+    finally:
+        for words in (f"DROP OWNED BY {role}", f"DROP ROLE {role}"):
+            database.fetch(text(words))
+    assert "the worker cannot start: the database said: permission denied for table workers" in worker.log.read_text()
 
 
 def test_dramatiqs_own_queue_option_works(database: Database, fleet: Fleet, receiver: Receiver) -> None:
