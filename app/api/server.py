@@ -33,6 +33,7 @@ keepalive = 15
 graceful_timeout = 30
 accesslog = None  # TE_LOG_LEVEL=DEBUG logs each request with its id
 limit_request_line = 8190
+forwarder_headers = ""  # else SCRIPT_NAME from this machine, or through a proxy on it, changes the path
 proc_name = "te-web"
 control_socket_disable = True  # an administrative socket in the home directory that nobody asked for
 if Path("/dev/shm").is_dir():  # noqa: S108 - the heartbeat file must not wait for a disk

@@ -157,6 +157,12 @@ def test_what_is_not_even_http_gets_the_envelope(web: Web, request_: bytes, stat
     assert "Traceback" not in web.log
 
 
+def test_no_header_changes_the_path(web: Web) -> None:
+    for header in ("SCRIPT_NAME: /elsewhere", "SCRIPT_NAME: /jobs", "PATH_INFO: /elsewhere"):
+        status, body = web.raw(f"GET /jobs HTTP/1.1\r\nHost: x\r\n{header}\r\nConnection: close\r\n\r\n".encode())
+        assert (status, body["error"]["code"]) == (401, "UNAUTHORIZED"), header
+
+
 @pytest.mark.parametrize(
     "body",
     [
