@@ -2,16 +2,18 @@
 
 from typing import Any
 
-from marshmallow import Schema, fields, validate
+from marshmallow import Schema, fields
 
 from app.api.changes import change, tagged, unless_known
 from app.api.fields import Body, Instant, Name
 from app.api.pagination import PageQuery, page_answer, page_request, page_schema
 from app.api.resource import Resource, same_name
 from app.api.services import services
+from app.api.shaped import Shaped
 from app.catalog import endpoints
 from app.catalog.endpoints import Endpoint
 from app.catalog.references import Definition
+from app.catalog.shapes import RETRY_POLICY, SPECS
 from app.errors import (
     ConflictError,
     EndpointNotFoundError,
@@ -19,7 +21,6 @@ from app.errors import (
     InvalidPayloadSpecRefError,
     TemplateError,
 )
-from app.executions.backoff import BACKOFFS
 from schema.states import EndpointType
 
 resource = Resource(
@@ -29,22 +30,6 @@ resource = Resource(
 _REFUSALS = [InvalidPayloadSpecRefError, InvalidConfigRefError, TemplateError]
 
 
-class RetryPolicySchema(Schema):
-    """What happens after a failed attempt. The last three are there where they were set."""
-
-    max_attempts = fields.Integer()
-    backoff = fields.String(validate=validate.OneOf(BACKOFFS))
-    initial_delay_ms = fields.Integer()
-    max_delay_ms = fields.Integer()
-    delays_ms = fields.List(fields.Integer(), metadata={"description": "of `custom`: the waits; the last one repeats"})
-    fail_on = fields.List(
-        fields.Raw(), metadata={"description": "HTTP statuses and types of errors that are final", "example": [401]}
-    )
-    max_age_ms = fields.Integer(
-        metadata={"description": "since `scheduled_at`: a retry that would start later is not made"}
-    )
-
-
 class EndpointSchema(Schema):
     """An endpoint."""
 
@@ -52,8 +37,8 @@ class EndpointSchema(Schema):
     type = fields.Enum(EndpointType, required=True)
     payload_spec = Name(required=True, allow_none=True)
     config = Name(required=True, allow_none=True)
-    spec = fields.Dict(required=True)
-    retry_policy = fields.Nested(RetryPolicySchema, required=True, metadata={"description": "with its defaults"})
+    spec = Shaped(*SPECS.values(), required=True, metadata={"description": "as it was given"})
+    retry_policy = Shaped(RETRY_POLICY, required=True, metadata={"description": "with its defaults"})
     version = fields.Integer(required=True)
     created_at = Instant(required=True)
     updated_at = Instant(required=True)
@@ -66,8 +51,8 @@ class ChangedEndpointSchema(Body):
     type = fields.Enum(EndpointType, required=True)
     payload_spec = fields.String(allow_none=True)
     config = fields.String(allow_none=True)
-    spec = fields.Dict(required=True, metadata={"description": "depends on the type"})
-    retry_policy = fields.Dict(allow_none=True)
+    spec = Shaped(*SPECS.values(), required=True, metadata={"description": "that of the type"})
+    retry_policy = Shaped(RETRY_POLICY, allow_none=True)
 
 
 class NewEndpointSchema(ChangedEndpointSchema):

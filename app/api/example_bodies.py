@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from app.executions.backoff import RetryPolicy
+
 _JOB, _CRON_JOB = "job_8f3a6c1d2e4b", "job_c72f90ab13de"
 _EXECUTION, _ATTEMPT = "exec_2b7c5d8e9f10", "att_51d0c4e7a2b3"
 _AT, _LATER = "2026-03-15T10:00:00Z", "2026-03-15T18:00:00Z"
@@ -87,6 +89,18 @@ _HTTP = {
     },
     "retry_policy": _RETRY,
 }
+_SIGNED = {
+    "name": "order-webhook",
+    "type": "HTTP",
+    "payload_spec": None,
+    "config": None,
+    "spec": {
+        "url": "https://shop.example/webhooks/orders/{{input.order_id}}",
+        "body_template": "{{input.event}}",
+        "signing": {"secret": "{{secret.webhook_key}}", "previous_secret": "{{secret.webhook_key_before}}"},
+    },
+    "retry_policy": {"max_attempts": 5, "backoff": "custom", "delays_ms": [1000, 60000], "fail_on": [401, 410]},
+}
 _KAFKA = {
     "name": "publish-order-event",
     "type": "KAFKA",
@@ -118,7 +132,12 @@ _REDIS_STREAM = {
     },
     "retry_policy": _RETRY,
 }
-_ENDPOINTS: Mapping[str, dict[str, Any]] = {"HTTP": _HTTP, "KAFKA": _KAFKA, "REDIS_STREAM": _REDIS_STREAM}
+_ENDPOINTS: Mapping[str, dict[str, Any]] = {
+    "HTTP": _HTTP,
+    "HTTP, signed": _SIGNED,
+    "KAFKA": _KAFKA,
+    "REDIS_STREAM": _REDIS_STREAM,
+}
 _NEW_JOBS: Mapping[str, dict[str, Any]] = {
     "IMMEDIATE": {
         "endpoint": "send-welcome-email",
@@ -190,11 +209,18 @@ _BATCH_ERROR = {
 WHOLE: Mapping[str, Mapping[str, Any]] = {
     "NewConfigSchema": _CONFIGS,
     "NewPayloadSpecSchema": _PAYLOAD_SPECS,
-    "NewSecretSchema": {"example": {"name": "email_api_key", "value": "sk-live-abc123"}},
+    "NewSecretSchema": {
+        "key of an API": {"name": "email_api_key", "value": "sk-live-abc123"},
+        "key that signs": {"name": "webhook_key", "value": "whsec_bmV3IGtleSBvZiB0aGUgc2hvcCdzIHdlYmhvb2tz"},
+        "the one before": {"name": "webhook_key_before", "value": "whsec_b2xkIGtleSBvZiB0aGUgc2hvcCdzIHdlYmhvb2tz"},
+    },
     "NewEndpointSchema": _ENDPOINTS,
     "ChangedEndpointSchema": _ENDPOINTS,
     "EndpointSchema": {
-        label: endpoint | {"version": 1, "created_at": _AT, "updated_at": _AT} for label, endpoint in _ENDPOINTS.items()
+        label: endpoint
+        | {"retry_policy": RetryPolicy.from_json(endpoint["retry_policy"]).as_json()}
+        | {"version": 1, "created_at": _AT, "updated_at": _AT}
+        for label, endpoint in _ENDPOINTS.items()
     },
     "NewJobSchema": _NEW_JOBS,
     "JobSchema": _JOBS,

@@ -8,6 +8,7 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 
 from app.api.fields import Body, Every, Instant, Name, QueryInstant, show
 from app.api.pagination import PageQuery
+from app.catalog.shape_fields import Flag
 from app.jobs.interval import show_every
 from app.jobs.model import Job, NewJob
 from app.jobs.timetable import Timetable
@@ -41,10 +42,8 @@ class TimetableFields(Body):
         allow_none=True, validate=validate.Length(1, 64), metadata={"description": "for CRON; an IANA time zone"}
     )
     every = Every(allow_none=True, metadata={"description": "for INTERVAL; `10s`, `5m`, `2h`, `1d`, or milliseconds"})
-    fixed_delay = fields.Boolean(
+    fixed_delay = Flag(
         allow_none=True,
-        truthy={True},
-        falsy={False},
         metadata={"description": "for INTERVAL; count from the end of the execution before, not from tick to tick"},
     )
     starts_at = Instant(allow_none=True, metadata={"description": "for CRON and INTERVAL; now when absent"})

@@ -1,11 +1,12 @@
 """The shape of each transport's `spec` and of a retry policy: fields, types, ranges, names that are ours."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
+from app.catalog.shape_fields import Described, Flag
 from app.executions.backoff import BACKOFFS, MAX_DELAY_MS, RetryPolicy
 from app.executions.model import RETRIED_ERRORS
 from schema.states import EndpointType
@@ -26,9 +27,12 @@ MAX_DELAYS = 100
 MAX_FINAL = 100
 MAX_AGE_MS = 30 * MAX_DELAY_MS
 
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_SOLE_SECRET = re.compile(r"\s*\{\{\s*secret\.[^{}]+\}\}\s*")
-_SOLE_PLACEHOLDER = re.compile(r"\s*\{\{.*\}\}\s*", re.DOTALL)
+# The OpenAPI document shows these as they are: spelt so that they mean the same in ECMAScript, and to `match`.
+_TOKEN = re.compile(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+_SOLE_SECRET = re.compile(r"^\s*\{\{\s*secret\.[^{}]+\}\}\s*$")
+_SOLE_PLACEHOLDER = re.compile(r"^\s*\{\{[\s\S]*\}\}\s*$")
+_HTTP_URL = re.compile(r"^([\s\S]*\{\{|[Hh][Tt][Tt][Pp][Ss]?://[^/?#])")
+_REDIS_URL = re.compile(r"^([\s\S]*\{\{|[Rr][Ee][Dd][Ii][Ss][Ss]?://[^/?#])")
 # Ours, the connection's, or able to make two readers of one message disagree about where it ends.
 _HTTP_RESERVED = re.compile(
     r"idempotency-key|traceparent|x-task-executor-.*|host|connection|content-length|transfer-encoding"
@@ -45,7 +49,11 @@ def _text(maximum: int = 1024, **options: Any) -> fields.String:
     return fields.String(validate=validate.Length(1, maximum), **options)
 
 
-def _headers(reserved: re.Pattern[str], *, token: bool) -> Callable[[Any], None]:
+def _url(pattern: re.Pattern[str], error: str) -> fields.String:
+    return fields.String(required=True, validate=[validate.Length(1, 8192), validate.Regexp(pattern, error=error)])
+
+
+def _headers(reserved: re.Pattern[str], *, token: bool) -> Described:
     def check(value: Any) -> None:
         if not isinstance(value, Mapping):
             raise ValidationError("an object of strings is needed")
@@ -63,7 +71,19 @@ def _headers(reserved: re.Pattern[str], *, token: bool) -> Callable[[Any], None]
         if faults:
             raise ValidationError(faults)
 
-    return check
+    names = {"pattern": _TOKEN.pattern} if token else {"minLength": 1}
+    return Described(
+        check,
+        {"type": "object", "additionalProperties": {"type": "string"}, "propertyNames": names},
+        metadata={"description": "Not those that the service sets itself."},
+    )
+
+
+_PROPERTIES = {
+    "type": "object",
+    "properties": {name: {"type": "string"} for name in KAFKA_PROPERTIES},
+    "additionalProperties": False,
+}
 
 
 def _properties(value: Any) -> None:
@@ -80,10 +100,20 @@ def _properties(value: Any) -> None:
         raise ValidationError(faults)
 
 
+_COUNT_OR_PLACEHOLDER = {
+    "anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": _SOLE_PLACEHOLDER.pattern}]
+}
+
+
 def _count_or_placeholder(value: Any) -> None:
     is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 1
     if not is_count and not (isinstance(value, str) and _SOLE_PLACEHOLDER.fullmatch(value)):
         raise ValidationError("a whole number of at least 1, or one {{config.…}} placeholder, is needed")
+
+
+_STATUS_OR_TYPE = {
+    "anyOf": [{"type": "integer", "minimum": 100, "maximum": 599}, {"type": "string", "enum": list(RETRIED_ERRORS)}]
+}
 
 
 def _status_or_type(value: Any) -> None:
@@ -92,44 +122,29 @@ def _status_or_type(value: Any) -> None:
         raise ValidationError(f"an HTTP status, 100 to 599, or one of {', '.join(RETRIED_ERRORS)} is needed")
 
 
-def _boolean(value: Any) -> None:
-    if not isinstance(value, bool):
-        raise ValidationError("true or false is needed")
-
-
 def _some_fields(value: Any) -> None:
     if not isinstance(value, Mapping) or not value:
         raise ValidationError("an object with at least one field is needed")
 
 
-def _http_url(value: str) -> None:
-    if "{{" not in value and not re.match(r"https?://[^/?#]", value, re.IGNORECASE):
-        raise ValidationError("a URL starting with http:// or https:// is needed")
-
-
-def _redis_url(value: str) -> None:
-    if "{{" not in value and not re.match(r"rediss?://[^/?#]", value, re.IGNORECASE):
-        raise ValidationError("a URL starting with redis:// or rediss:// is needed")
-
-
-def _sole_secret(value: str) -> None:
-    if not _SOLE_SECRET.fullmatch(value):
-        raise ValidationError("one {{secret.…}} placeholder is needed")
+def _sole_secret(**options: Any) -> fields.String:
+    only = validate.Regexp(_SOLE_SECRET, error="one {{secret.…}} placeholder is needed")
+    return fields.String(validate=only, **options)
 
 
 class SigningSpec(Schema):
     """`signing` of an HTTP endpoint: Standard Webhooks with a secret, and during a rotation with the one before too."""
 
-    secret = fields.String(required=True, validate=_sole_secret)
-    previous_secret = fields.String(validate=_sole_secret)
+    secret = _sole_secret(required=True)
+    previous_secret = _sole_secret()
 
 
 class HttpSpec(Schema):
     """`spec` of an HTTP endpoint."""
 
-    url = fields.String(required=True, validate=[validate.Length(1, 8192), _http_url])
+    url = _url(_HTTP_URL, "a URL starting with http:// or https:// is needed")
     method = fields.String(validate=validate.OneOf(METHODS))
-    headers = fields.Raw(validate=_headers(_HTTP_RESERVED, token=True))
+    headers = _headers(_HTTP_RESERVED, token=True)
     body_template = fields.Raw(allow_none=True)
     signing = fields.Nested(SigningSpec)
     timeout_ms = _whole(1, MAX_DELAY_MS)
@@ -143,8 +158,8 @@ class KafkaSpec(Schema):
     topic = _text(required=True)
     key_template = fields.String(allow_none=True)
     value_template = fields.Raw(required=True, allow_none=True)
-    headers = fields.Raw(validate=_headers(_KAFKA_RESERVED, token=False))
-    properties = fields.Raw(validate=_properties)
+    headers = _headers(_KAFKA_RESERVED, token=False)
+    properties = Described(_properties, _PROPERTIES)
     acks = fields.String(validate=validate.OneOf(ACKS))
     timeout_ms = _whole(1, MAX_DELAY_MS)
 
@@ -152,11 +167,11 @@ class KafkaSpec(Schema):
 class RedisStreamSpec(Schema):
     """`spec` of a Redis Stream endpoint."""
 
-    redis_url = fields.String(required=True, validate=[validate.Length(1, 8192), _redis_url])
+    redis_url = _url(_REDIS_URL, "a URL starting with redis:// or rediss:// is needed")
     stream = _text(required=True)
-    fields_template = fields.Raw(required=True, validate=_some_fields)
-    max_len = fields.Raw(validate=_count_or_placeholder)
-    approximate_trimming = fields.Raw(validate=_boolean)
+    fields_template = Described(_some_fields, {"type": "object", "minProperties": 1}, required=True)
+    max_len = Described(_count_or_placeholder, _COUNT_OR_PLACEHOLDER)
+    approximate_trimming = Flag()
     timeout_ms = _whole(1, MAX_DELAY_MS)
 
 
@@ -167,9 +182,22 @@ class RetryPolicySpec(Schema):
     backoff = fields.String(validate=validate.OneOf(BACKOFFS))
     initial_delay_ms = _whole(0, MAX_DELAY_MS)
     max_delay_ms = _whole(0, MAX_DELAY_MS)
-    delays_ms = fields.List(_whole(0, MAX_DELAY_MS), validate=validate.Length(1, MAX_DELAYS))
-    fail_on = fields.List(fields.Raw(validate=_status_or_type), validate=validate.Length(max=MAX_FINAL))
-    max_age_ms = _whole(1, MAX_AGE_MS, allow_none=True)
+    delays_ms = fields.List(
+        _whole(0, MAX_DELAY_MS),
+        validate=validate.Length(1, MAX_DELAYS),
+        metadata={"description": "of `custom`, which needs them: the waits; the last one repeats"},
+    )
+    fail_on = fields.List(
+        Described(_status_or_type, _STATUS_OR_TYPE),
+        validate=validate.Length(max=MAX_FINAL),
+        metadata={"description": "HTTP statuses and types of errors that are final"},
+    )
+    max_age_ms = _whole(
+        1,
+        MAX_AGE_MS,
+        allow_none=True,
+        metadata={"description": "since `scheduled_at`: a retry that would start later is not made"},
+    )
 
     @validates_schema
     def _together(self, data: Mapping[str, Any], **_options: Any) -> None:

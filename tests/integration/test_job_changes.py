@@ -68,6 +68,7 @@ def test_an_interval_that_is_none(api: Api, every: Any) -> None:
         ({"catch_up": "ALL"}, "/catch_up"),
         ({"overlap": "queue"}, "/overlap"),
         ({"fixed_delay": "yes"}, "/fixed_delay"),
+        ({"fixed_delay": 1}, "/fixed_delay"),
         ({"starts_at": "2090-01-02T00:00:00Z", "ends_at": "2090-01-01T00:00:00Z"}, "/ends_at"),
         ({"ends_at": "2020-01-01T00:00:00Z"}, "/every"),
     ],
