@@ -101,9 +101,13 @@ class Child:
             self._process.send_signal(number)
 
     def stop(self, timeout: float, number: signal.Signals = signal.SIGTERM) -> int | None:
-        """Ask it to end, wait `timeout` seconds, then kill whatever is left of its group."""
+        """Ask it to end, wait `timeout` seconds, then kill whatever is left of its group.
+
+        A KeyboardInterrupt meanwhile ends the waiting, not the stopping.
+        """
         self.send(number)
-        self.wait(timeout)
+        with suppress(KeyboardInterrupt):
+            self.wait(timeout)
         return self.kill()
 
     def kill(self) -> int | None:

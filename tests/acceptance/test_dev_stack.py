@@ -115,6 +115,19 @@ def test_a_child_dies_with_its_parent_and_not_with_a_ctrl_c(tmp_path: Path) -> N
     assert child.stop(5) == -signal.SIGTERM
 
 
+def test_a_ctrl_c_while_the_program_is_loaded_is_no_traceback() -> None:
+    """The first tenths of a second go to imports."""
+    program = [sys.executable, "-X", "importtime", "-m", "app.dev", "demo"]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
+        assert demo.stderr is not None
+        assert any("requests.compat" in line for line in demo.stderr), "requests is being imported"
+        demo.send_signal(signal.SIGINT)
+        output, errors = demo.communicate(timeout=60)
+    assert "interrupted" in output
+    assert demo.returncode == 130
+    assert "Traceback" not in errors
+
+
 def _living_members(group: int) -> list[int]:
     return [pid for pid in _processes() if _is_alive(pid) and _stat(pid)[2] == str(group)]
 
