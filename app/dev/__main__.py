@@ -35,7 +35,7 @@ def _run(name: str, terminal: Terminal) -> int:
 
     try:
         return (run if name == "demo" else serve)(terminal)
-    except (ChildError, ApiError) as error:
+    except (ChildError, ApiError, OSError) as error:  # the last for a directory that is somebody else's
         terminal.line(f"\n{terminal.red('It did not work:')} {error}")
         return 1
 

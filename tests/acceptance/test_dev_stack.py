@@ -66,6 +66,10 @@ def test_a_process_that_cannot_start_is_shown_with_its_output(database_url: str,
         Stack(database_url=database_url, workers=0, env={"TE_CRON_BATCH_SIZE": "many"}, logs=tmp_path).start()
 
 
+def test_what_is_no_port_is_chosen_around() -> None:
+    assert ports.free_port(99_999) < 65_536
+
+
 def test_a_taken_port_is_chosen_around(database_url: str, tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         taken = other.getsockname()[1]
