@@ -6,9 +6,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 MASK = "[secret]"
+_CREDENTIALS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#:]*)(?::([^/?#]*))?@")
 _MIN_BASE64 = 4  # shorter pieces would match any base64 text by chance
 
 
@@ -16,7 +17,8 @@ class Scrubber:
     """Replaces secret values, raw or encoded, by `[secret]`."""
 
     def __init__(self, values: Iterable[str]) -> None:
-        patterns = {pattern for value in values if value for pattern in _patterns(value)}
+        parts = {part for value in values for part in _parts(value) if part}
+        patterns = {pattern for part in parts for pattern in _patterns(part)}
         # The longest first: a secret that begins with another one must not leave its end behind.
         ordered = sorted(patterns, key=lambda pattern: (-len(pattern), pattern))
         self._pattern = re.compile("|".join(ordered)) if ordered else None
@@ -52,6 +54,15 @@ class Scrubber:
         return value
 
 
+def _parts(value: str) -> Iterator[str]:
+    """Take a URL apart: its password travels without it, decoded, or as `Basic base64(user:password)`."""
+    yield value
+    match = _CREDENTIALS.match(value)
+    if match:
+        user, password = unquote(match[1]), unquote(match[2] or "")
+        yield from (password, f"{user}:{password}") if password else (user,)
+
+
 def _patterns(value: str) -> Iterator[str]:
     for variant in _spellings(value):
         yield re.escape(variant)
@@ -60,6 +71,7 @@ def _patterns(value: str) -> Iterator[str]:
 
 def _spellings(value: str) -> Iterator[str]:
     yield value
+    yield value.lower()  # as the name of a host is
     yield html.escape(value)
     for ascii_only in (True, False):
         escaped = json.dumps(value, ensure_ascii=ascii_only)[1:-1]

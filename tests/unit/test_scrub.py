@@ -50,6 +50,24 @@ def test_base64_of_a_longer_text_is_masked(encode, before, after, secret):
     assert masked == f"{kept[0]}{MASK}{kept[1]}"
 
 
+@pytest.mark.parametrize("url", ["redis://bob:hunt%2Fer2@host:6379/0", "https://bob:hunt%2Fer2@host/x?y=bob"])
+def test_the_password_of_a_url_is_masked_alone_too(url):
+    basic = base64.b64encode(b"bob:hunt/er2").decode()
+    for text in (url, "hunt/er2", "hunt%2Fer2", f"Basic {basic}", base64.b64encode(b"hunt/er2").decode()):
+        scrubbed = Scrubber([url]).text(text)
+        assert scrubbed.replace("Basic ", "") == MASK
+    assert Scrubber([url]).text("bob at host") == "bob at host"
+
+
+def test_a_token_that_is_the_user_of_a_url_is_masked_alone_too():
+    assert Scrubber(["https://gh-token@host/x"]).text("user gh-token") == f"user {MASK}"
+    assert Scrubber(["https://host/x@y:z@"]).text("host x y z") == "host x y z"
+
+
+def test_a_secret_used_as_a_host_is_masked_in_small_letters():
+    assert Scrubber(["Prod-DB.example"]).text("cannot resolve prod-db.example") == f"cannot resolve {MASK}"
+
+
 def test_the_longest_secret_wins():
     assert Scrubber(["abc", "abcdef", "def"]).text("abcdef abc def") == f"{MASK} {MASK} {MASK}"
 
