@@ -3,6 +3,7 @@
 Secrets are decrypted here and nowhere else.
 """
 
+import logging
 import math
 import threading
 import time
@@ -21,6 +22,8 @@ from app.executions.backoff import RetryPolicy
 from app.executions.model import Claim, DeliveryError
 from app.sql import statement
 from schema.states import EndpointType
+
+log = logging.getLogger(__name__)
 
 MAX_VERSIONS = 10_000
 MAX_VALUES = 10_000
@@ -79,6 +82,7 @@ class Catalog:
         self._configs = Cache[str, Mapping[str, Any]](MAX_VALUES, config_ttl_seconds, clock)
         self._secrets = Cache[str, str](MAX_VALUES, secret_ttl_seconds, clock)
         self._scrubber = lru_cache(MAX_SCRUBBERS)(Scrubber)
+        self._undecryptable: set[str] = set()  # those that were reported
 
     def observe(self, revision: int) -> None:
         """Take note of the catalogue revision that came with a claim."""
@@ -140,12 +144,19 @@ class Catalog:
         return found
 
     def _decrypt(self, name: str, token: bytes) -> str:
-        if self._box is None:
-            raise _unresolvable(f"the secret {name!r} cannot be decrypted: {VARIABLE} is not set in the worker")
         try:
-            return self._box.decrypt(token)
+            if self._box is None:
+                raise UndecryptableError(f"{VARIABLE} is not set in the worker")
+            value = self._box.decrypt(token)
         except UndecryptableError as error:
-            raise _unresolvable(f"the secret {name!r} cannot be decrypted: {error}") from None
+            message = f"the secret {name!r} cannot be decrypted: {error}"
+            if name not in self._undecryptable:
+                # A wrong key is the operator's mistake; clients only see their executions fail.
+                log.error("%s; what uses it fails for good", message)
+            self._undecryptable.add(name)
+            raise _unresolvable(message) from None
+        self._undecryptable.discard(name)
+        return value
 
 
 def _unresolvable(message: str) -> DeliveryError:

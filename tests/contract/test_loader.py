@@ -197,12 +197,16 @@ def test_a_config_that_is_gone_fails_for_good(catalog, database):
 @pytest.mark.parametrize(
     ("box", "words"), [(None, "not set"), (SecretBox.from_setting(generate_key()), "none of the keys")]
 )
-def test_a_secret_that_cannot_be_decrypted_fails_for_good(catalog, database, box, words):
+def test_a_secret_that_cannot_be_decrypted_fails_for_good(catalog, database, box, words, caplog):
     stranger = Catalog(database, box, config_ttl_seconds=1, secret_ttl_seconds=1)
     with pytest.raises(DeliveryError, match=words) as caught:
         stranger.prepare(a_claim())
     assert (caught.value.type, caught.value.permanent) == ("TEMPLATE_RESOLUTION_FAILED", True)
     assert "token" in caught.value.message
+    with pytest.raises(DeliveryError):
+        stranger.prepare(a_claim())
+    (line,) = caplog.messages
+    assert words in line, "the operator is told, once"
 
 
 def test_an_endpoint_without_secrets_needs_no_key(database):
