@@ -39,9 +39,10 @@ _LOST_CLASSES = ("08", "57P", "53", "XX")
 class Database:
     """Runs statements, in autocommit or in a transaction, and retries what may be retried."""
 
-    def __init__(self, engine: Engine, *, pool_size: int, statement_timeout_seconds: float = 10.0) -> None:
+    def __init__(self, engine: Engine, *, statement_timeout_seconds: float = 10.0) -> None:
         self.engine = engine
-        self._free = threading.BoundedSemaphore(pool_size)
+        pool: Any = engine.pool  # a QueuePool without overflow, see connect()
+        self._free = threading.BoundedSemaphore(pool.size())
         self._statement_seconds = statement_timeout_seconds
         self._overdue = Overdue()
         self._outage = Outage()
@@ -203,7 +204,7 @@ def connect(
         },
     )
     event.listen(engine, "handle_error", _mark_disconnects)
-    return Database(engine, pool_size=pool_size, statement_timeout_seconds=statement_timeout_seconds)
+    return Database(engine, statement_timeout_seconds=statement_timeout_seconds)
 
 
 def _session_options(statement_timeout_seconds: float) -> str:

@@ -82,7 +82,7 @@ class Catalog:
         self._configs = Cache[str, Mapping[str, Any]](MAX_VALUES, config_ttl_seconds, clock)
         self._secrets = Cache[str, str](MAX_VALUES, secret_ttl_seconds, clock)
         self._scrubber = lru_cache(MAX_SCRUBBERS)(Scrubber)
-        self._undecryptable: set[str] = set()  # those that were reported
+        self._reported: set[str] = set()  # secrets that cannot be decrypted
 
     def observe(self, revision: int) -> None:
         """Take note of the catalogue revision that came with a claim."""
@@ -144,19 +144,22 @@ class Catalog:
         return found
 
     def _decrypt(self, name: str, token: bytes) -> str:
+        if self._box is None:
+            raise self._undecryptable(name, f"{VARIABLE} is not set in the worker")
         try:
-            if self._box is None:
-                raise UndecryptableError(f"{VARIABLE} is not set in the worker")
             value = self._box.decrypt(token)
         except UndecryptableError as error:
-            message = f"the secret {name!r} cannot be decrypted: {error}"
-            if name not in self._undecryptable:
-                # A wrong key is the operator's mistake; clients only see their executions fail.
-                log.error("%s; what uses it fails for good", message)
-            self._undecryptable.add(name)
-            raise _unresolvable(message) from None
-        self._undecryptable.discard(name)
+            raise self._undecryptable(name, str(error)) from None
+        self._reported.discard(name)
         return value
+
+    def _undecryptable(self, name: str, reason: str) -> DeliveryError:
+        message = f"the secret {name!r} cannot be decrypted: {reason}"
+        if name not in self._reported:
+            # A wrong key is the operator's mistake, whom a failed execution does not tell.
+            log.error("%s; what uses it fails for good", message)
+        self._reported.add(name)
+        return _unresolvable(message)
 
 
 def _unresolvable(message: str) -> DeliveryError:
