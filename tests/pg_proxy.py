@@ -54,6 +54,7 @@ class PgProxy:
         self.port: int = self._listener.getsockname()[1]
         self._lock = threading.Lock()
         self._armed: tuple[str, Fault] | None = None
+        self._meanwhile: Callable[[], object] | None = None
         self.fired = 0
         self._links: list[_Link] = []
         self._thread = threading.Thread(target=self._accept, name="pg-proxy", daemon=True)
@@ -71,10 +72,14 @@ class PgProxy:
             link.drop()
             link.join()
 
-    def arm(self, words: str, fault: Fault) -> None:
-        """Break the next statement that contains these words, once."""
+    def arm(self, words: str, fault: Fault, *, meanwhile: Callable[[], object] | None = None) -> None:
+        """Break the next statement that contains these words, once.
+
+        `meanwhile` is what others do after a commit of which the client does not know yet.
+        """
         with self._lock:
             self._armed = (words, fault)
+            self._meanwhile = meanwhile
 
     def take(self, query: str) -> Fault | None:
         """Hand out the fault that is meant for a query."""
@@ -84,6 +89,11 @@ class PgProxy:
             fault = self._armed[1]
             self._armed = None
             return fault
+
+    def is_committed(self) -> None:
+        """Let the others do what they do meanwhile."""
+        if self._meanwhile is not None:
+            self._meanwhile()
 
     def _accept(self) -> None:
         while True:
@@ -177,6 +187,8 @@ class _Link:
             self._answer(fault)
 
     def _answer(self, fault: Fault) -> None:
+        if fault.committed:
+            self._proxy.is_committed()
         if fault.sqlstate is not None:
             severity = b"FATAL" if fault.is_fatal else b"ERROR"
             fields = [b"S" + severity, b"V" + severity, b"C" + fault.sqlstate.encode(), b"Minjected", b""]

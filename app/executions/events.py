@@ -25,7 +25,9 @@ RECORD = statement(
     ON CONFLICT (event_id) DO NOTHING
     """,
 )
-RECORDED = statement("execution_events.recorded", "SELECT 1 FROM execution_events WHERE event_id = :event_id")
+RECORDED = statement(
+    "execution_events.recorded", "SELECT execution_id FROM execution_events WHERE event_id = :event_id"
+)
 
 
 class Reason(StrEnum):
@@ -71,6 +73,7 @@ def record(connection: Connection, changes: Sequence[Change], *, actor: str | No
     connection.execute(RECORD, params)
 
 
-def is_recorded(connection: Connection, event_id: str) -> bool:
-    """Tell whether an earlier run of this transaction was committed, although its answer was lost."""
-    return connection.execute(RECORDED, {"event_id": event_id}).first() is not None
+def recorded(connection: Connection, event_id: str) -> str | None:
+    """Name the execution, if an earlier run of this transaction was committed although its answer was lost."""
+    execution_id: str | None = connection.execute(RECORDED, {"event_id": event_id}).scalar()
+    return execution_id

@@ -66,7 +66,7 @@ def _retry(connection: Connection, execution_id: str, event_id: str, actor: str 
     if row is None:
         raise ExecutionNotFoundError(f"Execution with ID {execution_id!r} does not exist.")
     queue: str = row.queue
-    if events.is_recorded(connection, event_id):
+    if events.recorded(connection, event_id) is not None:
         return queue  # the first run of this transaction was committed, although its answer was lost
     status = ExecutionStatus(row.status)
     if status not in RETRIABLE:

@@ -60,15 +60,19 @@ def run(database: Database, job_id: str, key: str | None, shards: int, actor: st
     A second run with the same key finds the execution of the first. Raises JobNotFoundError, or ConflictError for a
     job that is retired, or whose only execution is running.
     """
-    execution_id = ids.execution_id()
+    execution_id, event_id = ids.execution_id(), ids.event_id()
 
     def body(connection: Connection) -> Run:
         job = read.lock(connection, job_id).job
+        forwarded = events.recorded(connection, event_id)
+        if forwarded is not None:
+            # By a first run whose answer was lost: the execution may be running, or over, by now.
+            return Run(forwarded, is_new=False, queue=job.endpoint_type.queue)
         if job.status is JobStatus.RETIRED:
             raise ConflictError(f"The job {job_id!r} is RETIRED and cannot be run.")
         if job.trigger.repeats:
             return _extra(connection, job, execution_id, key, shards)
-        return _forward(connection, job, actor)
+        return _forward(connection, job, event_id, actor)
 
     return database.transact(body)
 
@@ -82,10 +86,11 @@ def _extra(connection: Connection, job: Job, execution_id: str, key: str | None,
     return Run(found, found == execution_id, queue)
 
 
-def _forward(connection: Connection, job: Job, actor: str | None) -> Run:
+def _forward(connection: Connection, job: Job, event_id: str, actor: str | None) -> Run:
     row = connection.execute(BRING_FORWARD, {"job_id": job.job_id}).first()
     if row is None:
         raise ConflictError(f"The execution of job {job.job_id!r} is running already.")
-    change = Change(row.execution_id, ExecutionStatus(row.before), ExecutionStatus(row.status), row.attempt_count)
+    before, after = ExecutionStatus(row.before), ExecutionStatus(row.status)
+    change = Change(row.execution_id, before, after, row.attempt_count, event_id)
     events.record(connection, [change], actor=actor, reason=Reason.RUN_BY_HAND)
     return Run(row.execution_id, is_new=False, queue=job.endpoint_type.queue)

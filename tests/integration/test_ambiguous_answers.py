@@ -1,6 +1,7 @@
 """A commit whose outcome is lost, refused or unknown: the client gets the answer that is true."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -103,6 +104,64 @@ def test_a_cancel_is_answered_with_200_and_cancels(
     assert answer.status_code == 200, answer.get_data(as_text=True)
     assert api.get(f"/executions/{execution_id}").json["status"] == "CANCELLED"
     assert api.get(f"/jobs/{job['job_id']}").json["status"] == "RETIRED"
+
+
+def test_a_request_to_cancel_is_answered_with_202(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+    execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
+    claim_everything(database)
+    proxy.arm("SET cancel_requested_at", fault)
+    answer = api.post(f"/executions/{execution_id}/cancel?if_running=request")
+    assert proxy.fired == 1
+    assert answer.status_code == 202, answer.get_data(as_text=True)
+    assert reasons(api, execution_id) == ["CREATED", "CLAIMED", "CANCEL_REQUESTED"]
+
+
+def claim_everything(database: Database) -> None:
+    """What a worker does once something is due."""
+    database.fetch(
+        text(
+            "UPDATE executions SET status = 'RUNNING', attempt_count = attempt_count + 1, worker_id = 'wrk_1', "
+            "started_at = now() WHERE status IN ('QUEUED', 'RETRYING') AND run_at <= now()"
+        )
+    )
+
+
+def reasons(api: Api, execution_id: str) -> list[str]:
+    return [item["reason"] for item in api.get(f"/executions/{execution_id}/history").json["items"]]
+
+
+@pytest.mark.parametrize("is_claimed", [False, True], ids=["", "and is claimed meanwhile"])
+def test_a_retry_by_hand_happens_once(
+    api: Api, database: Database, proxy: PgProxy, fault: Fault, is_claimed: bool
+) -> None:
+    execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
+    api.post(f"/executions/{execution_id}/cancel")
+    proxy.arm(
+        "max_attempts = attempt_count +", fault, meanwhile=partial(claim_everything, database) if is_claimed else None
+    )
+    answer = api.post(f"/executions/{execution_id}/retry")
+    assert proxy.fired == 1
+    assert answer.status_code == 200, answer.get_data(as_text=True)
+    assert reasons(api, execution_id)[:3] == ["CREATED", "CANCELLED", "RETRIED_BY_HAND"]
+    assert reasons(api, execution_id)[3:] in ([], ["CLAIMED"])
+
+
+@pytest.mark.parametrize("is_claimed", [False, True], ids=["", "and is claimed meanwhile"])
+def test_a_job_is_brought_forward_once(
+    api: Api, database: Database, proxy: PgProxy, fault: Fault, is_claimed: bool
+) -> None:
+    job = created(api, one_shot("k", trigger="DELAYED", run_at="2199-01-01T00:00:00Z"))
+    execution_id = job["execution"]["execution_id"]
+    proxy.arm(
+        "SET run_at = now(), on_hold = false",
+        fault,
+        meanwhile=partial(claim_everything, database) if is_claimed else None,
+    )
+    answer = api.post(f"/jobs/{job['job_id']}/run")
+    assert proxy.fired == 1
+    assert (answer.status_code, answer.json["execution_id"]) == (200, execution_id), answer.get_data(as_text=True)
+    assert reasons(api, execution_id)[:2] == ["CREATED", "RUN_BY_HAND"]
+    assert reasons(api, execution_id)[2:] in ([], ["CLAIMED"])
 
 
 def test_an_update_makes_one_version(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
