@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import text
 
 from app.db import Database
@@ -50,16 +51,25 @@ def test_the_input_comes_from_the_job_and_the_revision_with_the_claim(session: S
     assert claimed.catalog_revision == 41
 
 
-def test_a_worker_without_a_valid_lease_claims_nothing(session: Session) -> None:
+ENDS_OF_A_LEASE = pytest.mark.parametrize(
+    "end",
+    ["lease_expires_at = now() - INTERVAL '1 second'", "status = 'DEAD'"],
+    ids=["it ran out", "the worker left"],
+)
+
+
+@ENDS_OF_A_LEASE
+def test_a_worker_without_a_valid_lease_claims_nothing(session: Session, end: str) -> None:
     (execution_id,) = rows.add_executions(session.database)
-    session.database.fetch(text("UPDATE workers SET lease_expires_at = now() - INTERVAL '1 second'"))
+    session.database.fetch(text(f"UPDATE workers SET {end}"))
     assert claim(session).claims == []
     assert rows.execution(session.database, execution_id).status == "QUEUED"
 
 
-def test_a_lease_that_ran_out_is_not_renewed(session: Session) -> None:
+@ENDS_OF_A_LEASE
+def test_a_lease_that_is_over_is_not_renewed(session: Session, end: str) -> None:
     assert workers.renew(session.database, worker_id=session.worker_id, in_flight=0, lease_ms=15_000)
-    session.database.fetch(text("UPDATE workers SET lease_expires_at = now() - INTERVAL '1 second'"))
+    session.database.fetch(text(f"UPDATE workers SET {end}"))
     assert not workers.renew(session.database, worker_id=session.worker_id, in_flight=0, lease_ms=15_000)
 
 
