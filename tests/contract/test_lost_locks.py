@@ -14,8 +14,8 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.errors import ConflictError
-from app.executions import claim, exhaust, hold, promote, workers
+from app.errors import ConflictError, ExecutionNotCancellableError
+from app.executions import cancel, claim, exhaust, hold, promote, retry, workers
 from app.jobs import run
 from tests import rows
 from tests.contract.racing import schedulers
@@ -23,38 +23,60 @@ from tests.waiting import eventually
 
 WORKER = "wrk_1"
 LOCK_CLAUSE = re.compile(r"\bFOR UPDATE( SKIP LOCKED)?")
-Statement = tuple[ModuleType, str]
-CLAIM, PROMOTE, HOLD = (claim, "CLAIM"), (promote, "PROMOTE"), (hold, "HOLD")
-EXHAUST, FORWARD = (exhaust, "EXHAUSTED"), (run, "BRING_FORWARD")
-CANCELLED = "status = 'CANCELLED', completed_at = now()"
-TAKEN = "status = 'RUNNING', started_at = now(), worker_id = 'wrk_other', attempt_count = attempt_count + 1"
-LATER = "run_at = now() + INTERVAL '1 hour'"
 
-# The statement, the state in which it finds the row, and what becomes of the row before it can change it.
-CHANGES: list[tuple[Statement, str, str]] = [
-    (CLAIM, "QUEUED", TAKEN),
-    (CLAIM, "QUEUED", CANCELLED),
-    (CLAIM, "QUEUED", LATER),
-    (CLAIM, "QUEUED", "attempt_count = max_attempts"),
-    (PROMOTE, "PENDING", CANCELLED),
-    (PROMOTE, "PENDING", LATER),
-    (PROMOTE, "PENDING", "on_hold = true"),
-    (HOLD, "QUEUED", TAKEN),
-    (HOLD, "QUEUED", CANCELLED),
-    (EXHAUST, "QUEUED", CANCELLED),
-    (EXHAUST, "QUEUED", "max_attempts = max_attempts + 1"),
-    (FORWARD, "PENDING", TAKEN),
-    (FORWARD, "PENDING", CANCELLED),
+# Where the lock clause is that each verb relies on.
+LOCKS: dict[str, tuple[ModuleType, str]] = {
+    "claim": (claim, "CLAIM"),
+    "promote": (promote, "PROMOTE"),
+    "exhaust": (exhaust, "EXHAUSTED"),
+    "hold": (hold, "HOLD"),
+    "bring forward": (run, "BRING_FORWARD"),
+    "cancel": (cancel, "LOCK"),
+    "ask to cancel": (cancel, "LOCK"),
+    "cancel the job's": (cancel, "LOCK_OF_JOB"),
+    "retry": (retry, "LOCK"),
+}
+
+QUEUED, PENDING = "status = 'QUEUED'", "status = 'PENDING'"
+RUNNING = "status = 'RUNNING', started_at = now(), worker_id = 'wrk_other', attempt_count = 1"
+FAILED = "status = 'FAILED', completed_at = now()"
+CANCELLED = "status = 'CANCELLED', completed_at = now()"
+LATER = "run_at = now() + INTERVAL '1 hour'"
+USED_UP = "attempt_count = max_attempts"
+
+# The verb, the row that it finds, and what becomes of it before the verb can change it.
+CHANGES: list[tuple[str, str, str]] = [
+    ("claim", QUEUED, RUNNING),
+    ("claim", QUEUED, CANCELLED),
+    ("claim", QUEUED, LATER),
+    ("claim", QUEUED, USED_UP),
+    ("promote", PENDING, CANCELLED),
+    ("promote", PENDING, LATER),
+    ("promote", PENDING, "on_hold = true"),
+    ("exhaust", USED_UP, CANCELLED),
+    ("exhaust", USED_UP, "max_attempts = max_attempts + 1"),
+    ("hold", QUEUED, RUNNING),
+    ("hold", QUEUED, CANCELLED),
+    ("bring forward", PENDING, RUNNING),
+    ("bring forward", PENDING, CANCELLED),
+    ("cancel", QUEUED, RUNNING),
+    ("ask to cancel", RUNNING, FAILED),
+    ("cancel the job's", QUEUED, RUNNING),
+    ("retry", FAILED, f"{RUNNING}, completed_at = NULL"),
 ]
 
 
-def verb(database: Database, name: str, job_id: str) -> Callable[[], object]:
+def verb(database: Database, name: str, execution_id: str, job_id: str) -> Callable[[], object]:
     return {
-        "CLAIM": lambda: claim.claim(database, queue="http", shard=0, worker_id=WORKER, limit=9, ahead_ms=0),
-        "PROMOTE": lambda: promote.promote(database, shard=0, ahead_ms=0, limit=9),
-        "EXHAUSTED": lambda: exhaust.fail_exhausted(database, limit=9),
-        "HOLD": lambda: database.transact(lambda connection: hold.hold(connection, job_id, None)),
-        "BRING_FORWARD": lambda: run.run(database, job_id, None, 1),
+        "claim": lambda: claim.claim(database, queue="http", shard=0, worker_id=WORKER, limit=9, ahead_ms=0),
+        "promote": lambda: promote.promote(database, shard=0, ahead_ms=0, limit=9),
+        "exhaust": lambda: exhaust.fail_exhausted(database, limit=9),
+        "hold": lambda: database.transact(lambda one: hold.hold(one, job_id, None)),
+        "bring forward": lambda: run.run(database, job_id, None, 1),
+        "cancel": lambda: cancel.cancel(database, execution_id, ask_running=False, actor=None),
+        "ask to cancel": lambda: cancel.cancel(database, execution_id, ask_running=True, actor=None),
+        "cancel the job's": lambda: database.transact(lambda one: cancel.cancel_of_job(one, job_id, actor=None)),
+        "retry": lambda: retry.retry(database, execution_id, actor=None),
     }[name]
 
 
@@ -65,29 +87,31 @@ def is_waiting(database: Database) -> bool:
 
 @pytest.mark.parametrize("level", ["read committed", "serializable"])
 @pytest.mark.parametrize(
-    ("statement", "status", "change"), CHANGES, ids=[f"{name}: {change[:24]}" for (_, name), _, change in CHANGES]
+    ("name", "found", "change"), CHANGES, ids=[f"{name}: {change.split(',')[0]}" for name, _, change in CHANGES]
 )
 def test_it_stays_as_it_became(
     database: Database,
     database_url: str,
     monkeypatch: pytest.MonkeyPatch,
     level: str,
-    statement: Statement,
-    status: str,
+    name: str,
+    found: str,
     change: str,
 ) -> None:
     if database.is_cockroach:
         pytest.skip("needs to see who waits for a lock")
-    module, name = statement
-    monkeypatch.setattr(module, name, text(LOCK_CLAUSE.sub("", getattr(module, name).text)))
+    module, statement = LOCKS[name]
+    unlocked, clauses = LOCK_CLAUSE.subn("", getattr(module, statement).text)
+    assert clauses == 1
+    monkeypatch.setattr(module, statement, text(unlocked))
     workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
-    (execution_id,) = rows.add_executions(database, status=status, due_in=-timedelta(minutes=2), max_attempts=2)
-    if name == "EXHAUSTED":
-        database.fetch(text("UPDATE executions SET attempt_count = max_attempts"))
+    (execution_id,) = rows.add_executions(database, due_in=-timedelta(minutes=2), max_attempts=2)
+    database.fetch(text(f"UPDATE executions SET {found}"))
+    job_id = rows.job_of(database, execution_id).job_id
 
     def act() -> None:
-        with suppress(ConflictError):
-            verb(ours, name, rows.job_of(database, execution_id).job_id)()
+        with suppress(ConflictError, ExecutionNotCancellableError):
+            verb(ours, name, execution_id, job_id)()
 
     with schedulers(database_url, level, 1) as (ours,), database.engine.connect() as other:
         other.execute(text(f"UPDATE executions SET {change}"))
