@@ -1,0 +1,49 @@
+"""Processes whose time of day is five seconds wrong, each in its own direction: the database's clock decides."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from app.dev.receiver import Receiver
+from app.verify import clock
+from tests import rows
+from tests.acceptance.client import Client
+from tests.acceptance.fleet import SHORT_LEASE, Fleet
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.acceptance
+
+SETTINGS = {"TE_LOOK_AHEAD_SEC": "1"} | SHORT_LEASE
+POLICY = {"max_attempts": 3, "backoff": "fixed", "initial_delay_ms": 1000}
+SHORTEST_WAIT = timedelta(milliseconds=750)  # with the most jitter
+
+
+@pytest.mark.parametrize("ahead", [5, -5])
+def test_nothing_is_early_or_lost(database: Database, fleet: Fleet, receiver: Receiver, ahead: int) -> None:
+    path = f"/flaky/1/skew{ahead}"
+    _, base_url = fleet.web(**SETTINGS, **clock.environment(ahead))
+    worker = fleet.worker(**SETTINGS, **clock.environment(ahead))
+    scheduler = fleet.scheduler(**SETTINGS, **clock.environment(-ahead))
+    client = Client(base_url, fleet.api_key())
+    spec = {"url": f"{receiver.base_url}{path}", "method": "POST"}
+    client.create("/endpoints", {"name": "target", "type": "HTTP", "spec": spec, "retry_policy": POLICY})
+    run_at = (datetime.now(UTC) + timedelta(seconds=4)).isoformat()
+    client.create("/jobs", {"endpoint": "target", "trigger": "IMMEDIATE", "idempotency_key": "now"})
+    client.create("/jobs", {"endpoint": "target", "trigger": "DELAYED", "idempotency_key": "later", "run_at": run_at})
+    every = client.create("/jobs", {"endpoint": "target", "trigger": "INTERVAL", "every": "1s"})
+    eventually(lambda: rows.statuses(database).get("SUCCESS", 0) >= 5, what="five successes")
+    client.call("POST", f"/jobs/{every['job_id']}/cancel")
+    eventually(lambda: set(rows.statuses(database)) <= {"SUCCESS", "CANCELLED"}, what="the end of what was sent")
+
+    arrived = {
+        (sent.idempotency_key, int(sent.headers["X-Task-Executor-Attempt"])): datetime.fromtimestamp(sent.time, UTC)
+        for sent in receiver.wait_for(0, path=path)
+    }
+    for execution in database.fetch(text("SELECT * FROM executions WHERE status = 'SUCCESS'")):
+        first, second = rows.attempts(database, execution.execution_id)
+        assert execution.scheduled_at <= first.started_at <= arrived[execution.execution_id, 1]
+        assert first.completed_at + SHORTEST_WAIT <= second.started_at <= arrived[execution.execution_id, 2]
+    assert worker.is_running, worker.tail()
+    assert scheduler.is_running, scheduler.tail()
