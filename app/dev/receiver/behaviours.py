@@ -7,6 +7,7 @@
 /retry-after/<s>     503 with Retry-After to the first of them, then 200 (?status=429, ?date=1)
 /one-in/<n>          503 to one in n requests, at random, 200 to the others
 /redirect            302 to /ok/redirected              /big            200 with 10 MB
+/held                200 once Receiver.release says so
 /hang                never answers                      /drip           one byte each 100 ms, for ever
 /close               closes in the middle of the body   /garbage        answers something that is not HTTP
 """
@@ -14,6 +15,7 @@
 import asyncio
 import random
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from email.utils import formatdate
 
@@ -24,6 +26,9 @@ from app.dev.receiver.record import Received
 _BIG_BYTES = 10 * 1024 * 1024
 _CHUNK = b"x" * 65_536
 _DRIP_SECONDS = 0.1
+
+GATES = web.AppKey("gates", defaultdict[str, asyncio.Event])
+"""What /held waits for, by path."""
 
 Behaviour = Callable[[web.Request, Received, str, int], Awaitable[web.StreamResponse]]
 """Takes the request, its record, the second word of its path and how often it came."""
@@ -92,6 +97,11 @@ async def _hang(_request: web.Request, _received: Received, _argument: str, _tim
     raise AssertionError("unreachable")
 
 
+async def _held(request: web.Request, received: Received, argument: str, times: int) -> web.StreamResponse:
+    await request.app[GATES][received.path].wait()
+    return await _ok(request, received, argument, times)
+
+
 async def _drip(request: web.Request, _received: Received, _argument: str, _times: int) -> web.StreamResponse:
     response = web.StreamResponse()
     await response.prepare(request)
@@ -138,6 +148,7 @@ _BEHAVIOURS: dict[str, Behaviour] = {
     "lost": _lost,
     "retry-after": _retry_after,
     "redirect": _redirect,
+    "held": _held,
     "hang": _hang,
     "drip": _drip,
     "big": _big,

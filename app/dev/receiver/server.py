@@ -3,13 +3,14 @@
 import asyncio
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from typing import Self
 
 from aiohttp import web
 
-from app.dev.receiver.behaviours import respond
+from app.dev.receiver.behaviours import GATES, respond
 from app.dev.receiver.record import Predicate, Received, Record
 
 _MAX_BODY = 64 * 1024 * 1024
@@ -28,7 +29,9 @@ class Receiver:
         self.port = port
         """0 until it is started, unless it was chosen."""
         self.record = record or Record()
+        self._gates = defaultdict[str, asyncio.Event](asyncio.Event)
         self._stop: Callable[[], object] = bool
+        self._release: Callable[[str], object] = bool
         self._started = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="receiver", daemon=True)
@@ -65,6 +68,10 @@ class Receiver:
     def url(self, path: str) -> str:
         return self.base_url + path
 
+    def release(self, path: str) -> None:
+        """Answer what a path of /held has kept waiting, and what comes to it later."""
+        self._release(path)
+
     def clear(self) -> None:
         """Forget what came, also what the flaky paths count."""
         self.record.clear()
@@ -83,6 +90,7 @@ class Receiver:
 
     async def _serve(self) -> None:
         application = web.Application(client_max_size=_MAX_BODY)
+        application[GATES] = self._gates
         application.router.add_route("*", "/{path:.*}", self._handle)
         runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=_GRACE_SECONDS)
         await runner.setup()
@@ -93,10 +101,14 @@ class Receiver:
             stopping = asyncio.Event()
             loop = asyncio.get_running_loop()
             self._stop = partial(loop.call_soon_threadsafe, stopping.set)
+            self._release = lambda path: loop.call_soon_threadsafe(self._open, path)
             self._started.set()
             await stopping.wait()
         finally:
             await runner.cleanup()
+
+    def _open(self, path: str) -> None:
+        self._gates[path].set()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         monotonic, wall = time.monotonic(), time.time()
