@@ -19,7 +19,7 @@ class Client:
 
     def call(self, method: str, path: str, body: Any = None, *, expect: int = 200) -> Any:
         """Send a request; returns the JSON of the answer."""
-        answer = self._session.request(method, self._base_url + path, json=body, timeout=30)
+        answer = self._session.request(method, self._base_url + path, json=body, timeout=60)
         assert answer.status_code == expect, f"{method} {path}: {answer.status_code} {answer.text}"
         return answer.json() if answer.content else None
 

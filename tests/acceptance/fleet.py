@@ -1,18 +1,21 @@
 """The processes of the Procfile, started for one test."""
 
 import os
-import socket
 import sys
 from pathlib import Path
 
 import requests
 
 from app.dev.child import Child
+from app.dev.ports import free_port
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 SECRET_KEY = "dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk="
+# Soon over once its worker is dead, and not because the machine is busy.
+SHORT_LEASE = {"TE_WORKER_TIMEOUT_SEC": "5"}
+ENDED_SECONDS = 60.0  # a process that has not ended by then hangs
 
 
 class Fleet:
@@ -25,7 +28,7 @@ class Fleet:
             **{name: value for name, value in os.environ.items() if not name.startswith("TE_")},
             "TE_DATABASE_URL": database_url,
             "TE_SECRET_ENCRYPTION_KEY": SECRET_KEY,
-            "TE_STARTUP_TIMEOUT_SEC": "20",
+            "TE_STARTUP_TIMEOUT_SEC": "60",
             "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
         }
 
@@ -52,7 +55,7 @@ class Fleet:
         """Create an API key with the admin command."""
         command = [str(BIN / "flask"), "--app", "app", "api-keys", "create", "tests", "--scopes", scopes]
         child = self.start("api-keys", command)
-        assert child.wait(30) == 0, child.tail()
+        assert child.wait(ENDED_SECONDS) == 0, child.tail()
         return child.tail(1).strip()
 
     def start(self, name: str, command: list[str], **env: str) -> Child:
@@ -63,7 +66,7 @@ class Fleet:
         self._children.append(child)
         return child
 
-    def wait_for_line(self, child: Child, words: str, timeout: float = 30.0) -> None:
+    def wait_for_line(self, child: Child, words: str, timeout: float = 60.0) -> None:
         """Wait until a process has written a line that holds `words`."""
 
         def written() -> bool:
@@ -87,20 +90,13 @@ def children_of(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def free_port() -> int:
-    """Find a port that is free now."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
-
-
 def wait_until_ready(base_url: str, child: Child) -> None:
     """Wait for 200 from /health/ready."""
 
     def ready() -> bool:
         assert child.is_running, f"{child.name} ended with {child.returncode}:\n{child.tail()}"
         try:
-            return requests.get(f"{base_url}/health/ready", timeout=5).status_code == 200
+            return requests.get(f"{base_url}/health/ready", timeout=30).status_code == 200
         except requests.ConnectionError:
             return False
 

@@ -12,14 +12,19 @@ from app.db import Database
 from app.dev.receiver import Receiver
 from app.dev.servers.server import executable, package_directory
 from tests import rows
-from tests.acceptance.fleet import Fleet
+from tests.acceptance.fleet import SHORT_LEASE, Fleet
 from tests.cron_jobs import add_interval_job
 from tests.servers import Cluster
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
 
-LEASE = {"TE_WORKER_TIMEOUT_SEC": "2"}
+HOUR = timedelta(hours=1)
+# Whatever was due an hour after the dump is due now.
+AN_HOUR_LATER = [
+    "UPDATE executions SET run_at = now(), scheduled_at = now() WHERE status IN ('QUEUED', 'PENDING')",
+    "UPDATE jobs SET cron_next_run_at = now(), cron_starts_at = now() WHERE cron_next_run_at IS NOT NULL",
+]
 
 
 def run(program: str, *arguments: str) -> None:
@@ -39,27 +44,30 @@ def test_a_restored_database_goes_on_where_the_dump_was_made(
 ) -> None:
     if cluster.is_cockroach:
         pytest.skip("CockroachDB has a BACKUP of its own")
-    for name, words in (("target", "ok"), ("slow", "slow/3000")):
-        spec = {"url": f"{receiver.base_url}/{words}/backup-{name}", "method": "POST", "timeout_ms": 10_000}
+    for name, words in (("target", "ok"), ("slow", "held")):
+        spec = {"url": f"{receiver.base_url}/{words}/backup-{name}", "method": "POST", "timeout_ms": 60_000}
         rows.add_endpoint(database, name, spec=spec)
-    worker = fleet.worker(**LEASE)
+    worker = fleet.worker(**SHORT_LEASE)
     succeeded = rows.add_executions(database, 20)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 20})
     (running,) = rows.add_executions(database, endpoint="slow", max_attempts=2)
-    receiver.wait_for(1, path="/slow/3000/backup-slow")
-    queued = rows.add_executions(database, 5, due_in=timedelta(seconds=4))
-    pending = rows.add_executions(database, 5, status="PENDING", due_in=timedelta(seconds=5))
-    tick_job = add_interval_job(database, timedelta(seconds=2), missed=-timedelta(seconds=4))
+    receiver.wait_for(1, path="/held/backup-slow")
+    queued = rows.add_executions(database, 5, due_in=HOUR)
+    pending = rows.add_executions(database, 5, status="PENDING", due_in=HOUR)
+    tick_job = add_interval_job(database, timedelta(seconds=2), missed=-HOUR)
 
     dump = tmp_path / "backup.dump"
     run("pg_dump", "--format=custom", f"--file={dump}", database_url)
     worker.kill()  # and with it whatever the dump does not know
+    receiver.release("/held/backup-slow")
     run("pg_restore", "--exit-on-error", "--no-owner", f"--dbname={empty_database_url}", str(dump))
 
     restored = db.connect(empty_database_url, pool_size=2, application_name="test")
+    for statement in AN_HOUR_LATER:
+        restored.fetch(text(statement))
     try:
-        fleet.worker(TE_DATABASE_URL=empty_database_url, **LEASE)
-        fleet.scheduler(TE_DATABASE_URL=empty_database_url, **LEASE)
+        fleet.worker(TE_DATABASE_URL=empty_database_url, **SHORT_LEASE)
+        fleet.scheduler(TE_DATABASE_URL=empty_database_url, **SHORT_LEASE)
         waiting = [*queued, *pending, running]
         eventually(lambda: {rows.execution(restored, each).status for each in waiting} == {"SUCCESS"})
         ticks = text("SELECT 1 FROM executions WHERE job_id = :job AND status = 'SUCCESS'")

@@ -37,7 +37,7 @@ def test_an_immediate_restart_under_load(durable: Postgres, receiver: Receiver, 
         expected = rows.add_executions(database, 2000, max_attempts=3)
         receiver.wait_for(1, path=path)
         durable.restart(mode="immediate")
-        eventually(lambda: rows.statuses(database) == {"SUCCESS": 2000}, timeout=90)
+        eventually(lambda: rows.statuses(database) == {"SUCCESS": 2000}, timeout=150)
         assert worker.is_running, worker.tail()
         assert scheduler.is_running, scheduler.tail()
         keys = Counter(r.headers["Idempotency-Key"] for r in receiver.wait_for(0, path=path))

@@ -19,8 +19,12 @@ SERIALIZABLE = "?options=" + quote("-c default_transaction_isolation=serializabl
 @pytest.mark.acceptance
 @pytest.mark.parametrize(
     ("module", "url_suffix"),
-    [("actors", ""), ("actors", SERIALIZABLE), ("tests.acceptance.unlocked_actors", "")],
-    ids=["read-committed", "serializable", "lock-clause-stripped"],
+    [
+        (module, url_suffix)
+        for module in ("actors", "tests.acceptance.unlocked_actors")
+        for url_suffix in ("", SERIALIZABLE)
+    ],
+    ids=["read-committed", "serializable", "read-committed-without-locks", "serializable-without-locks"],
 )
 def test_each_execution_is_attempted_exactly_once(
     database: Database, database_url: str, fleet: Fleet, receiver: Receiver, module: str, url_suffix: str
@@ -30,6 +34,7 @@ def test_each_execution_is_attempted_exactly_once(
     url = database_url + url_suffix
     # A small capacity, so that neither process can take everything.
     fleet.worker("-p", "2", "-t", "4", module=module, TE_DATABASE_URL=url, TE_WORKER_MAX_CONCURRENT="8")
+    eventually(lambda: len(database.fetch(text("SELECT 1 FROM workers"))) == 2, what="both worker processes")
     for _ in range(2):
         fleet.scheduler(TE_DATABASE_URL=url)
     now = rows.add_executions(database, 300)

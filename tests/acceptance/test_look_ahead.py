@@ -14,6 +14,8 @@ from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
 
+FAR = {"TE_LOOK_AHEAD_SEC": "20"}
+
 
 def register(client: Client, receiver: Receiver, name: str) -> str:
     spec = {"url": f"{receiver.base_url}/ok/ahead-{name}", "method": "POST"}
@@ -30,15 +32,15 @@ def test_a_job_cancelled_in_the_look_ahead_window_never_fires(
     database: Database, fleet: Fleet, receiver: Receiver
 ) -> None:
     """A delayed job and a cron tick are QUEUED ahead of time and cancelled; a third job, due later, does fire."""
-    _, base_url = fleet.web()
-    fleet.worker()
+    _, base_url = fleet.web(**FAR)
+    fleet.worker(**FAR)
+    fleet.wait_for_line(fleet.scheduler(**FAR), "scheduler started")
     client = Client(base_url, fleet.api_key())
     paths = {name: register(client, receiver, name) for name in ("delayed", "ticking", "sentinel")}
     cron = client.create("/jobs", {"endpoint": "ticking", "trigger": "CRON", "cron": "0 0 1 1 *", "timezone": "UTC"})
     # Its next tick is made to be near, on the second: nobody wants to wait for New Year.
-    database.fetch(text("UPDATE jobs SET cron_next_run_at = date_trunc('second', now()) + INTERVAL '4 seconds'"))
-    fleet.scheduler()
-    due = datetime.now(UTC) + timedelta(seconds=3)
+    database.fetch(text("UPDATE jobs SET cron_next_run_at = date_trunc('second', now()) + INTERVAL '12 seconds'"))
+    due = datetime.now(UTC) + timedelta(seconds=12)
     one_shot = delayed(client, "delayed", due)
     assert one_shot["execution"]["status"] == "QUEUED", "due within the look-ahead"
 
@@ -49,7 +51,7 @@ def test_a_job_cancelled_in_the_look_ahead_window_never_fires(
     assert tick["status"] == "QUEUED"
     for job in (one_shot, cron):
         assert client.call("POST", f"/jobs/{job['job_id']}/cancel")["status"] == "RETIRED"
-    delayed(client, "sentinel", due + timedelta(seconds=4))
+    delayed(client, "sentinel", due + timedelta(seconds=1))
 
     receiver.wait_for(1, path=paths["sentinel"])
     assert receiver.wait_for(0, path=paths["delayed"]) == []
@@ -65,7 +67,7 @@ def test_a_delayed_job_beyond_the_look_ahead_is_promoted_and_starts_on_time(
     fleet.worker(**ahead)
     client = Client(base_url, fleet.api_key())
     path = register(client, receiver, "promoted")
-    job = delayed(client, "promoted", datetime.now(UTC) + timedelta(seconds=3))
+    job = delayed(client, "promoted", datetime.now(UTC) + timedelta(seconds=6))
     assert job["execution"]["status"] == "PENDING"
     fleet.scheduler(**ahead)
     (sent,) = receiver.wait_for(1, path=path)

@@ -57,6 +57,14 @@ def change_version(assignment: str) -> Callable[[Database, str], None]:
     return change
 
 
+def make_its_schema_strict(database: Database, execution_id: str) -> None:
+    """As a change of the payload spec does: what was accepted before it is delivered."""
+    schema = json.dumps({"type": "object", "required": ["never"]})
+    insert = "INSERT INTO payload_specs (name, schema_json) VALUES ('strict', CAST(:schema AS JSONB))"
+    database.fetch(text(insert), {"schema": schema})
+    change_version("payload_spec_ref = 'strict'")(database, execution_id)
+
+
 SPEC = "spec = CAST('{}' AS JSONB)"
 WITH_SECRET = SPEC.format('{"url": "http://127.0.0.1:9/{{secret.sealed}}", "method": "POST", "timeout_ms": 500}')
 WITH_INPUT = SPEC.format('{"url": "http://127.0.0.1:9/", "method": "POST", "body_template": "{{input.a}}"}')
@@ -80,6 +88,7 @@ POISON: dict[str, tuple[Callable[[Database, str], None], str]] = {
 # What is odd and can be delivered all the same.
 HARMLESS: dict[str, Callable[[Database, str], None]] = {
     "five megabytes": change_input({"a": "x" * 5_000_000}),
+    "an input that its schema refuses by now": make_its_schema_strict,
     "an input that is a text": change_input("text"),
     "an input that is null": change_input(None),
     "an input that is deep": change_input(json.loads('{"a":' * 400 + "1" + "}" * 400)),
@@ -110,14 +119,14 @@ def poisoned(database: Database, receiver: Receiver) -> dict[str, str]:
 def test_each_fails_with_its_reason_and_the_batch_goes_on(
     database: Database, fleet: Fleet, receiver: Receiver, poisoned: dict[str, str]
 ) -> None:
-    worker = fleet.worker("-p", "1", "-t", "2", TE_WORKER_TIMEOUT_SEC="5")
+    worker = fleet.worker("-p", "1", "-t", "2")
     fleet.scheduler(TE_RECLAIM_INTERVAL_SEC="0.5")
     expected = {"SUCCESS": GOOD + len(HARMLESS), "FAILED": len(POISON)}
 
     def finished() -> bool:
         return database.fetch(text("SELECT 1 FROM executions WHERE completed_at IS NULL")) == []
 
-    eventually(finished, timeout=40, what="the end of every execution")
+    eventually(finished, timeout=120, what="the end of every execution")
     found = {name: [one.error for one in rows.attempts(database, poisoned[name])] for name in POISON}
     assert {name: [(error or {}).get("type") for error in errors] for name, errors in found.items()} == {
         name: [type_] for name, (_change, type_) in POISON.items()
@@ -133,7 +142,7 @@ def test_a_result_that_cannot_be_written_holds_up_no_other(
     database: Database, fleet: Fleet, receiver: Receiver
 ) -> None:
     """Its attempt is on record already, as if the count had been set back by hand; the second net ends it."""
-    rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{PATH}", "method": "POST", "timeout_ms": 500})
+    rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{PATH}", "method": "POST"})
     good = rows.add_executions(database, GOOD)
     (odd,) = rows.add_executions(database)
     insert = (

@@ -16,13 +16,12 @@ from app.dev.child import Child
 from app.dev.receiver import Receiver
 from tests import rows
 from tests.acceptance.client import Client
-from tests.acceptance.fleet import Fleet, children_of
+from tests.acceptance.fleet import ENDED_SECONDS, SHORT_LEASE, Fleet, children_of
 from tests.acceptance.load import Load, check_deliveries
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
 
-LEASE = {"TE_WORKER_TIMEOUT_SEC": "2"}
 TERM_APART_SECONDS = 2.5  # more than what counts as one TERM
 
 
@@ -44,17 +43,18 @@ def worker_ids(database: Database, pid: int) -> set[str]:
 
 def test_a_second_term_ends_a_worker_at_once(database: Database, fleet: Fleet, receiver: Receiver) -> None:
     """What it was sending is taken back as if it had been killed."""
-    path = "/slow/50000/two-terms"
+    path = "/hang/two-terms"
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST", "timeout_ms": 60_000})
-    worker = fleet.worker(**LEASE)
+    worker = fleet.worker(**SHORT_LEASE)
     (execution_id,) = rows.add_executions(database, 1)
     receiver.wait_for(1, path=path)
     worker.send(signal.SIGTERM)
+    fleet.wait_for_line(worker, "Stopping worker process")
     time.sleep(TERM_APART_SECONDS)
     assert worker.is_running, "the first TERM lets the delivery end"
     worker.send(signal.SIGTERM)
-    assert worker.wait(20) not in {None, 0}, worker.tail()
-    fleet.scheduler(**LEASE)
+    assert worker.wait(ENDED_SECONDS) not in {None, 0}, worker.tail()
+    fleet.scheduler(**SHORT_LEASE)
     eventually(lambda: rows.statuses(database) == {"FAILED": 1})
     assert [attempt.error["type"] for attempt in rows.attempts(database, execution_id)] == ["WORKER_LOST"]
 
@@ -62,18 +62,20 @@ def test_a_second_term_ends_a_worker_at_once(database: Database, fleet: Fleet, r
 def test_a_killed_child_ends_its_worker_and_only_its_own_work_is_repeated(
     database: Database, fleet: Fleet, receiver: Receiver
 ) -> None:
-    path = "/slow/1500/killed-child"
+    path = "/held/killed-child"
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST", "timeout_ms": 20_000})
-    worker = fleet.worker("-p", "2", "-t", "2", TE_WORKER_MAX_CONCURRENT="3", **LEASE)
+    worker = fleet.worker("-p", "2", "-t", "2", TE_WORKER_MAX_CONCURRENT="3", **SHORT_LEASE)
     eventually(lambda: len(database.fetch(text("SELECT 1 FROM workers"))) == 2, what="both processes")
     executions = rows.add_executions(database, 6, max_attempts=2)
     receiver.wait_for(6, path=path)
     (victim, *_) = [pid for pid in children_of(worker.pid) if worker_ids(database, pid)]
     os.kill(victim, signal.SIGKILL)
-    assert worker.wait(20) not in {None, 0}, worker.tail()
+    fleet.wait_for_line(worker, "exited unexpectedly")
+    receiver.release(path)
+    assert worker.wait(ENDED_SECONDS) not in {None, 0}, worker.tail()
     lost = worker_ids(database, victim)
-    fleet.scheduler(**LEASE)
-    fleet.worker(**LEASE)
+    fleet.scheduler(**SHORT_LEASE)
+    fleet.worker(**SHORT_LEASE)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 6})
     repeated = 0
     for execution_id in executions:

@@ -34,19 +34,24 @@ def tls(tmp_path: Path) -> Iterator[dict[str, int]]:
         yield {name: stack.enter_context(https(certificate)) for name, certificate in certificates.items()}
 
 
-def http(url: str, timeout_ms: int = 1500) -> tuple[EndpointType, dict[str, Any]]:
+# Only what is to time out does so soon: on a busy machine a refusal takes its time too.
+SOON_MS, LATE_MS = 1500, 60_000
+
+
+def http(url: str, timeout_ms: int = LATE_MS) -> tuple[EndpointType, dict[str, Any]]:
     return EndpointType.HTTP, {"url": url, "method": "POST", "timeout_ms": timeout_ms}
 
 
-def kafka(servers: str) -> tuple[EndpointType, dict[str, Any]]:
-    return EndpointType.KAFKA, {"bootstrap_servers": servers, "topic": "t", "timeout_ms": 2500, "value_template": {}}
+def kafka(servers: str, timeout_ms: int = LATE_MS) -> tuple[EndpointType, dict[str, Any]]:
+    spec = {"bootstrap_servers": servers, "topic": "t", "timeout_ms": timeout_ms, "value_template": {}}
+    return EndpointType.KAFKA, spec
 
 
 def redis(url: str) -> tuple[EndpointType, dict[str, Any]]:
     return EndpointType.REDIS_STREAM, {
         "redis_url": url,
         "stream": "s",
-        "timeout_ms": 1500,
+        "timeout_ms": LATE_MS,
         "fields_template": {"a": "b"},
     }
 
@@ -74,43 +79,42 @@ def test_each_fails_as_documented_while_the_others_go_on(
         "http-refused": http("http://127.0.0.1:1/x"),
         "http-self-signed": http(f"https://localhost:{tls['self-signed']}/x"),
         "http-wrong-host": http(f"https://localhost:{tls['wrong-host']}/x"),
-        "http-too-slow": http(f"{receiver.base_url}/slow/20000/unreachable", timeout_ms=6000),
+        "http-too-slow": http(f"{receiver.base_url}/hang/unreachable", SOON_MS),
         "kafka-dns": kafka(f"{NOWHERE}:9092"),
-        "kafka-refused": kafka("127.0.0.1:1"),
+        "kafka-refused": kafka("127.0.0.1:1", 2500),
         "redis-dns": redis(f"redis://{NOWHERE}:6379/0"),
         "redis-refused": redis("redis://127.0.0.1:1/0"),
         "redis-self-signed": redis(f"rediss://localhost:{tls['self-signed']}/0"),
     }
     healthy = {"tls": http(f"https://localhost:{tls['good']}/x"), "plain": http(f"{receiver.base_url}/ok/healthy")}
+    hanging = {"hanging": http(f"{receiver.base_url}/hang/beside-all-others", 240_000)}
     worker = fleet.worker(SSL_CERT_FILE=str(tmp_path / "trusted.pem"))
     started: dict[str, list[str]] = {}
-    for name, (type_, spec) in (targets | healthy).items():
+    for name, (type_, spec) in (hanging | targets | healthy).items():
         rows.add_endpoint(database, name, type_=type_, spec=spec)
         started[name] = rows.add_executions(database, 3, endpoint=name, type_=type_)
     eventually(lambda: set(states(database, started["plain"] + started["tls"])) == {"SUCCESS"})
-    assert "RUNNING" in states(database, started["http-too-slow"]), "nobody waited for it"
-    everything = [execution_id for executions in started.values() for execution_id in executions]
-    eventually(lambda: {"QUEUED", "RUNNING"}.isdisjoint(states(database, everything)))
+    failing = [execution_id for name in targets for execution_id in started[name]]
+    eventually(lambda: {"QUEUED", "RUNNING"}.isdisjoint(states(database, failing)))
+    assert set(states(database, started["hanging"])) == {"RUNNING"}, "nobody waited for it"
     found = {name: {failure_of(database, execution_id) for execution_id in started[name]} for name in targets}
     assert found == {name: {wanted} for name, wanted in WANTED.items()}
     assert worker.is_running, worker.tail()
 
 
 def test_a_hanging_host_has_its_connections_and_no_more(database: Database, fleet: Fleet, receiver: Receiver) -> None:
-    """Its deliveries wait for one another, two at a time; whatever slots they leave go to the other host."""
+    """Its deliveries wait for one another, behind two; whatever slots they leave go to the other host."""
     hanging, quick = "/hang/capped", "/slow/20/uncapped"
     for name, host, path in (("hanging", "localhost", hanging), ("quick", "127.0.0.1", quick)):
-        spec = {"url": f"http://{host}:{receiver.port}{path}", "method": "POST", "timeout_ms": 5000}
+        spec = {"url": f"http://{host}:{receiver.port}{path}", "method": "POST", "timeout_ms": 240_000}
         rows.add_endpoint(database, name, spec=spec)
     fleet.worker(TE_CONNECTIONS_PER_HOST="2", TE_WORKER_MAX_CONCURRENT="8")
     stuck = rows.add_executions(database, 6, endpoint="hanging")
     receiver.wait_for(2, path=hanging)
     going = rows.add_executions(database, 60, endpoint="quick")
     eventually(lambda: set(states(database, going)) == {"SUCCESS"})
-    assert set(states(database, stuck)) >= {"RUNNING"}
-    assert len(receiver.wait_for(0, path=hanging)) <= 4, "two, and the two after them"
-    eventually(lambda: set(states(database, stuck)) == {"FAILED"})
-    assert {failure_of(database, execution_id) for execution_id in stuck} == {("TIMEOUT", True)}
+    assert set(states(database, stuck)) == {"RUNNING"}
+    assert len(receiver.wait_for(0, path=hanging)) == 2
 
 
 def states(database: Database, executions: list[str]) -> list[str]:

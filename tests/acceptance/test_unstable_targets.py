@@ -16,11 +16,13 @@ from schema.states import EndpointType
 from tests import rows
 from tests.acceptance.fleet import Fleet
 from tests.servers import start_or_skip
-from tests.waiting import eventually
+from tests.waiting import HUNG_SECONDS, eventually
 
 pytestmark = pytest.mark.acceptance
 
-RETRIES = {"max_attempts": 30, "backoff": "fixed", "initial_delay_ms": 200}
+# Many enough for the slowest restart: 100 of them take 50 s.
+MOST = 100
+RETRIES = {"max_attempts": MOST, "backoff": "fixed", "initial_delay_ms": 500}
 TOPIC = "unstable"
 
 
@@ -47,7 +49,7 @@ def own_kafka() -> Iterator[Tansu]:
         yield server
 
 
-def all_end(database: Database, count: int, timeout: float = 60) -> None:
+def all_end(database: Database, count: int, timeout: float = 120) -> None:
     eventually(lambda: rows.statuses(database) == {"SUCCESS": count}, timeout=timeout, what=f"{count} successes")
 
 
@@ -65,7 +67,7 @@ def test_redis_restarts_mid_stream_and_gets_each_entry_once(
     fleet.worker(TE_WORKER_MAX_CONCURRENT="5")
     with redis.Redis.from_url(durable_valkey.url) as client:
         for number in range(600):
-            rows.add_executions(database, 1, type_=type_, max_attempts=30, input_={"n": str(number)})
+            rows.add_executions(database, 1, type_=type_, max_attempts=MOST, input_={"n": str(number)})
             if number == 300:
                 eventually(lambda: client.xlen("s") > 20)
                 durable_valkey.kill()
@@ -91,10 +93,10 @@ def test_kafka_restarts_and_the_records_follow(
     rows.add_endpoint(database, type_=type_, spec=spec, retry_policy=RETRIES)
     rows.add_endpoint(database, "other", spec={"url": f"{receiver.base_url}/ok/beside-kafka", "method": "POST"})
     worker = fleet.worker()
-    rows.add_executions(database, 20, type_=type_, max_attempts=30)
+    rows.add_executions(database, 20, type_=type_, max_attempts=MOST)
     all_end(database, 20)
     own_kafka.kill()
-    after = rows.add_executions(database, 20, type_=type_, max_attempts=30)
+    after = rows.add_executions(database, 20, type_=type_, max_attempts=MOST)
     eventually(lambda: sum(failures(database).values()) >= 20, what="failed attempts")
     rows.add_executions(database, 10, endpoint="other")
     receiver.wait_for(10, path="/ok/beside-kafka")
@@ -109,8 +111,11 @@ def test_kafka_restarts_and_the_records_follow(
 def keys_in(broker: Tansu) -> list[str]:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "none", "enable.auto.commit": False})
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
+    _, end = consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=HUNG_SECONDS)
     keys: list[str] = []
-    while (record := consumer.poll(2)) is not None:
+    while len(keys) < end:
+        record = consumer.poll(HUNG_SECONDS)
+        assert record is not None, f"{end} records, {len(keys)} came"
         if record.error() is None:
             keys.append(dict(record.headers() or [])["te-idempotency-key"].decode())
     consumer.close()
@@ -122,7 +127,7 @@ def test_one_request_in_three_fails_at_random(database: Database, fleet: Fleet, 
     spec = {"url": f"{receiver.base_url}{path}", "method": "POST"}
     rows.add_endpoint(database, spec=spec, retry_policy=RETRIES | {"initial_delay_ms": 50})
     fleet.worker()
-    executions = rows.add_executions(database, 300, max_attempts=30)
+    executions = rows.add_executions(database, 300, max_attempts=MOST)
     all_end(database, 300)
     sent = Counter(request.idempotency_key for request in receiver.wait_for(0, path=path))
     for execution_id in executions:

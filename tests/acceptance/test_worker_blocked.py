@@ -6,12 +6,10 @@ from app.db import Database
 from app.dev.receiver import Receiver
 from brokers.session import EXIT_LEASE_LOST
 from tests import rows
-from tests.acceptance.fleet import Fleet
+from tests.acceptance.fleet import ENDED_SECONDS, SHORT_LEASE, Fleet
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
-
-LEASE = {"TE_WORKER_TIMEOUT_SEC": "2"}
 
 
 @pytest.mark.parametrize(
@@ -22,14 +20,14 @@ def test_a_blocked_thread_ends_the_process(
 ) -> None:
     path = f"/slow/100/blocked-{blocked}"
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST", "timeout_ms": 20_000})
-    victim = fleet.worker(module="tests.acceptance.blocked_actors", TEST_BLOCKED=blocked, **LEASE)
+    victim = fleet.worker(module="tests.acceptance.blocked_actors", TEST_BLOCKED=blocked, **SHORT_LEASE)
     if blocked == "delivery":
         rows.add_executions(database, 3, max_attempts=2)
-    assert victim.wait(20) == EXIT_LEASE_LOST, victim.tail()
+    assert victim.wait(ENDED_SECONDS) == EXIT_LEASE_LOST, victim.tail()
     assert said in victim.log.read_text()
     rows.add_executions(database, 1)
-    fleet.scheduler(**LEASE)
-    fleet.worker(**LEASE)
+    fleet.scheduler(**SHORT_LEASE)
+    fleet.worker(**SHORT_LEASE)
     count = 4 if blocked == "delivery" else 1
     eventually(lambda: rows.statuses(database) == {"SUCCESS": count})
     assert len(receiver.wait_for(count, path=path)) == count, "the blocked process had sent nothing"

@@ -9,29 +9,28 @@ from sqlalchemy import text
 from app.db import Database
 from app.dev.receiver import Receiver
 from tests import rows
-from tests.acceptance.fleet import Fleet, children_of
+from tests.acceptance.fleet import ENDED_SECONDS, SHORT_LEASE, Fleet, children_of
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
 
-LEASE = {"TE_WORKER_TIMEOUT_SEC": "2"}
-
 
 def target(database: Database, receiver: Receiver, path: str) -> str:
     url = f"{receiver.base_url}{path}"
-    return rows.add_endpoint(database, spec={"url": url, "method": "POST", "timeout_ms": 20_000})
+    return rows.add_endpoint(database, spec={"url": url, "method": "POST", "timeout_ms": 60_000})
 
 
 def test_a_killed_workers_execution_runs_elsewhere(database: Database, fleet: Fleet, receiver: Receiver) -> None:
     """Invariants 4 and 6: taken back after the worker timeout, numbered without gaps, same idempotency key."""
-    path = "/slow/1500/killed"
+    path = "/held/killed"
     target(database, receiver, path)
-    victim = fleet.worker(**LEASE)
-    fleet.scheduler(**LEASE)
+    victim = fleet.worker(**SHORT_LEASE)
+    fleet.scheduler(**SHORT_LEASE)
     (execution_id,) = rows.add_executions(database, max_attempts=3)
     receiver.wait_for(1, path=path)
     victim.kill()
-    fleet.worker(**LEASE)
+    receiver.release(path)
+    fleet.worker(**SHORT_LEASE)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
 
     first, second = rows.attempts(database, execution_id)
@@ -47,11 +46,11 @@ def test_a_killed_workers_execution_runs_elsewhere(database: Database, fleet: Fl
 def test_a_killed_workers_last_attempt_fails_for_good(database: Database, fleet: Fleet, receiver: Receiver) -> None:
     path = "/hang/last"
     target(database, receiver, path)
-    victim = fleet.worker(**LEASE)
+    victim = fleet.worker(**SHORT_LEASE)
     (execution_id,) = rows.add_executions(database, max_attempts=1)
     receiver.wait_for(1, path=path)
     victim.kill()
-    fleet.scheduler(**LEASE)
+    fleet.scheduler(**SHORT_LEASE)
     eventually(lambda: rows.statuses(database) == {"FAILED": 1})
     assert [a.error["type"] for a in rows.attempts(database, execution_id)] == ["WORKER_LOST"]
     assert rows.job_of(database, execution_id).status == "RETIRED"
@@ -60,21 +59,22 @@ def test_a_killed_workers_last_attempt_fails_for_good(database: Database, fleet:
 def test_a_frozen_worker_that_wakes_after_its_lease_changes_nothing(
     database: Database, fleet: Fleet, receiver: Receiver
 ) -> None:
-    path = "/slow/1000/frozen"
+    path = "/held/frozen"
     target(database, receiver, path)
-    victim = fleet.worker(**LEASE)
-    fleet.scheduler(**LEASE)
+    victim = fleet.worker(**SHORT_LEASE)
+    fleet.scheduler(**SHORT_LEASE)
     (execution_id,) = rows.add_executions(database, max_attempts=3)
     receiver.wait_for(1, path=path)
     pids = [victim.pid, *children_of(victim.pid)]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-    fleet.worker(**LEASE)
+    receiver.release(path)
+    fleet.worker(**SHORT_LEASE)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
     before = rows.execution(database, execution_id)
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
-    assert victim.wait(30) not in {None, 0}, "a worker that lost its lease exits non-zero"
+    assert victim.wait(ENDED_SECONDS) not in {None, 0}, "a worker that lost its lease exits non-zero"
     assert rows.execution(database, execution_id) == before
     assert [a.status for a in rows.attempts(database, execution_id)] == ["FAILED", "SUCCESS"]
 
@@ -93,7 +93,7 @@ def test_term_finishes_what_was_sent_and_hands_the_rest_back(
         os.killpg(worker.pid, signal.SIGTERM)
     else:
         worker.send(signal.SIGTERM)
-    assert worker.wait(40) == 0, worker.tail()
+    assert worker.wait(ENDED_SECONDS) == 0, worker.tail()
 
     left = rows.statuses(database)
     assert set(left) == {"QUEUED", "SUCCESS"}
@@ -107,7 +107,7 @@ def test_term_finishes_what_was_sent_and_hands_the_rest_back(
 def test_a_worker_waits_for_its_database_and_then_gives_up(fleet: Fleet) -> None:
     away = "postgresql://nobody:hunter2@127.0.0.1:1/none"
     worker = fleet.worker(wait=False, TE_DATABASE_URL=away, TE_STARTUP_TIMEOUT_SEC="1")
-    assert worker.wait(40) not in {None, 0}
+    assert worker.wait(ENDED_SECONDS) not in {None, 0}
     said = worker.log.read_text()
     assert "waiting for the database" in said
     assert "gave up after 1 s" in said

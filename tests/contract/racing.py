@@ -47,7 +47,7 @@ def at_once(*bodies: Callable[[], T]) -> list[T]:
 
     def run(index: int, body: Callable[[], T]) -> None:
         try:
-            barrier.wait(10)
+            barrier.wait(60)
             results[index] = body()
         except BaseException as error:
             errors.append(error)

@@ -103,7 +103,7 @@ def test_a_conclusion_is_written_once_and_counted_as_ours(
     finalizer.start()
     proxy.arm("tried AS", fault)
     finalizer.submit(Conclusion(claim, ids.attempt_id(), OK, claim.claimed_at, 5, ()))
-    assert finalizer.stop(20)
+    assert finalizer.stop(60)
     assert proxy.fired == 1
     assert rows.execution(database, claim.execution_id).status == "SUCCESS"
     (tried,) = rows.attempts(database, claim.execution_id)
@@ -120,7 +120,7 @@ def test_a_hand_back_returns_its_attempt_once(
     finalizer.start()
     proxy.arm("unnest", fault)
     finalizer.submit_release(claim.held)
-    assert finalizer.stop(20)
+    assert finalizer.stop(60)
     assert proxy.fired == 1
     row = rows.execution(database, claim.execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)

@@ -103,8 +103,8 @@ def test_stop_hands_unstarted_claims_back_and_lets_started_ones_end(
         held.append(attempt)
         begun.set()
 
-    worker, _ = start_worker(body, claim_ahead_ms=120_000)
-    assert begun.wait(10)
+    worker, _ = start_worker(body, claim_ahead_ms=120_000, shutdown_timeout_seconds=60.0)
+    assert begun.wait(60)
     eventually(lambda: rows.statuses(database) == {"RUNNING": 6})
     stopper = threading.Thread(target=worker.stop)
     stopper.start()
@@ -154,6 +154,6 @@ def test_a_claim_whose_answer_was_lost_is_handed_back(database: Database, start_
     )
     assert rows.execution(database, stray).status == "RUNNING"
     worker.consumers["http"].consumer._uncertain = True
-    assert started.wait(10)
+    assert started.wait(60)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
     assert [a.attempt_number for a in rows.attempts(database, stray)] == [1]

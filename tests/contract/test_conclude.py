@@ -109,7 +109,7 @@ def test_the_finalizer_keeps_a_bad_row_from_holding_up_its_batch(session: Sessio
     ]
     for one in ended:
         session.finalizer.submit(one)
-    assert session.finalizer.flush(10)
+    assert session.finalizer.flush(60)
     assert rows.statuses(session.database) == {"SUCCESS": 3}
     assert rows.execution(session.database, bad.claim.execution_id).output is None
     assert rows.execution(session.database, good.claim.execution_id).output == {"body": "fine"}
@@ -120,7 +120,7 @@ def test_a_lost_claim_is_counted(session: Session) -> None:
     (mine,) = claimed(session)
     take_over(session, mine)
     session.finalizer.submit(conclusion_of(mine, Verdict.success({})))
-    assert session.finalizer.flush(10)
+    assert session.finalizer.flush(60)
     assert session.counters.snapshot()["leases_lost"] == 1
 
 
@@ -130,7 +130,7 @@ def test_the_first_end_of_an_attempt_wins(session: Session) -> None:
     assert mine.conclude(Verdict.fail(ERROR))
     assert not mine.conclude(Verdict.success({}))
     assert not mine.release(even_if_started=True)
-    assert session.finalizer.flush(10)
+    assert session.finalizer.flush(60)
     assert rows.statuses(session.database) == {"FAILED": 1}
 
 

@@ -77,7 +77,7 @@ def test_close_may_be_called_twice_and_an_ack_may_come_after_it(session: Session
     attempt.conclude(OK)
     consumer.ack(message)
     consumer.nack(message)
-    assert session.finalizer.flush(10)
+    assert session.finalizer.flush(60)
     assert rows.statuses(session.database) == {"SUCCESS": 1}
 
 

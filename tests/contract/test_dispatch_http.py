@@ -302,7 +302,7 @@ def test_a_body_without_end_is_a_success_all_the_same():
                 await writer.drain()
 
         async with server(answer) as base:
-            return await http.send(spec(base, timeout_ms=2000), identity())
+            return await http.send(spec(base, timeout_ms=30_000), identity())
 
     assert len(run(dispatcher(), main)["body"]) == KEPT_BYTES
 
@@ -375,7 +375,7 @@ def test_other_rubbish(answer):
             await writer.drain()
 
         async with server(rubbish) as base:
-            return await failure(http, spec(base, timeout_ms=5000))
+            return await failure(http, spec(base, timeout_ms=30_000))
 
     error = run(dispatcher(), main)
     assert (error.type, error.may_have_been_delivered) == ("CONNECTION_ERROR", True)
@@ -455,14 +455,14 @@ def test_proxies_of_the_environment_are_not_used(receiver, monkeypatch):
 
 def test_waiting_for_a_turn_does_not_count_against_the_timeout(receiver):
     """One connection to the host and three deliveries: together they take longer than the timeout of each."""
-    slow = spec(receiver.url("/slow/400/turns"), timeout_ms=1000)
+    slow = spec(receiver.url("/slow/800/turns"), timeout_ms=2000)
 
     async def three(http):
         return await asyncio.gather(*(http.send(slow, identity(f"exec_{n}")) for n in range(3)))
 
     answers = run(dispatcher(per_host=1), three)
     assert [answer["status_code"] for answer in answers] == [200, 200, 200]
-    assert len(receiver.wait_for(3, path="/slow/400/turns")) == 3
+    assert len(receiver.wait_for(3, path="/slow/800/turns")) == 3
 
 
 def test_a_target_that_nobody_uses_is_forgotten():

@@ -19,6 +19,7 @@ from actors.dispatch.redis_stream import NOTE_SECONDS, RedisStreamDispatcher, no
 from schema.states import EndpointType
 from tests.contract.dispatching import OPEN, failure, identity, rendered, run
 from tests.contract.proxy import proxy_to
+from tests.waiting import HUNG_SECONDS
 
 
 @pytest.fixture
@@ -346,7 +347,7 @@ def test_pools_that_are_not_used_are_closed(valkey, client):
 
 
 def until(condition):
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + HUNG_SECONDS
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)

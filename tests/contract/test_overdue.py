@@ -81,6 +81,6 @@ def test_a_frozen_commit_is_given_up(impatient: Database) -> None:
 
 def test_an_answer_in_time_costs_no_connection(impatient: Database) -> None:
     (first,) = impatient.fetch(PID)
-    impatient.fetch(text("SELECT pg_sleep(0.3)"))
+    impatient.fetch(text("SELECT pg_sleep(0.1)"))
     time.sleep(0.5 + ANSWER_SECONDS)
     assert impatient.fetch(PID)[0].pid == first.pid

@@ -40,13 +40,13 @@ def test_a_hint_wakes_the_consumer_of_its_queue_only(
     session.on_wake("kafka", kafka.set)
     listener.start()
     # Both are woken once when the connection stands, since hints may have been missed before.
-    assert http.wait(10)
-    assert kafka.wait(10)
+    assert http.wait(60)
+    assert kafka.wait(60)
     http.clear()
     kafka.clear()
     notifier = Notifier.over(database, way[1])
     notifier.hint("http")
-    assert http.wait(10)
+    assert http.wait(60)
     assert not kafka.is_set()
 
 
@@ -60,8 +60,8 @@ def test_the_listener_comes_back_after_its_connection_was_cut(
     http = threading.Event()
     session.on_wake("http", http.set)
     listener.start()
-    assert http.wait(10)
+    assert http.wait(60)
     http.clear()
     database.fetch(text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'te-cut'"))
-    assert http.wait(10), "it must listen again, and look at once"
+    assert http.wait(60), "it must listen again, and look at once"
     listener.stop()

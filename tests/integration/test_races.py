@@ -41,7 +41,7 @@ def at_once(*requests: Callable[[], TestResponse]) -> list[int]:
     statuses: dict[int, int] = {}
 
     def run(index: int, send: Callable[[], TestResponse]) -> None:
-        barrier.wait(10)
+        barrier.wait(60)
         statuses[index] = send().status_code
 
     threads = [threading.Thread(target=run, args=pair) for pair in enumerate(requests)]

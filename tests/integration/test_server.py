@@ -56,13 +56,13 @@ class Web:
 
     def is_ready(self) -> bool:
         try:
-            return requests.get(f"{self.base}/health/ready", timeout=5).ok
+            return requests.get(f"{self.base}/health/ready", timeout=30).ok
         except requests.ConnectionError:
             return False
 
     def raw(self, request: bytes) -> tuple[int, dict[str, Any]]:
         """Send bytes and read the answer: its status and its JSON."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
             connection.sendall(request)
             connection.shutdown(socket.SHUT_WR)
             answer = b"".join(iter(lambda: connection.recv(65536), b""))
@@ -80,7 +80,7 @@ class Web:
         assert self.process.stderr is not None
         self.process.terminate()
         try:
-            return self.process.wait(20)
+            return self.process.wait(60)
         finally:
             self.process.kill()
             self._reader.join(10)
@@ -180,7 +180,7 @@ def test_a_body_that_breaks_off_is_400(web: Web, database_url: str, body: bytes)
 
 def test_it_waits_for_the_schema_and_gives_up(empty_database_url: str) -> None:
     with Web(empty_database_url, TE_STARTUP_TIMEOUT_SEC="1") as web:
-        assert web.process.wait(20) != 0
+        assert web.process.wait(60) != 0
     assert "db upgrade" in web.lines[-1]
     assert "Traceback" not in web.log
 
@@ -202,7 +202,7 @@ def test_it_waits_for_the_schema_and_starts(empty_database_url: str) -> None:
 )
 def test_a_wrong_setting_is_one_line(environment: dict[str, str], said: str) -> None:
     with Web("postgresql://nobody@127.0.0.1:1/none", **environment) as web:
-        assert web.process.wait(20) != 0
+        assert web.process.wait(60) != 0
     (line,) = web.lines
     assert said in line
 
@@ -213,14 +213,14 @@ def test_a_lost_database_is_503_until_it_is_back() -> None:
         headers = {"Authorization": f"Bearer {key_for(postgres.url)}"}
         with Web(postgres.url) as web:
             eventually(web.is_ready, what="the API")
-            assert requests.get(f"{web.base}/jobs", headers=headers, timeout=10).status_code == 200
+            assert requests.get(f"{web.base}/jobs", headers=headers, timeout=60).status_code == 200
             postgres.kill()
             for path in ("/jobs", "/health/ready"):
-                answer = requests.get(web.base + path, headers=headers, timeout=10)
+                answer = requests.get(web.base + path, headers=headers, timeout=60)
                 assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
                 assert answer.headers["Retry-After"]
-            assert requests.get(f"{web.base}/health/live", timeout=10).status_code == 200
+            assert requests.get(f"{web.base}/health/live", timeout=60).status_code == 200
             postgres.start()
             eventually(web.is_ready, what="the API")
-            assert requests.get(f"{web.base}/jobs", headers=headers, timeout=10).status_code == 200
+            assert requests.get(f"{web.base}/jobs", headers=headers, timeout=60).status_code == 200
         assert "Traceback" not in web.log
