@@ -115,6 +115,12 @@ def statuses(database: Database) -> dict[str, int]:
     return {row.status: row.n for row in rows}
 
 
+def is_a_lock_waited_for(database: Database) -> bool:
+    """Tell whether a statement waits for a row that another transaction has changed; PostgreSQL only."""
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    return bool(database.fetch(text(waiting)))
+
+
 def database_now(database: Database) -> datetime:
     """Read the database's clock."""
     now: datetime = database.fetch(text("SELECT now() AS now"))[0].now

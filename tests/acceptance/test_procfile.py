@@ -7,9 +7,10 @@ import sys
 import psutil
 import pytest
 
+from app.dev.ports import free_port
 from app.dev.receiver import Receiver
 from tests.acceptance.client import Client
-from tests.acceptance.fleet import BIN, Fleet, free_port, wait_until_ready
+from tests.acceptance.fleet import BIN, Fleet, wait_until_ready
 
 pytestmark = pytest.mark.acceptance
 

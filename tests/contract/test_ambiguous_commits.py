@@ -158,6 +158,17 @@ def test_a_lost_attempt_is_recorded_once(
     assert (tried.attempt_number, tried.error["type"]) == (1, reclaim.Reason.WORKER_LOST.name)
 
 
+def test_a_worker_registers_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
+    def register() -> bool:
+        workers.register(faulty, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
+        return True
+
+    proxy.arm("INSERT INTO workers", fault)
+    assert _again(register)
+    assert proxy.fired == 1
+    assert [row.worker_id for row in database.fetch(text("SELECT worker_id FROM workers"))] == [WORKER]
+
+
 def test_a_lease_is_renewed_or_known_to_be_unknown(
     database: Database, faulty: Database, proxy: PgProxy, fault: Fault
 ) -> None:

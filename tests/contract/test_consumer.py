@@ -2,6 +2,10 @@
 
 import threading
 
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
 from app.executions.verdict import Verdict
 from brokers.attempt import Attempt
 from brokers.consumer import ClaimConsumer
@@ -79,6 +83,33 @@ def test_close_may_be_called_twice_and_an_ack_may_come_after_it(session: Session
     consumer.nack(message)
     assert session.finalizer.flush(60)
     assert rows.statuses(session.database) == {"SUCCESS": 1}
+
+
+def test_what_is_in_hand_or_being_written_is_no_stray(database: Database, session: Session) -> None:
+    """After a claim whose answer was lost only what nobody here knows of is handed back."""
+    if database.is_cockroach:
+        pytest.skip("needs to see who waits for a lock")
+    rows.add_executions(database, 3)
+    consumer = ClaimConsumer(session, "http", LONG_MS)
+    writing, waiting, in_hand = (next_attempt(consumer) for _ in range(3))
+    for attempt in (writing, waiting, in_hand):
+        attempt.begin()
+    with database.engine.begin() as other:
+        lock = text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE")
+        other.execute(lock, {"id": writing.claim.execution_id})
+        writing.conclude(OK)
+        eventually(lambda: rows.is_a_lock_waited_for(database), what="the finalizer at work")
+        waiting.conclude(OK)
+        rows.add_executions(database, 1)
+        consumer._uncertain = True
+        late = next_attempt(consumer)
+    late.begin()
+    for attempt in (in_hand, late):
+        attempt.conclude(OK)
+    assert session.finalizer.flush(60)
+    assert session.counters.snapshot()["strays"] == 0
+    assert rows.statuses(database) == {"SUCCESS": 4}
+    assert session.counters.snapshot().get("leases_lost", 0) == 0
 
 
 def test_a_draining_process_claims_nothing(session: Session) -> None:

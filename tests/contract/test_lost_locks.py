@@ -80,11 +80,6 @@ def verb(database: Database, name: str, execution_id: str, job_id: str) -> Calla
     }[name]
 
 
-def is_waiting(database: Database) -> bool:
-    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    return bool(database.fetch(text(waiting)))
-
-
 @pytest.mark.parametrize("level", ["read committed", "serializable"])
 @pytest.mark.parametrize(
     ("name", "found", "change"), CHANGES, ids=[f"{name}: {change.split(',')[0]}" for name, _, change in CHANGES]
@@ -118,7 +113,7 @@ def test_it_stays_as_it_became(
         changed = other.execute(text("SELECT * FROM executions")).one()
         thread = threading.Thread(target=act)
         thread.start()
-        eventually(lambda: is_waiting(database), what=f"{name} to wait for the row")
+        eventually(lambda: rows.is_a_lock_waited_for(database), what=f"{name} to wait for the row")
         other.commit()
         thread.join(60)
     assert not thread.is_alive()
