@@ -1,5 +1,6 @@
 """The consumer on its own: what Dramatiq may ask of it at odd moments."""
 
+import signal
 import threading
 
 import pytest
@@ -7,6 +8,7 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.executions.verdict import Verdict
+from brokers import middleware
 from brokers.attempt import Attempt
 from brokers.consumer import ClaimConsumer
 from brokers.holdings import Holdings
@@ -118,6 +120,25 @@ def test_a_draining_process_claims_nothing(session: Session) -> None:
     session.drain()
     assert next(consumer) is None
     assert rows.statuses(session.database) == {"QUEUED": 1}
+
+
+@pytest.mark.parametrize(("repeat_seconds", "passed_on"), [(3600.0, 1), (0.0, 2)])
+def test_term_stops_claiming_at_once_and_its_repeat_is_swallowed(
+    session: Session, monkeypatch: pytest.MonkeyPatch, repeat_seconds: float, passed_on: int
+) -> None:
+    """Dramatiq itself notices it within a second; until then nothing more may be claimed."""
+    seen: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _frame: seen.append(number))
+    monkeypatch.setattr(middleware, "TERM_REPEAT_SECONDS", repeat_seconds)
+    try:
+        middleware.install_term_handler(session)
+        assert session.may_claim()
+        signal.raise_signal(signal.SIGTERM)
+        assert not session.may_claim()
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert len(seen) == passed_on
 
 
 def test_reserved_slots_count_until_they_are_settled() -> None:
