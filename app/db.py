@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from sqlalchemy import URL, Connection, Engine, Executable, Row, create_engine, event
 from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
 
-from app import deadline
+from app import deadline, jsonb
 from app.errors import UnavailableError
 from app.outage import Outage
 from app.overdue import Overdue
@@ -187,6 +187,7 @@ def connect(
     mine = query.pop("options", "")
     engine = create_engine(
         parsed.set(query=query),
+        json_deserializer=jsonb.loads,
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=statement_timeout_seconds,  # never waited for: Database lets nobody in when all are in use

@@ -13,9 +13,9 @@ from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from app.errors import Detail, InvalidRequestError
+from app.jsonb import MAX_DIGITS
 
 MAX_DEPTH = 100
-MAX_DIGITS = 38  # of an integer; longer ones overflow a double, which is what most readers hold numbers in
 MAX_DETAILS = 20
 DRAIN_BYTES = 33_554_432
 DRAIN_SECONDS = 5.0
@@ -164,7 +164,7 @@ def _constant(_text: str) -> NoReturn:
 
 
 def _integer(text: str) -> int:
-    if len(text) > MAX_DIGITS:
+    if len(text.lstrip("-")) > MAX_DIGITS:
         raise ValueError(f"a number has more than {MAX_DIGITS} digits")
     return int(text)
 

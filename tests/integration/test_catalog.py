@@ -70,6 +70,14 @@ def test_a_schema_that_cannot_be_used_is_refused(shared_api: Api, schema: Any, w
     assert pointers(error)[0] == where
 
 
+def test_numbers_come_back_as_they_were_sent(api: Api) -> None:
+    numbers = [0, -1, 10**38 - 1, 1 - 10**38, 0.1, 1e38, -1e40, 1e300, 5e-324, 1.7976931348623157e308]
+    assert api.post("/configs", {"name": "numbers", "values": {"n": numbers}}).status_code == 201
+    found = api.get("/configs/numbers").json["values"]
+    assert found == {"n": numbers}
+    assert api.put("/configs/numbers", {"values": found}).status_code == 200
+
+
 def test_a_secret_is_never_shown(api: Api, database: Database) -> None:
     shown = [
         api.post("/secrets", {"name": "email_api_key", "value": "sk-live-abc123"}),
