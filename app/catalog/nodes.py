@@ -35,6 +35,8 @@ def template_error(pointer: str, message: str) -> TemplateError:
 
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
+MAX_COUNT = 2**53 - 1
+
 Roots = Mapping[str, Any]
 Part = str | Placeholder
 Escape = Callable[[str], str]
@@ -60,6 +62,11 @@ def resolve(placeholder: Placeholder, roots: Roots) -> Any:
 
 def _is_index(step: str) -> bool:
     return step.isascii() and step.isdigit() and len(step) < 10
+
+
+def is_count(value: Any) -> bool:
+    """Tell whether a value can be a length: a whole number, and not more than every reader of JSON holds exactly."""
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_COUNT
 
 
 def as_text(value: Any) -> str:
@@ -105,8 +112,8 @@ class Count:
     def render(self, roots: Roots) -> Any:
         """Return the number."""
         value = resolve(self.placeholder, roots)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise self.placeholder.error("must be a whole number of at least 1")
+        if not is_count(value):
+            raise self.placeholder.error(f"must be a whole number from 1 to {MAX_COUNT}")
         return value
 
 

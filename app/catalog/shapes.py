@@ -6,6 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
+from app.catalog.nodes import MAX_COUNT, is_count
 from app.catalog.shape_fields import Described, Flag
 from app.executions.backoff import BACKOFFS, MAX_DELAY_MS, RetryPolicy
 from app.executions.model import RETRIED_ERRORS
@@ -101,14 +102,16 @@ def _properties(value: Any) -> None:
 
 
 _COUNT_OR_PLACEHOLDER = {
-    "anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": _SOLE_PLACEHOLDER.pattern}]
+    "anyOf": [
+        {"type": "integer", "minimum": 1, "maximum": MAX_COUNT},
+        {"type": "string", "pattern": _SOLE_PLACEHOLDER.pattern},
+    ]
 }
 
 
 def _count_or_placeholder(value: Any) -> None:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-    if not is_count and not (isinstance(value, str) and _SOLE_PLACEHOLDER.fullmatch(value)):
-        raise ValidationError("a whole number of at least 1, or one {{config.…}} placeholder, is needed")
+    if not is_count(value) and not (isinstance(value, str) and _SOLE_PLACEHOLDER.fullmatch(value)):
+        raise ValidationError(f"a whole number from 1 to {MAX_COUNT}, or one {{{{config.…}}}} placeholder, is needed")
 
 
 _STATUS_OR_TYPE = {

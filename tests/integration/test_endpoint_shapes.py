@@ -65,7 +65,7 @@ WHOLE: dict[str, tuple[Schema, dict[str, Any]]] = {
 }
 # No 1.0, which is a whole number in JSON Schema only.
 VALUES: list[Any] = [
-    *(None, True, False, -1, 0, 1, 99, 100, 600, 1.5, 86_400_001, 10**12),
+    *(None, True, False, -1, 0, 1, 99, 100, 600, 1.5, 86_400_001, 10**12, 2**53 - 1, 2**53),
     *("", "x", "GET", "all", "TIMEOUT", "http://h/", "HTTPS://h", "redis://h", "http://", "x http://h/", "x" * 1025),
     *("{{config.a}}", "x{{config.a}}", " {{secret.a}}\n", "{{secret.a}} x", "{{secret.}}", "x" * 8193),
     *([], [0], [200], [1.5], ["TIMEOUT"], [None], [1] * 101),

@@ -161,6 +161,7 @@ HEADER = "/spec/headers/"
         (REDIS, {"fields_template": "{{input.x}}"}, "/spec/fields_template"),
         (REDIS, {"max_len": 0}, "/spec/max_len"),
         (REDIS, {"max_len": "100"}, "/spec/max_len"),
+        (REDIS, {"max_len": 2**53}, "/spec/max_len"),
         (REDIS, {"max_len": True}, "/spec/max_len"),
         (REDIS, {"approximate_trimming": 1}, "/spec/approximate_trimming"),
         (REDIS, {"approximate_trimming": "yes"}, "/spec/approximate_trimming"),

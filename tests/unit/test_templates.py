@@ -225,7 +225,17 @@ def test_the_value_of_a_secret_is_not_in_the_error():
 
 
 @pytest.mark.parametrize(
-    ("value", "fine"), [(5, True), ("5", False), (0, False), (True, False), (1.0, False), (None, False)]
+    ("value", "fine"),
+    [
+        (5, True),
+        (2**53 - 1, True),
+        (2**53, False),
+        ("5", False),
+        (0, False),
+        (True, False),
+        (1.0, False),
+        (None, False),
+    ],
 )
 def test_max_len_resolves_to_a_whole_number(value, fine):
     template = compile_spec(REDIS, {"redis_url": "redis://r", "max_len": "{{config.n}}"})
