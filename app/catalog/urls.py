@@ -13,6 +13,9 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 _AUTHORITY = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]+)")
 _COMPLETE = re.compile(_AUTHORITY.pattern + "[/?]")
+# What follows `user:password@`. Which names exist, the resolver knows.
+_TARGET = re.compile(r"(?:\[[^\[\]\s]+\]|[^\[\]:\s]+)(?::(?P<port>[0-9]{0,5}))?")
+_MAX_PORT = 65_535
 _DOTS = frozenset({".", ".."})
 # Everything that RFC 3986 allows in a URL, and % itself: what an operator wrote already encoded stays as it is.
 _LEGAL = "%:/?#[]@!$&'()*+,;=-._~"
@@ -69,6 +72,9 @@ def finish(url: str, schemes: frozenset[str], prefix: str | None) -> str:
 
 def _ascii_host(authority: str) -> str:
     userinfo, at, host = authority.rpartition("@")
+    target = _TARGET.fullmatch(host)
+    if target is None or int(target["port"] or 0) > _MAX_PORT:
+        raise ValueError("the URL's host or port is not valid")
     if not host.isascii():
         try:
             host = host.encode("idna").decode()

@@ -302,6 +302,22 @@ def test_a_config_value_cannot_hand_the_host_to_the_input(base):
         url("{{config.base}}/{{input.host}}/x", {"host": "evil.example"}, {"base": base})
 
 
+@pytest.mark.parametrize(
+    "target", ["h:65536", "h:x", "h:1:2", "h:-1", "h:٩", "[::1", "::1", "[::1]x", "a b", "u:p@", "u:p@h:99999", "[]"]
+)
+def test_a_host_or_port_that_cannot_be_is_refused(target):
+    with pytest.raises(TemplateError, match="host or port") as caught:
+        compile_spec(HTTP, {"url": f"http://{target}/"})
+    assert caught.value.details[0]["pointer"] == "/spec/url"
+    with pytest.raises(TemplateError, match="host or port"):
+        url("{{config.base}}/x", {}, {"base": f"http://{target}"})
+
+
+@pytest.mark.parametrize("target", ["h", "h:", "h:65535", "a_b.c-d", "[::1]", "[fe80::1%25eth0]:80", "u:p@127.0.0.1:1"])
+def test_hosts_and_ports_of_all_kinds_are_taken(target):
+    assert url(f"http://{target}/x", {}) == f"http://{target}/x"
+
+
 @pytest.mark.parametrize("values", [("..", ""), (".", ""), (".", "."), ("", "..")])
 def test_input_cannot_make_a_dot_segment(values):
     with pytest.raises(TemplateError, match="path segment"):
