@@ -214,7 +214,7 @@ class UnavailableError(TaskExecutorError):
     @property
     def explained(self) -> str:
         """Return the message, and the reason where one is known: it may name hosts and users."""
-        return f"{self.message}: {self._reason}" if self._reason else self.message
+        return f"{self.message} ({self._reason})" if self._reason else self.message
 
 
 class TimedOutError(TaskExecutorError):
