@@ -109,7 +109,14 @@ def test_stop_hands_unstarted_claims_back_and_lets_started_ones_end(
     stopper = threading.Thread(target=worker.stop)
     stopper.start()
     eventually(lambda: rows.statuses(database) == {"QUEUED": 5, "RUNNING": 1})
-    held[0].conclude(OK)
+    stopper.join(timeout=2)
+    assert stopper.is_alive(), "it waits for what was started"
+    with database.engine.begin() as other:
+        lock = text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE")
+        other.execute(lock, {"id": running})
+        held[0].conclude(OK)
+        stopper.join(timeout=1)
+        assert stopper.is_alive(), "it waits for the result to be written"
     stopper.join(timeout=60)
     assert not stopper.is_alive()
     assert rows.execution(database, running).status == "SUCCESS"

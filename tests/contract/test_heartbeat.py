@@ -1,0 +1,57 @@
+"""The lease of a process as its own thread sees it: renewed, taken away, or out of reach."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from sqlalchemy import text
+
+from app import db
+from app.db import Database
+from app.executions import workers
+from brokers.heartbeat import Heartbeat
+from tests.waiting import eventually
+
+WORKER = "wrk_1"
+LEASE_SECONDS = 6.0
+
+Start = Callable[[Database], list[str]]
+
+
+@pytest.fixture
+def start(database: Database) -> Iterator[Start]:
+    """Register a worker and start its heartbeat; returns the reasons for which it is given up."""
+    running: list[Heartbeat] = []
+
+    def start(way: Database) -> list[str]:
+        lease_ms = round(LEASE_SECONDS * 1000)
+        workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms)
+        reasons: list[str] = []
+        heartbeat = Heartbeat(way, WORKER, lease_seconds=LEASE_SECONDS, in_flight=lambda: 7, on_lost=reasons.append)
+        heartbeat.start(registered_at=time.monotonic())
+        running.append(heartbeat)
+        return reasons
+
+    yield start
+    for heartbeat in running:
+        heartbeat.stop()
+
+
+def in_flight(database: Database) -> int:
+    found: int = database.fetch(text("SELECT in_flight FROM workers"))[0].in_flight
+    return found
+
+
+def test_a_lease_that_the_database_calls_over_is_given_up(database: Database, start: Start) -> None:
+    reasons = start(database)
+    eventually(lambda: in_flight(database) == 7, what="a renewal")
+    database.fetch(text("UPDATE workers SET lease_expires_at = now() - INTERVAL '1 second'"))
+    eventually(lambda: reasons, what="the end of the lease to be noticed")
+    assert reasons == ["the database says the lease is over"]
+
+
+def test_a_lease_that_nobody_could_renew_is_given_up(database: Database, start: Start) -> None:
+    away = db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-test-away")
+    reasons = start(away)
+    eventually(lambda: reasons, what="the end of the lease to be noticed")
+    assert reasons == ["no heartbeat could be written for 6 s"]
