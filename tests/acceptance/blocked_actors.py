@@ -1,6 +1,7 @@
-"""`dramatiq tests.acceptance.blocked_actors`: the worker with one of its threads made to stand still.
+"""`dramatiq tests.acceptance.blocked_actors`: the worker with one of its threads made to stand still, or to die.
 
-TEST_BLOCKED says which: "heartbeat" blocks the second renewal of the lease, "delivery" the loop at the first send.
+TEST_BLOCKED says which: "heartbeat" blocks the second renewal of the lease, "delivery" the loop at the first send;
+"finalizer" dies of the first result.
 """
 
 import os
@@ -10,6 +11,7 @@ from typing import Any
 from actors import broker, http, kafka, redis_stream
 from actors import deliver as deliveries
 from app.executions import workers
+from brokers import finalizer
 
 __all__ = ["broker", "http", "kafka", "redis_stream"]
 
@@ -33,7 +35,14 @@ async def _deliver(*_arguments: object) -> None:
     _block()
 
 
-if os.environ["TEST_BLOCKED"] == "heartbeat":
-    workers.renew = _renew_once
-else:
-    deliveries.deliver = _deliver
+def _conclude(*_arguments: object) -> set[str]:
+    raise RuntimeError("a fault that nobody foresaw")
+
+
+match os.environ["TEST_BLOCKED"]:
+    case "heartbeat":
+        workers.renew = _renew_once
+    case "delivery":
+        deliveries.deliver = _deliver
+    case "finalizer":
+        finalizer.conclude = _conclude

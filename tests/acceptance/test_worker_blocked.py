@@ -1,4 +1,4 @@
-"""A worker that lives but stands still gives up, and its work runs elsewhere."""
+"""A worker that lives without one of its threads gives up, and its work runs elsewhere."""
 
 import pytest
 
@@ -31,3 +31,19 @@ def test_a_blocked_thread_ends_the_process(
     count = 4 if blocked == "delivery" else 1
     eventually(lambda: rows.statuses(database) == {"SUCCESS": count})
     assert len(receiver.wait_for(count, path=path)) == count, "the blocked process had sent nothing"
+
+
+def test_a_thread_that_dies_ends_the_process(database: Database, fleet: Fleet, receiver: Receiver) -> None:
+    """Without its finalizer it would go on claiming and never write a result."""
+    path = "/ok/dead-thread"
+    rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST"})
+    victim = fleet.worker(module="tests.acceptance.blocked_actors", TEST_BLOCKED="finalizer", **SHORT_LEASE)
+    (execution_id,) = rows.add_executions(database, 1, max_attempts=2)
+    assert victim.wait(ENDED_SECONDS) == EXIT_LEASE_LOST, victim.tail()
+    assert "its thread te-finalizer died" in victim.log.read_text()
+    fleet.scheduler(**SHORT_LEASE)
+    fleet.worker(**SHORT_LEASE)
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
+    lost, second = rows.attempts(database, execution_id)
+    assert (lost.error["type"], second.status) == ("WORKER_LOST", "SUCCESS")
+    assert len(receiver.wait_for(2, path=path)) == 2
