@@ -18,6 +18,11 @@ def serve(terminal: Terminal) -> int:
     given = os.environ.get("TE_DATABASE_URL") or None
     if given is None:
         terminal.line("TE_DATABASE_URL is not set: a new PostgreSQL is started, and its data removed at the end.")
+    elif not os.environ.get("TE_SECRET_ENCRYPTION_KEY"):
+        terminal.line(
+            "TE_SECRET_ENCRYPTION_KEY is not set: this run has a key of its own. Secrets stored in your database\n"
+            "under another key cannot be used now, and those stored now cannot be used later."
+        )
     terminal.heading("Starting")
     with (
         Targets(terminal.step) as targets,

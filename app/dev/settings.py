@@ -10,7 +10,10 @@ _SHUTDOWN = {"TE_WORKER_SHUTDOWN_TIMEOUT_SEC": "5"}  # whoever presses Ctrl-C is
 
 def product_environment() -> dict[str, str]:
     """Return the TE_ variables of the environment, such as TE_LOG_LEVEL, that the stack doesn't choose itself."""
-    given = {name: value for name, value in os.environ.items() if name.startswith("TE_") and name not in _OURS}
+    # An empty variable counts as not set, and must not take the place of what the stack sets.
+    given = {
+        name: value for name, value in os.environ.items() if name.startswith("TE_") and value and name not in _OURS
+    }
     return _SHUTDOWN | given
 
 
