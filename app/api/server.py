@@ -3,10 +3,13 @@
 A composition root: it reads the environment when gunicorn imports it, in the master and nowhere else.
 """
 
+import logging
 import os
 import sys
 from pathlib import Path
 from typing import Any
+
+import gunicorn.glogging
 
 from app import db, log, startup
 from app.catalog.crypto import SecretBox
@@ -40,11 +43,23 @@ if Path("/dev/shm").is_dir():  # noqa: S108 - the heartbeat file must not wait f
     worker_tmp_dir = "/dev/shm"  # noqa: S108
 
 
-def on_starting(server: Any) -> None:
+class _Logger(gunicorn.glogging.Logger):  # type: ignore[misc] # gunicorn ships no types
+    """Has gunicorn's own lines written like all others, the first one too."""
+
+    def setup(self, cfg: Any) -> None:
+        """Set up logging, in the master."""
+        super().setup(cfg)
+        log.configure(_SETTINGS.log_level, _SETTINGS.log_format)
+        self.error_log.handlers.clear()
+        self.error_log.setLevel(logging.NOTSET)
+        self.error_log.propagate = True
+
+
+logger_class = _Logger
+
+
+def on_starting(_server: Any) -> None:
     """Wait for the database before any worker starts; exits with one line when it stays away."""
-    log.configure(_SETTINGS.log_level, _SETTINGS.log_format)
-    server.log.error_log.handlers.clear()
-    server.log.error_log.propagate = True
     database = db.connect(_SETTINGS.database_url, pool_size=1, application_name="te-web")
     try:
         startup.wait_until_ready(database, _SETTINGS.startup_timeout_seconds)

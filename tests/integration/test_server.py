@@ -207,6 +207,16 @@ def test_a_wrong_setting_is_one_line(environment: dict[str, str], said: str) -> 
     assert said in line
 
 
+def test_gunicorns_own_lines_follow_the_settings_of_the_log(database_url: str) -> None:
+    with Web(database_url, TE_LOG_FORMAT="json") as web:
+        eventually(web.is_ready, what="the API")
+    assert "Starting gunicorn" in json.loads(web.lines[0])["message"]
+    assert all(json.loads(line)["level"] for line in web.lines)
+    with Web(database_url, TE_LOG_LEVEL="WARNING") as quiet:
+        eventually(quiet.is_ready, what="the API")
+    assert "Starting gunicorn" not in quiet.log
+
+
 def test_a_lost_database_is_503_until_it_is_back() -> None:
     with start_or_skip(Postgres(fast=True)) as postgres:
         migrate.upgrade(postgres.url)
