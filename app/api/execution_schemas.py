@@ -6,7 +6,9 @@ from marshmallow import Schema, fields, validate
 from sqlalchemy import Row
 
 from app.api.fields import Body, Instant, Name, QueryInstant
+from app.api.outcome_schemas import ERROR, OUTPUTS
 from app.api.pagination import PageQuery
+from app.api.shaped import Shaped
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
 
@@ -21,7 +23,7 @@ class ExecutionSchema(Schema):
     idempotency_key = fields.String(required=True, allow_none=True)
     status = fields.Enum(ExecutionStatus, required=True)
     input = fields.Dict()
-    output = fields.Raw(required=True, allow_none=True, metadata={"description": "what the receiver answered"})
+    output = Shaped(*OUTPUTS, required=True, allow_none=True, metadata={"description": "what the receiver answered"})
     attempt_count = fields.Integer(required=True)
     max_attempts = fields.Integer(required=True)
     worker_id = fields.String(required=True, allow_none=True)
@@ -47,8 +49,8 @@ class AttemptSchema(Schema):
     started_at = Instant(required=True)
     completed_at = Instant(required=True, allow_none=True)
     duration_ms = fields.Integer(required=True, allow_none=True)
-    output = fields.Raw(required=True, allow_none=True)
-    error = fields.Raw(required=True, allow_none=True, metadata={"example": {"type": "TIMEOUT", "message": "..."}})
+    output = Shaped(*OUTPUTS, required=True, allow_none=True)
+    error = Shaped(ERROR, required=True, allow_none=True)
     created_at = Instant(required=True)
 
 

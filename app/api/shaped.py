@@ -1,4 +1,7 @@
-"""How the OpenAPI document tells of a `spec` and a `retry_policy`: by the shapes that the catalog checks them by."""
+"""Objects that have one of several shapes, and how the OpenAPI document tells of those.
+
+A `spec` and a `retry_policy` it describes by the very shapes that the catalog checks them by.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,11 +16,15 @@ from schema.states import EndpointType
 
 
 class Shaped(fields.Dict):
-    """An object that the catalog checks when it knows by which of the shapes; here it only has to be an object."""
+    """An object of one of these shapes. When it is read it only has to be an object; the catalog looks closer."""
 
     def __init__(self, *shapes: Schema, **options: Any) -> None:
         super().__init__(**options)
         self.shapes = shapes
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:  # noqa: ARG002
+        """Show what is stored, also where it has another shape."""
+        return value
 
 
 def describe(converter: Any, field: fields.Field[Any], ret: dict[str, Any]) -> Mapping[str, Any]:

@@ -91,7 +91,7 @@ def declared_dead(_api: Api, database: Database, _id: str) -> None:
 
 
 def succeeded(_api: Api, database: Database, _id: str) -> None:
-    end(database, claim(database), Verdict.success({}))
+    end(database, claim(database), Verdict.success({"status_code": 200, "body": ""}))
 
 
 def failed(_api: Api, database: Database, _id: str) -> None:

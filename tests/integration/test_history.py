@@ -76,7 +76,7 @@ def test_a_long_life(api: Api, database: Database, execution_id: str) -> None:
     api.post(f"{path}/retry")
     end(database, claim(database), Verdict.fail(ERROR))
     api.post(f"{path}/retry")
-    end(database, claim(database), Verdict.success({}))
+    end(database, claim(database), Verdict.success({"status_code": 200, "body": ""}))
     assert changes(api, execution_id) == [
         (None, "QUEUED", 0, None, "CREATED"),
         ("QUEUED", "RUNNING", 1, WORKER, "CLAIMED"),
@@ -154,7 +154,7 @@ def test_a_promotion_is_filled_in_and_says_so(api: Api, database: Database, exec
     promote(database, shard=0, ahead_ms=5000, limit=10)
     queued = ("PENDING", "QUEUED", 0, "scheduler", "PROMOTED")
     assert changes(api, delayed)[1:] == [queued]
-    end(database, claim(database), Verdict.success({}))
+    end(database, claim(database), Verdict.success({"status_code": 200, "body": ""}))
     assert changes(api, delayed)[1:3] == [queued, ("QUEUED", "RUNNING", 1, WORKER, "CLAIMED")]
     assert [item["estimated"] for item in history(api, delayed)] == [False, True, False, False]
 

@@ -128,6 +128,16 @@ def test_each_operation_lists_its_own_codes() -> None:
     assert "422" not in paths["/configs"]["post"]["responses"]
 
 
+def test_outputs_and_errors_of_attempts_are_described() -> None:
+    schemas = document()["components"]["schemas"]
+    for name in ("Execution", "Attempt"):
+        named = {option.get("$ref", "").rsplit("/", 1)[-1] for option in schemas[name]["properties"]["output"]["anyOf"]}
+        assert named == {"HttpOutput", "KafkaOutput", "RedisStreamOutput", ""}  # the last one is null
+    error = schemas["AttemptError"]
+    assert {"status_code", "retryable", "may_have_been_delivered"} < set(error["properties"])
+    assert error["required"] == ["message", "type"]
+
+
 def test_a_replay_is_told_by_its_header() -> None:
     answers = document()["paths"]["/jobs"]["post"]["responses"]
     assert "Idempotency-Replayed" in answers["200"]["headers"]
