@@ -63,13 +63,16 @@ def current(connection: Connection) -> str | None:
 
 
 def upgrade(url: str, *, wait_seconds: float = WAIT_SECONDS) -> str:
-    """Bring the database to the newest revision and return its name; does nothing when it is there.
+    """Bring the database to the newest revision and return its name; does nothing when it is there or further.
 
     Raises MigrationBusyError when another migrator holds the lease for `wait_seconds`.
     """
     engine = create_engine(database_url(url), poolclass=NullPool, isolation_level="AUTOCOMMIT")
     holder = uuid.uuid4().hex
     with engine.connect() as connection, _lease(engine, holder, wait_seconds) as renew:
+        found = current(connection)
+        if found is not None and found > head():
+            return found  # by newer code, whose release was taken back: no process refuses to start on it
         config = _config()
         config.attributes["connection"] = connection
         config.attributes["on_version_apply"] = lambda **_: renew()

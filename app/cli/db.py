@@ -19,7 +19,8 @@ def upgrade() -> None:
     with one_line():
         startup.wait_until_ready(database, settings.startup_timeout_seconds, check=_reach)
         revision = migrate.upgrade(settings.database_url)
-    click.echo(f"the database is at revision {revision}")
+    newer = f", which is newer than this code ({migrate.head()})" if revision > migrate.head() else ""
+    click.echo(f"the database is at revision {revision}{newer}")
 
 
 @group.command("current")
