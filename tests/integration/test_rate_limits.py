@@ -68,7 +68,7 @@ def test_a_key_has_so_many_requests(database_url: str) -> None:
 
 
 def test_who_waits_as_told_is_served(database_url: str) -> None:
-    with limited(database_url, "2/second") as app:
+    with limited(database_url, "1/second") as app:
         api = client(app)
         while (response := api.get("/jobs")).status_code == 200:
             pass
