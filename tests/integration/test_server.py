@@ -1,5 +1,6 @@
 """The API under gunicorn, over real sockets: what the test client cannot show."""
 
+import functools
 import json
 import os
 import socket
@@ -59,6 +60,11 @@ class Web:
             return requests.get(f"{self.base}/health/ready", timeout=30).ok
         except requests.ConnectionError:
             return False
+
+    def refusal(self, path: str, headers: dict[str, str]) -> tuple[requests.Response] | None:
+        """Return what is not 200, in a tuple: such an answer is false by itself."""
+        answer = requests.get(self.base + path, headers=headers, timeout=60)
+        return None if answer.status_code == 200 else (answer,)
 
     def raw(self, request: bytes) -> tuple[int, dict[str, Any]]:
         """Send bytes and read the answer: its status and its JSON."""
@@ -225,8 +231,9 @@ def test_a_lost_database_is_503_until_it_is_back() -> None:
             eventually(web.is_ready, what="the API")
             assert requests.get(f"{web.base}/jobs", headers=headers, timeout=60).status_code == 200
             postgres.kill()
+            # Its sessions answer until they notice that the first process is gone.
             for path in ("/jobs", "/health/ready"):
-                answer = requests.get(web.base + path, headers=headers, timeout=60)
+                (answer,) = eventually(functools.partial(web.refusal, path, headers), what="the loss")
                 assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
                 assert answer.headers["Retry-After"]
             assert requests.get(f"{web.base}/health/live", timeout=60).status_code == 200
