@@ -12,7 +12,7 @@ from flask.json.provider import DefaultJSONProvider
 import app.api.job_batch
 import app.api.job_changes
 import app.api.job_views  # noqa: F401
-from app import cli, db
+from app import db
 from app.api import (
     audit,
     auth,
@@ -35,6 +35,7 @@ from app.api.key_ring import KeyRing
 from app.api.rate_limits import Counters, RateLimit
 from app.api.services import EXTENSION, Services
 from app.catalog.crypto import SecretBox
+from app.cli.errors import NoApplicationError
 from app.config import SettingError, Settings
 from app.jobs.create import Creator
 from app.wakeup import Notifier
@@ -70,7 +71,6 @@ def create_app(settings: Settings | None = None) -> Flask:
     openapi.register(app, RESOURCES)
     docs.register(app)
     errors.register(app)
-    cli.register(app)
     return app
 
 
@@ -111,4 +111,4 @@ def _one_line(build: Callable[[], Services]) -> Services:
     except SettingError as error:
         if click.get_current_context(silent=True) is None:
             raise
-        raise click.ClickException(str(error)) from None
+        raise NoApplicationError(str(error)) from None

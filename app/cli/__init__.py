@@ -1,11 +1,5 @@
-"""Administration on the command line: `flask --app app ...`."""
+"""Administration on the command line: `flask --app app ...`.
 
-from flask import Flask
-
-from app.cli import api_keys, db
-
-
-def register(app: Flask) -> None:
-    """Add the commands to `flask`."""
-    app.cli.add_command(db.group)
-    app.cli.add_command(api_keys.group)
+The commands are entry points of Flask's (pyproject.toml): `--help` lists them, and what needs no database works, where
+no application can be built.
+"""

@@ -1,7 +1,4 @@
-"""`flask secrets`: the key that secrets are encrypted with.
-
-An entry point of Flask's, not a command of the application, which would refuse to start where the key is missing.
-"""
+"""`flask secrets`: the key that secrets are encrypted with; needs no application."""
 
 import click
 

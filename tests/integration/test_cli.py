@@ -94,6 +94,16 @@ def test_a_wrong_setting_is_one_line(database_url: str, environment: dict[str, s
     assert "hunter2" not in done.stderr
 
 
+def test_help_needs_no_settings() -> None:
+    done = flask("", "--help")
+    assert done.returncode == 0
+    assert {"api-keys", "db", "secrets", "verify"} <= {
+        line.split()[0] for line in done.stdout.splitlines() if line.strip()
+    }
+    assert done.stderr.splitlines()[0].startswith("Error: TE_DATABASE_URL is not set")
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("command", [["db", "upgrade"], ["db", "current"], ["api-keys", "list"]])
 def test_an_unreachable_database_is_one_line(command: list[str]) -> None:
     done = flask("postgresql://nobody:hunter2@127.0.0.1:1/none", *command)
