@@ -1,7 +1,7 @@
 """Kafka deliveries: producers, shared by the deliveries to the same brokers with the same settings.
 
-Within an attempt librdkafka may resend, and the broker drops the duplicate (with `acks` "all" and a timeout of 2.4 s or
-more; with a shorter one nothing is resent). Across attempts the record header `te-idempotency-key` stays the same.
+An attempt writes its record at most once: librdkafka resends where the broker can drop the duplicate (with `acks` "all"
+and a timeout of 2.4 s or more), and nowhere else. The record header `te-idempotency-key` is the same in all attempts.
 """
 
 import asyncio
@@ -169,19 +169,14 @@ class KafkaDispatcher:
 
 
 def _configuration(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a producer that writes each record at most once per attempt.
-
-    Either the broker drops what librdkafka resends, or, where the attempt is too short for an idempotent producer to
-    start in it, librdkafka does not resend.
-    """
     timeout_ms = spec["timeout_ms"]
-    has_time = timeout_ms >= _SCAN_MS + _IDEMPOTENT_START_MS
+    is_idempotent = spec["acks"] == "all" and timeout_ms >= _SCAN_MS + _IDEMPOTENT_START_MS
     return {
         **spec["properties"],
         "bootstrap.servers": spec["bootstrap_servers"],
         "client.id": "task-executor",
         "acks": spec["acks"],
-        **({"enable.idempotence": spec["acks"] == "all"} if has_time else {"enable.idempotence": False, "retries": 0}),
+        **({"enable.idempotence": True} if is_idempotent else {"retries": 0}),
         "message.timeout.ms": max(timeout_ms - _SCAN_MS, timeout_ms // 2, 10),
         # A topic that does not exist is an error of its own, and found out in time.
         "topic.metadata.propagation.max.ms": max(timeout_ms // 4, 1),

@@ -23,7 +23,11 @@ class KafkaOutputSchema(Outcome):
     """Where a record is."""
 
     partition = fields.Integer(required=True)
-    offset = fields.Integer(required=True, allow_none=True, metadata={"description": '`null` with `acks: "0"`'})
+    offset = fields.Integer(
+        required=True,
+        allow_none=True,
+        metadata={"description": '`null` where the brokers do not say: with `acks: "0"`, or when it had to be resent'},
+    )
 
 
 class RedisStreamOutputSchema(Outcome):

@@ -7,21 +7,26 @@ from contextlib import asynccontextmanager
 
 
 class Proxy:
-    """`loses` swallows the server's answers and hangs up; `delay_seconds` holds each back."""
+    """Swallows answers of the server and hangs up, or holds each back for `delay_seconds`.
 
-    def __init__(self, port: int) -> None:
-        self._server_port = port
+    `loses` does it to every answer, `loses_answer_to` to what follows the first request with these bytes.
+    """
+
+    def __init__(self, server_port: int) -> None:
+        self.server_port = server_port
         self.port = 0
         self.loses = False
+        self.loses_answer_to: bytes | None = None
         self.delay_seconds = 0.0
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        upstream_reader, upstream_writer = await asyncio.open_connection("127.0.0.1", self._server_port)
-        requests = asyncio.create_task(_pump(reader, upstream_writer))
+        upstream_reader, upstream_writer = await asyncio.open_connection("127.0.0.1", self.server_port)
+        is_lost = asyncio.Event()
+        requests = asyncio.create_task(self._pump(reader, upstream_writer, is_lost))
         try:
             with contextlib.suppress(OSError):
                 while answer := await upstream_reader.read(65_536):
-                    if self.loses:
+                    if self.loses or is_lost.is_set():
                         return
                     await asyncio.sleep(self.delay_seconds)
                     writer.write(answer)
@@ -30,11 +35,13 @@ class Proxy:
             upstream_writer.close()
             writer.close()
 
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
-        while data := await reader.read(65_536):
-            writer.write(data)
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_lost: asyncio.Event) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65_536):
+                if self.loses_answer_to is not None and self.loses_answer_to in data:
+                    self.loses_answer_to = None
+                    is_lost.set()
+                writer.write(data)
 
 
 @asynccontextmanager

@@ -19,8 +19,10 @@ from actors.dispatch.egress import EgressGuard
 from actors.dispatch.kafka import KafkaDispatcher
 from actors.dispatch.kafka_producer import SharedProducer, _Log
 from app.catalog.scrub import Scrubber
+from app.dev.servers import Tansu
 from schema.states import EndpointType
 from tests.contract.dispatching import OPEN, TRACEPARENT, failure, identity, rendered, run
+from tests.contract.proxy import proxy_to
 from tests.waiting import HUNG_SECONDS
 
 silent = logging.getLogger("te-test-kafka")
@@ -185,6 +187,44 @@ def test_a_record_on_its_way_to_a_broker_that_stops_may_have_been_delivered(kafk
 
     error = run(dispatcher(), main)
     assert (error.type, error.may_have_been_delivered, error.permanent) == ("TIMEOUT", True, False)
+
+
+class Behind(Tansu):
+    """Sends its clients to a port in front of it."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__()
+        self._front = port
+
+    def _command(self, port: int) -> list[str]:
+        given = super()._command(port)
+        given[given.index("--advertised-listener-url") + 1] = f"tcp://127.0.0.1:{self._front}"
+        return given
+
+
+@pytest.mark.parametrize(
+    ("fields", "resends"),
+    [({"acks": "1"}, False), ({"acks": "all", "timeout_ms": 2000}, False), ({"acks": "all"}, True)],
+)
+def test_a_record_whose_confirmation_is_lost_is_not_written_twice_in_the_attempt(fields, resends):
+    async def main(producers):
+        async with proxy_to(0) as proxy:
+            with Behind(proxy.port) as broker:
+                proxy.server_port = broker.port
+                await asyncio.to_thread(broker.create_topic, "t")
+                proxy.loses_answer_to = b"unconfirmed"
+                sending = producers.send(spec(broker.bootstrap, **fields), identity("unconfirmed"))
+                (outcome,) = await asyncio.gather(sending, return_exceptions=True)
+                last = await producers.send(spec(broker.bootstrap), identity("last"))
+                records = await asyncio.to_thread(read, broker.bootstrap, "t", last["offset"] + 1)
+        return outcome, [dict(record.headers())["te-idempotency-key"] for record in records]
+
+    outcome, keys = run(dispatcher(), main)
+    assert keys == [b"unconfirmed", b"last"]
+    if resends:  # the broker has it already, and does not say where
+        assert outcome == {"partition": 0, "offset": None}
+    else:
+        assert (outcome.type, outcome.permanent, outcome.may_have_been_delivered) == ("BROKER_ERROR", False, True)
 
 
 def test_a_dead_broker_does_not_hold_up_another(kafka, topic):
