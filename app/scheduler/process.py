@@ -1,5 +1,6 @@
 """The process around the chores: when each runs, and how it all ends."""
 
+import contextlib
 import logging
 import queue
 import signal
@@ -18,6 +19,8 @@ from apscheduler.triggers.interval import IntervalTrigger
 from app.scheduler.chore import Chore, Outage, run_logged
 
 log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class SchedulerProcess:
         thread = threading.Thread(target=self._trigger, args=[triggers], name="te-scheduler")
         thread.start()
         log.info("scheduler started")
-        status = self._over.get()
+        status = self._wait()
         self._stopping = True
         self._triggering.wait()
         if triggers.running:
@@ -61,6 +64,16 @@ class SchedulerProcess:
         thread.join()
         log.info("scheduler stopped")
         return status
+
+    def _wait(self) -> int:
+        """Wait for the end.
+
+        Not in one sleep: Python's handlers run in this thread only, and what comes in the instant before it falls
+        asleep does not wake it.
+        """
+        while True:
+            with contextlib.suppress(queue.Empty):
+                return self._over.get(timeout=LOOK_SECONDS)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._stopping = True

@@ -1,8 +1,9 @@
 """The process around the chores: failures stay where they are, and it ends in order."""
 
 import logging
+import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -50,7 +51,7 @@ class Running:
         self.process._on_signal(15, None)
 
     def wait(self) -> int:
-        self._thread.join(10)
+        self._thread.join(60)
         return self._status[0]
 
 
@@ -216,3 +217,26 @@ def test_the_death_of_the_triggering_thread_ends_the_process(
     assert running.wait() == 1
     assert running.process.is_stopping()
     assert "the thread that triggers the chores died" in caplog.messages
+
+
+@pytest.fixture
+def usual_handlers() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("usual_handlers")
+def test_a_signal_that_does_not_wake_the_waiting_thread_is_seen() -> None:
+    process = SchedulerProcess()
+    process.catch_signals()
+
+    def body() -> Done:
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)  # to this thread, not to the one that waits
+        return Done()
+
+    too_late = threading.Timer(30, process._over.put, [2])
+    too_late.start()
+    assert process.run([Every(3600, Scripted("signals", body))]) == 0
+    too_late.cancel()
