@@ -233,6 +233,7 @@ def test_a_signal_that_does_not_wake_the_waiting_thread_is_seen() -> None:
     process.catch_signals()
 
     def body() -> Done:
+        threading.Event().wait(0.2)  # by then the main thread waits
         signal.pthread_kill(threading.get_ident(), signal.SIGTERM)  # to this thread, not to the one that waits
         return Done()
 
