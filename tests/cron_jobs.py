@@ -7,7 +7,7 @@ from sqlalchemy import insert, text
 
 from app import ids
 from app.db import Database
-from app.jobs.cron import Schedule
+from app.schedule.cron import Schedule
 from schema import tables
 from tests import rows
 

@@ -9,8 +9,8 @@ from app.api.fields import Body, Instant
 from app.api.keys import Scope
 from app.api.resource import Resource
 from app.errors import InvalidCronError
-from app.jobs import preview
-from app.jobs.cron import Schedule
+from app.schedule import preview
+from app.schedule.cron import Schedule
 
 MAX_RUNS = 100
 

@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import RAISE, Schema, ValidationError, fields
 
 from app.errors import InvalidRequestError
-from app.jobs.interval import parse_every
+from app.schedule.interval import parse_every
 
 MAX_NAME = 128
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)

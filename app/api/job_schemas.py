@@ -9,9 +9,9 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 from app.api.fields import Body, Every, Instant, Name, QueryInstant, show
 from app.api.pagination import PageQuery
 from app.catalog.shape_fields import Flag
-from app.jobs.interval import show_every
 from app.jobs.model import Job, NewJob
-from app.jobs.timetable import Timetable
+from app.schedule.interval import show_every
+from app.schedule.timetable import Timetable
 from schema.states import CatchUp, EndpointType, ExecutionStatus, JobStatus, Overlap, Trigger
 
 MAX_KEY = 255

@@ -8,10 +8,10 @@ from marshmallow import Schema, fields
 from app.api.cron import RunSchema
 from app.api.fields import Instant, Name
 from app.api.job_schemas import show_in_zone
-from app.jobs.interval import show_every
 from app.jobs.model import Job
-from app.jobs.preview import Run
 from app.jobs.status import Health, JobStatusReport
+from app.schedule.interval import show_every
+from app.schedule.preview import Run
 from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
 
 _LOCAL = {"format": "date-time", "description": "in the job's time zone", "example": "2026-03-16T09:00:00+05:30"}

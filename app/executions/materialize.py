@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 from app import ids
 from app.db import Database
-from app.jobs.timetable import Timetable
+from app.schedule.due_ticks import Advance, DueJob
+from app.schedule.timetable import Timetable
 from app.sql import statement
-from schema.states import EndpointType, Overlap
+from schema.states import EndpointType
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -78,51 +79,6 @@ MATERIALIZE = statement(
       FROM advanced AS a
     """,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class DueJob:
-    """A repeating job with a tick at or before the horizon, which is the database's now plus the look-ahead.
-
-    `busy` tells, of a job whose executions must not overlap, that one is unfinished.
-    """
-
-    job_id: str
-    endpoint_type: EndpointType
-    timetable: Timetable
-    next_run_at: datetime
-    busy: bool
-    now: datetime
-    horizon: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Advance:
-    """Ticks of one job, in order, the tick after them, and how many were left out.
-
-    Without a tick after them the job retires, unless it `waits` for the end of the last one.
-    """
-
-    job: DueJob
-    ticks: tuple[datetime, ...]
-    next_run_at: datetime | None
-    skipped_catch_up: int = 0
-    skipped_overlap: int = 0
-
-    @property
-    def waits(self) -> bool:
-        """Tell whether the end of the execution decides about the next tick."""
-        return self.job.timetable.fixed_delay and bool(self.ticks)
-
-    @property
-    def retires(self) -> bool:
-        """Tell whether the job is at its end."""
-        return self.next_run_at is None and not self.waits
-
-    @property
-    def exclusive(self) -> bool:
-        """Tell whether the tick may only become an execution while there is none."""
-        return self.job.timetable.overlap is Overlap.SKIP and bool(self.ticks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from app.jobs.timetable import Timetable
+from app.schedule.timetable import Timetable
 from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
 
 

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
-from app.jobs.cron import Schedule
 from app.jobs.model import Job
-from app.jobs.preview import Run, runs
-from app.jobs.timetable import Timetable
+from app.schedule.cron import Schedule
+from app.schedule.preview import Run, runs
+from app.schedule.timetable import Timetable
 from schema.states import ExecutionStatus
 
 _MICROSECOND = timedelta(microseconds=1)

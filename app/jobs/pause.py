@@ -14,7 +14,7 @@ from app.errors import ConflictError
 from app.executions import hold
 from app.jobs import read
 from app.jobs.model import Job
-from app.jobs.timetable import Timetable
+from app.schedule.timetable import Timetable
 from app.sql import statement
 from schema.states import JobStatus
 

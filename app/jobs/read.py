@@ -10,8 +10,8 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
 from app.db import Database
 from app.errors import JobNotFoundError
 from app.jobs.model import ExecutionSummary, Job
-from app.jobs.timetable import Timetable
 from app.paging import Page, PageRequest, newest_first, page_of
+from app.schedule.timetable import Timetable
 from app.sql import statement
 from schema import tables
 from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger

@@ -16,7 +16,7 @@ from app.jobs import insert, read
 from app.jobs.create import MAX_TRIES, Creator, checked, fitting
 from app.jobs.model import Job, NewJob
 from app.jobs.targets import Target
-from app.jobs.timetable import Timetable
+from app.schedule.timetable import Timetable
 from app.sql import statement
 from schema.states import JobStatus, Trigger
 

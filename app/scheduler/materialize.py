@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from app.db import Database
 from app.errors import TaskExecutorError
-from app.executions.materialize import Advance, DueJob, due, materialize
-from app.scheduler.advance import advance
+from app.executions.materialize import due, materialize
+from app.schedule.due_ticks import Advance, DueJob, choose_ticks
 from app.scheduler.chore import Hint, Stopping
 
 log = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ class Materialize:
         advances: list[Advance | None] = []
         for job in jobs:
             try:
-                advances.append(advance(job, limit, self._grace))
+                advances.append(choose_ticks(job, limit, self._grace))
             except TaskExecutorError as error:
                 # Stored, so it was valid once: this machine's time zones may be older. The others must go on.
                 if job.job_id not in self._unreadable:

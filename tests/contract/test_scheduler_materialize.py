@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.executions import materialize as ticks
-from app.executions.materialize import Advance
+from app.schedule.due_ticks import Advance
 from app.scheduler.materialize import Materialize
 from schema.states import EndpointType
 from tests import rows

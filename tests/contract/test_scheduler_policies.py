@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.executions import materialize as ticks
-from app.executions.materialize import Advance
+from app.schedule.due_ticks import Advance
 from tests import rows
 from tests.contract.racing import at_once, schedulers, total
 from tests.contract.test_scheduler_materialize import chore, due

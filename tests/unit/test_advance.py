@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.executions.materialize import DueJob
-from app.jobs.timetable import Timetable
-from app.scheduler.advance import MOST_STEPS, advance
+from app.schedule.due_ticks import MOST_STEPS, DueJob, choose_ticks
+from app.schedule.timetable import Timetable
 from schema.states import CatchUp, EndpointType, Overlap
 
 NOW = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
@@ -27,7 +26,7 @@ def job(since: timedelta, *, every: timedelta = TEN, busy: bool = False, **table
 
 def chosen(due: DueJob, limit: int = 100) -> tuple[list[float], float | None, int, int]:
     """Ticks and the next one in seconds from now, and what was left out."""
-    made = advance(due, limit, GRACE)
+    made = choose_ticks(due, limit, GRACE)
     assert made is not None
     after = None if made.next_run_at is None else (made.next_run_at - NOW).total_seconds()
     ticks = [(tick - NOW).total_seconds() for tick in made.ticks]
@@ -67,7 +66,7 @@ def test_no_tick_older_than_the_grace_runs() -> None:
 def test_more_missed_ticks_than_a_statement_looks_at_take_several(policy: CatchUp) -> None:
     due, steps, skipped = job(timedelta(seconds=10 * 12_000), catch_up=policy), 0, 0
     while True:
-        made = advance(due, 100, GRACE)
+        made = choose_ticks(due, 100, GRACE)
         assert made is not None
         steps, skipped = steps + 1, skipped + made.skipped_catch_up
         if made.ticks:
@@ -81,11 +80,11 @@ def test_more_missed_ticks_than_a_statement_looks_at_take_several(policy: CatchU
 
 def test_the_end_is_the_end() -> None:
     ends_at = NOW - timedelta(seconds=8)
-    made = advance(job(timedelta(seconds=28), ends_at=ends_at), 100, GRACE)
+    made = choose_ticks(job(timedelta(seconds=28), ends_at=ends_at), 100, GRACE)
     assert made is not None
     assert len(made.ticks) == 2
     assert made.retires
-    over = advance(job(timedelta(seconds=28), ends_at=NOW - timedelta(seconds=28)), 100, GRACE)
+    over = choose_ticks(job(timedelta(seconds=28), ends_at=NOW - timedelta(seconds=28)), 100, GRACE)
     assert over is not None
     assert (over.ticks, over.retires) == ((), True)
 
@@ -96,13 +95,13 @@ def test_the_end_is_the_end() -> None:
 def test_an_idle_job_that_must_not_overlap_takes_one_tick_ahead_of_its_time() -> None:
     due = job(timedelta(seconds=-2), overlap=Overlap.SKIP)
     assert chosen(due) == ([2], 12, 0, 0)
-    made = advance(due, 100, GRACE)
+    made = choose_ticks(due, 100, GRACE)
     assert made is not None
     assert made.exclusive
 
 
 def test_a_busy_one_waits_until_the_tick_is_due_and_then_leaves_it_out() -> None:
-    assert advance(job(timedelta(seconds=-2), overlap=Overlap.SKIP, busy=True), 100, GRACE) is None
+    assert choose_ticks(job(timedelta(seconds=-2), overlap=Overlap.SKIP, busy=True), 100, GRACE) is None
     assert chosen(job(timedelta(0), overlap=Overlap.SKIP, busy=True)) == ([], 10, 0, 1)
     assert chosen(job(timedelta(seconds=28), overlap=Overlap.SKIP, busy=True)) == ([], 2, 0, 3)
 
@@ -116,7 +115,7 @@ def test_overlap_allowed_does_not_care() -> None:
 
 def test_a_fixed_delay_has_one_tick_and_then_waits_for_its_end() -> None:
     due = job(timedelta(minutes=10), fixed_delay=True, catch_up=CatchUp.NONE)
-    made = advance(due, 100, GRACE)
+    made = choose_ticks(due, 100, GRACE)
     assert made is not None
     assert (made.ticks, made.next_run_at) == ((due.next_run_at,), None)
     assert made.waits
@@ -125,7 +124,7 @@ def test_a_fixed_delay_has_one_tick_and_then_waits_for_its_end() -> None:
 
 def test_a_fixed_delay_ends_too() -> None:
     due = job(timedelta(minutes=10), fixed_delay=True, ends_at=NOW - timedelta(minutes=10))
-    made = advance(due, 100, GRACE)
+    made = choose_ticks(due, 100, GRACE)
     assert made is not None
     assert made.retires
 
@@ -148,7 +147,7 @@ def test_no_tick_is_lost_or_doubled_however_it_is_cut(
     ran: list[datetime] = []
     skipped, start = 0, due
     while start.next_run_at <= start.horizon:
-        made = advance(start, limit, GRACE)
+        made = choose_ticks(start, limit, GRACE)
         assert made is not None
         assert made.next_run_at is not None
         assert made.next_run_at > start.next_run_at

@@ -16,8 +16,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from app.errors import InvalidCronError, InvalidRequestError
-from app.jobs.cron import Schedule
-from app.jobs.cron_expression import CronExpression
+from app.schedule.cron import Schedule
+from app.schedule.cron_expression import CronExpression
 
 MINUTE = timedelta(minutes=1)
 # Changes of an hour, half an hour, two hours, a whole day; at midnight, at 2 h, at odd minutes; once or twice a year.

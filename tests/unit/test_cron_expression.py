@@ -3,7 +3,7 @@
 import pytest
 
 from app.errors import InvalidCronError
-from app.jobs.cron_expression import WORDS, CronExpression
+from app.schedule.cron_expression import WORDS, CronExpression
 
 
 @pytest.mark.parametrize(

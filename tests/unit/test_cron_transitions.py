@@ -2,8 +2,8 @@
 
 The two agree on which local times match, that a skipped time of fixed hours runs once after the gap, that a repeated
 one runs the first time, and that schedules of every hour follow the clock. What cronsim takes for "fixed hours" is
-told from the spelling (no `*` in front of the minutes or hours); ours from the values, see app/jobs/cron.py. Where they
-differ, the tables below are the specification.
+told from the spelling (no `*` in front of the minutes or hours); ours from the values, see app/schedule/cron.py.
+Where they differ, the tables below are the specification.
 """
 
 import bisect
@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from app.errors import InvalidCronError
-from app.jobs.cron import Schedule
-from app.jobs.cron_expression import CronExpression
+from app.schedule.cron import Schedule
+from app.schedule.cron_expression import CronExpression
 from tests.unit.test_cron import field, walk
 
 # Half an hour, two hours, midnight, both directions in one Ramadan, zones that gave their clock changes up or took

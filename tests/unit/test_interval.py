@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import InvalidRequestError
-from app.jobs.interval import LONGEST_MS, SHORTEST_MS, Interval, parse_every, show_every
+from app.schedule.interval import LONGEST_MS, SHORTEST_MS, Interval, parse_every, show_every
 
 START = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)
 every = st.integers(SHORTEST_MS, LONGEST_MS)

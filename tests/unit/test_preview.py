@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.errors import InvalidCronError
-from app.jobs import preview
-from app.jobs.cron import Schedule
+from app.schedule import preview
+from app.schedule.cron import Schedule
 
 
 @pytest.mark.parametrize(

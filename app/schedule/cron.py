@@ -25,7 +25,7 @@ from functools import cache, lru_cache
 from croniter import croniter
 
 from app.errors import InvalidRequestError
-from app.jobs.cron_expression import CronExpression
+from app.schedule.cron_expression import CronExpression
 
 # Ticks are looked for between these; zones cannot shift times at the ends of Python's calendar.
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 from sqlalchemy import Row
 
 from app.errors import Detail, InvalidCronError, InvalidRequestError
-from app.jobs.cron import Schedule
-from app.jobs.interval import Interval
+from app.schedule.cron import Schedule
+from app.schedule.interval import Interval
 from schema.states import CatchUp, Overlap
 
 _MICROSECOND = timedelta(microseconds=1)

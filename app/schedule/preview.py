@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from cron_descriptor import ExpressionDescriptor
 
-from app.jobs.cron import Schedule
-from app.jobs.cron_expression import CronExpression
+from app.schedule.cron import Schedule
+from app.schedule.cron_expression import CronExpression
 
 _MINUTE = timedelta(minutes=1)
 _MICROSECOND = timedelta(microseconds=1)

@@ -5,16 +5,62 @@ Ticks are taken a little ahead of their time. One that is past `now` was missed:
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from app.executions.materialize import Advance, DueJob
-from schema.states import CatchUp, Overlap
+from app.schedule.timetable import Timetable
+from schema.states import CatchUp, EndpointType, Overlap
 
 MOST_STEPS = 5000  # ticks looked at per job and statement; more than any max_catch_up
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-def advance(job: DueJob, limit: int, grace: timedelta) -> Advance | None:
+@dataclass(frozen=True, slots=True)
+class DueJob:
+    """A repeating job with a tick at or before the horizon, which is the database's now plus the look-ahead.
+
+    `busy` tells, of a job whose executions must not overlap, that one is unfinished.
+    """
+
+    job_id: str
+    endpoint_type: EndpointType
+    timetable: Timetable
+    next_run_at: datetime
+    busy: bool
+    now: datetime
+    horizon: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Ticks of one job, in order, the tick after them, and how many were left out.
+
+    Without a tick after them the job retires, unless it `waits` for the end of the last one.
+    """
+
+    job: DueJob
+    ticks: tuple[datetime, ...]
+    next_run_at: datetime | None
+    skipped_catch_up: int = 0
+    skipped_overlap: int = 0
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether the end of the execution decides about the next tick."""
+        return self.job.timetable.fixed_delay and bool(self.ticks)
+
+    @property
+    def retires(self) -> bool:
+        """Tell whether the job is at its end."""
+        return self.next_run_at is None and not self.waits
+
+    @property
+    def exclusive(self) -> bool:
+        """Tell whether the tick may only become an execution while there is none."""
+        return self.job.timetable.overlap is Overlap.SKIP and bool(self.ticks)
+
+
+def choose_ticks(job: DueJob, limit: int, grace: timedelta) -> Advance | None:
     """Choose at most `limit` ticks of a job up to its horizon; None when it has to wait.
 
     Ticks that were missed by less than `grace` still run under `catch_up: none`. Raises InvalidCronError or
