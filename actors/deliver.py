@@ -16,8 +16,8 @@ from typing import Any
 from actors.dispatch.base import MAX_BODY_BYTES, Dispatcher, Identity
 from actors.loop import DeliveryLoop
 from app.catalog.loader import Catalog, Prepared
-from app.errors import UnavailableError
-from app.executions.backoff import RetryPolicy
+from app.catalog.retry_policy import RetryPolicy
+from app.errors import TemplateError, UnavailableError
 from app.executions.model import Claim, DeliveryError, LogLine
 from app.executions.verdict import Tried, Verdict, decide
 from brokers.attempt import Attempt
@@ -40,9 +40,10 @@ class Deliveries:
         if not attempt.begin():
             return
         try:
-            prepared = self._catalog.prepare(attempt.claim)
-        except DeliveryError as error:
-            _conclude(attempt, judge(error, attempt.claim, RetryPolicy()))
+            claim = attempt.claim
+            prepared = self._catalog.prepare(claim.endpoint, claim.endpoint_version, claim.input)
+        except TemplateError as error:
+            _conclude(attempt, judge(_unresolvable(error), attempt.claim, RetryPolicy()))
         except UnavailableError as error:
             # Nothing was sent: the attempt is not spent.
             log.warning("%s handed back: %s", attempt.claim.execution_id, error.explained)
@@ -111,6 +112,10 @@ def _scrubbed(error: DeliveryError, prepared: Prepared) -> DeliveryError:
         may_have_been_delivered=error.may_have_been_delivered,
         extra=extra,
     )
+
+
+def _unresolvable(error: TemplateError) -> DeliveryError:
+    return DeliveryError("TEMPLATE_RESOLUTION_FAILED", error.message, permanent=True)
 
 
 def _unexpected(error: Exception) -> DeliveryError:

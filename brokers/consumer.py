@@ -12,9 +12,9 @@ from typing import Any
 from dramatiq.broker import Consumer, MessageProxy
 from dramatiq.message import Message
 
+from app.catalog.retry_policy import RetryPolicy
 from app.errors import UnavailableError
 from app.executions import claim as claims
-from app.executions.backoff import RetryPolicy
 from app.executions.model import DeliveryError
 from app.executions.verdict import Tried, decide
 from brokers.attempt import Attempt

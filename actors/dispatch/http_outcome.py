@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 
 from actors.dispatch.egress import EgressRefusedError
-from app.executions.backoff import MAX_RETRY_AFTER_MS
+from app.catalog.retry_policy import MAX_RETRY_AFTER_MS
 from app.executions.model import DeliveryError
 
 

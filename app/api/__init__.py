@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Callable
-from typing import cast
+from typing import IO, Any, cast
 
 import click
 from flask import Flask
+from flask.cli import NoAppException
 from flask.json.provider import DefaultJSONProvider
 
 # These add operations to the resource of the jobs.
@@ -13,6 +14,7 @@ import app.api.job_batch
 import app.api.job_changes
 import app.api.job_views  # noqa: F401
 from app import db
+from app.access.key_ring import KeyRing
 from app.api import (
     audit,
     auth,
@@ -31,11 +33,9 @@ from app.api import (
     secrets,
     time_limit,
 )
-from app.api.key_ring import KeyRing
 from app.api.rate_limits import Counters, RateLimit
 from app.api.services import EXTENSION, Services
 from app.catalog.crypto import SecretBox
-from app.cli.errors import NoApplicationError
 from app.config import SettingError, Settings
 from app.jobs.create import Creator
 from app.wakeup import Notifier
@@ -54,6 +54,16 @@ RESOURCES = [
     cron.resource,
     health.resource,
 ]
+
+
+class NoApplicationError(NoAppException):
+    """No application can be built from the settings: one line, also above the list of commands of `--help`."""
+
+    exit_code = 1
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message without Flask's words on usage: the command line was right."""
+        click.ClickException.show(self, file)
 
 
 def create_app(settings: Settings | None = None) -> Flask:

@@ -6,8 +6,8 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from app import audit
+from app.access.api_keys import Scope
 from app.api.fields import Instant, QueryInstant
-from app.api.keys import Scope
 from app.api.pagination import PageQuery, page_answer, page_request, page_schema
 from app.api.resource import Resource
 from app.api.services import services

@@ -2,9 +2,9 @@
 
 from flask import Flask, Response, current_app, g, request
 
+from app.access.api_keys import Scope
+from app.access.key_ring import Key
 from app.api import docs, openapi
-from app.api.key_ring import Key
-from app.api.keys import Scope
 from app.api.rate_limits import too_many
 from app.api.resource import Resource
 from app.api.services import services

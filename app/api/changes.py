@@ -12,7 +12,7 @@ from flask import Response, g, request
 from app.api.body import invalid
 from app.api.request_ids import current_request_id
 from app.audit import Actor
-from app.catalog.change import ANY, Change, Condition
+from app.audit.change import ANY, Change, Condition
 
 _TAG = r'(?:W/)?"[!#-~\x80-\xff]*"'
 _TAGS = re.compile(_TAG)

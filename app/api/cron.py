@@ -5,8 +5,8 @@ from typing import Any
 
 from marshmallow import Schema, fields, validate
 
+from app.access.api_keys import Scope
 from app.api.fields import Body, Instant
-from app.api.keys import Scope
 from app.api.resource import Resource
 from app.errors import InvalidCronError
 from app.schedule import preview

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from app.executions.backoff import RetryPolicy
+from app.catalog.retry_policy import RetryPolicy
 
 _JOB, _CRON_JOB = "job_8f3a6c1d2e4b", "job_c72f90ab13de"
 _EXECUTION, _ATTEMPT = "exec_2b7c5d8e9f10", "att_51d0c4e7a2b3"

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+from app.access.api_keys import Scope
 from app.api.auth import actor
 from app.api.execution_schemas import (
     AttemptSchema,
@@ -16,7 +17,6 @@ from app.api.execution_schemas import (
     shape_log_line,
 )
 from app.api.history_schemas import ExplanationSchema, HistorySchema
-from app.api.keys import Scope
 from app.api.pagination import PageQuery, page_answer, page_request, page_schema
 from app.api.resource import Resource
 from app.api.services import services, wake

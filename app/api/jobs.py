@@ -3,12 +3,12 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from app.access.api_keys import Scope
 from app.api import job_keys
 from app.api.auth import actor
 from app.api.execution_schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema
 from app.api.execution_schemas import shape as shape_execution
 from app.api.job_schemas import JobQuery, JobSchema, NewJobSchema, new_job, shape
-from app.api.keys import Scope
 from app.api.pagination import page_answer, page_request, page_schema
 from app.api.resource import Resource
 from app.api.services import services, wake

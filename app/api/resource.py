@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 from flask_smorest import Blueprint
 from marshmallow import Schema
 
+from app.access.api_keys import Scope
 from app.api import changes, error_responses, examples
 from app.api.body import StrictParser, invalid
-from app.api.keys import Scope
 from app.errors import (
     ForbiddenError,
     InternalError,

@@ -5,7 +5,7 @@ from typing import cast
 
 from flask import current_app
 
-from app.api.key_ring import KeyRing
+from app.access.key_ring import KeyRing
 from app.api.rate_limits import RateLimit
 from app.catalog.crypto import SecretBox
 from app.config import Settings

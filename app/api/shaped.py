@@ -9,9 +9,9 @@ from typing import Any
 from marshmallow import Schema, fields
 
 from app.catalog.fields import DEFAULTS, FIELDS
+from app.catalog.retry_policy import RetryPolicy
 from app.catalog.shape_fields import Described
 from app.catalog.shapes import RETRY_POLICY, SPECS
-from app.executions.backoff import RetryPolicy
 from schema.states import EndpointType
 
 

@@ -9,12 +9,12 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from app import audit
 from app.audit import Action, ResourceType
+from app.audit.change import Change, tag_of
 from app.catalog import dependents, references
-from app.catalog.change import Change, tag_of
 from app.catalog.references import Definition
+from app.catalog.retry_policy import RetryPolicy
 from app.db import Database
 from app.errors import ConflictError, EndpointNotFoundError, UnavailableError
-from app.executions.backoff import RetryPolicy
 from app.paging import Page, PageRequest, newest_first, page_of
 from schema import tables
 from schema.states import EndpointType

@@ -14,12 +14,11 @@ from typing import Any
 
 from app.catalog.cache import Cache
 from app.catalog.crypto import VARIABLE, SecretBox, UndecryptableError
+from app.catalog.retry_policy import RetryPolicy
 from app.catalog.scrub import Scrubber
 from app.catalog.templates import SpecTemplate, compile_spec
 from app.db import Database
 from app.errors import TemplateError
-from app.executions.backoff import RetryPolicy
-from app.executions.model import Claim, DeliveryError
 from app.sql import statement
 from schema.states import EndpointType
 
@@ -89,21 +88,18 @@ class Catalog:
         with self._revision_lock:
             self._revision = max(self._revision, revision)  # claims of several consumers come in any order
 
-    def prepare(self, claim: Claim) -> Prepared:
-        """Render what the claim is to send.
+    def prepare(self, endpoint: str, number: int, input_: Any) -> Prepared:
+        """Render what a version of an endpoint sends for an input.
 
-        Raises DeliveryError of type TEMPLATE_RESOLUTION_FAILED for what can never be resolved, and lets
-        UnavailableError of the database through.
+        Raises TemplateError for what can never be resolved, and lets UnavailableError of the database through.
         """
+        version = self._version(endpoint, number)
+        config = self._config(version.config_ref) if version.config_ref else {}
+        secrets = self._named_secrets(version.template.secret_refs)
         try:
-            version = self._version(claim.endpoint, claim.endpoint_version)
-            config = self._config(version.config_ref) if version.config_ref else {}
-            secrets = self._named_secrets(version.template.secret_refs)
-            spec = version.template.render(claim.input, config, secrets)
-        except TemplateError as error:
-            raise _unresolvable(error.message) from None
+            spec = version.template.render(input_, config, secrets)
         except RecursionError:
-            raise _unresolvable("the input is nested too deeply") from None
+            raise TemplateError("the input is nested too deeply") from None
         scrubber = self._scrubber(frozenset(secrets.values()))
         return Prepared(version.endpoint_type, version.policy, spec, scrubber)
 
@@ -112,7 +108,7 @@ class Catalog:
         if version is None:
             rows = self._database.fetch(VERSION, {"endpoint": endpoint, "version": number})
             if not rows:
-                raise _unresolvable(f"version {number} of the endpoint {endpoint!r} does not exist")
+                raise TemplateError(f"version {number} of the endpoint {endpoint!r} does not exist")
             row = rows[0]
             type_ = EndpointType(row.endpoint_type)
             policy = RetryPolicy.from_json(row.retry_policy)
@@ -126,7 +122,7 @@ class Catalog:
         if config is None:
             rows = self._database.fetch(CONFIG, {"name": name})
             if not rows:
-                raise _unresolvable(f"the config {name!r} does not exist")
+                raise TemplateError(f"the config {name!r} does not exist")
             config = rows[0].values_json
             self._configs.put(name, config, revision)
         return config
@@ -153,14 +149,10 @@ class Catalog:
         self._reported.discard(name)
         return value
 
-    def _undecryptable(self, name: str, reason: str) -> DeliveryError:
+    def _undecryptable(self, name: str, reason: str) -> TemplateError:
         message = f"the secret {name!r} cannot be decrypted: {reason}"
         if name not in self._reported:
             # A wrong key is the operator's mistake, whom a failed execution does not tell.
             log.error("%s; what uses it fails for good", message)
         self._reported.add(name)
-        return _unresolvable(message)
-
-
-def _unresolvable(message: str) -> DeliveryError:
-    return DeliveryError("TEMPLATE_RESOLUTION_FAILED", message, permanent=True)
+        return TemplateError(message)

@@ -10,8 +10,8 @@ from sqlalchemy.dialects.postgresql import insert
 
 from app import audit
 from app.audit import Action, ResourceType
+from app.audit.change import Change, tag_of
 from app.catalog import dependents, revision
-from app.catalog.change import Change, tag_of
 from app.db import Database
 from app.errors import ConflictError, NotFoundError, UnavailableError
 from app.paging import Page, PageRequest, newest_first, page_of

@@ -3,8 +3,8 @@
 from typing import Any
 
 from app.audit import ResourceType
+from app.audit.change import Change
 from app.catalog import dependents, json_schema
-from app.catalog.change import Change
 from app.catalog.named import Named, NamedRows
 from app.db import Database
 from app.errors import PayloadSpecNotFoundError

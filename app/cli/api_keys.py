@@ -9,8 +9,8 @@ import click
 from flask.cli import AppGroup
 
 from app import startup
-from app.api import keys
-from app.api.keys import Scope
+from app.access import api_keys
+from app.access.api_keys import Scope
 from app.api.services import services
 from app.audit import Actor
 from app.cli.errors import one_line
@@ -59,7 +59,7 @@ def create(name: str, scopes: list[Scope], expires: datetime | None) -> None:
     database = services().database
     with one_line():
         startup.check_ready(database)
-        key = keys.create(database, name, scopes, expires, by=_actor())
+        key = api_keys.create(database, name, scopes, expires, by=_actor())
     until = f", until {expires.isoformat(timespec='seconds')}" if expires else ""
     click.echo(f"key {name!r} with scopes {', '.join(scopes)}{until}; it is shown only now:", err=True)
     click.echo(key)
@@ -75,7 +75,7 @@ def list_(prefix: str) -> None:
     database = services().database
     with one_line():
         startup.check_ready(database)
-        stored = keys.list_keys(database, prefix)
+        stored = api_keys.list_keys(database, prefix)
     click.echo(f"{'ID':<17} {'STATE':<8} {'SCOPES':<22} {'LAST USED':<20} {'EXPIRES':<20} NAME")
     for key in stored:
         click.echo(
@@ -91,10 +91,10 @@ def revoke(key_id: str) -> None:
     database = services().database
     with one_line():
         startup.check_ready(database)
-        name = keys.revoke(database, keys.id_in(key_id), by=_actor())
+        name = api_keys.revoke(database, api_keys.id_in(key_id), by=_actor())
     if name is None:
         raise click.ClickException(f"there is no key with the id {key_id!r}; see `flask --app app api-keys list`")
-    click.echo(f"key {name!r} ({keys.id_in(key_id)}) is revoked")
+    click.echo(f"key {name!r} ({api_keys.id_in(key_id)}) is revoked")
 
 
 def _actor() -> Actor:

@@ -7,18 +7,6 @@ from typing import Any, NamedTuple
 
 from schema.states import LogLevel
 
-# What `fail_on` of a retry policy may name: the types of errors that are retried otherwise.
-RETRIED_ERRORS = (
-    "HTTP_ERROR",
-    "TIMEOUT",
-    "CONNECTION_ERROR",
-    "BROKER_ERROR",
-    "STREAM_ERROR",
-    "INTERNAL_ERROR",
-    "WORKER_LOST",
-    "STUCK",
-)
-
 
 class Held(NamedTuple):
     """Names one claim for good: an attempt number can come again after a hand-back, this instant cannot."""

@@ -3,10 +3,10 @@
 from sqlalchemy import Connection
 
 from app import ids
+from app.catalog.retry_policy import RetryPolicy
 from app.db import Database
 from app.errors import ConflictError, ExecutionNotFoundError
 from app.executions import events
-from app.executions.backoff import RetryPolicy
 from app.executions.events import Change, Reason
 from app.sql import statement
 from schema.states import ExecutionStatus, JobStatus

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from app.executions.backoff import RetryPolicy, delay_ms
+from app.catalog.retry_policy import RetryPolicy, delay_ms
 from app.executions.model import DeliveryError
 from schema.states import ExecutionStatus
 

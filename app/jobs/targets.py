@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.catalog import validation
+from app.catalog.retry_policy import RetryPolicy
 from app.catalog.validation import Validator
 from app.db import Database
 from app.errors import Detail, EndpointNotFoundError
-from app.executions.backoff import RetryPolicy
 from app.sql import statement
 from schema.states import EndpointType
 

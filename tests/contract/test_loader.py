@@ -1,23 +1,18 @@
 """What a worker reads of the catalogue, on a real database: what is cached, for how long, and what fails for good."""
 
-import dataclasses
-import time
-from datetime import UTC, datetime
-
 import pytest
 from sqlalchemy import text
 
 from app import db
 from app.audit import SYSTEM
+from app.audit.change import Change
 from app.catalog import configs, loader, revision, secrets
-from app.catalog.change import Change
 from app.catalog.crypto import SecretBox, generate_key
 from app.catalog.loader import Catalog
+from app.catalog.retry_policy import RetryPolicy
 from app.catalog.scrub import MASK
 from app.db import Database
-from app.errors import UnavailableError
-from app.executions.backoff import RetryPolicy
-from app.executions.model import Claim, DeliveryError
+from app.errors import TemplateError, UnavailableError
 from schema.states import EndpointType
 from tests import rows
 
@@ -58,25 +53,8 @@ def _revision(database):
     return database.fetch(text("SELECT revision FROM catalog_revision"))[0].revision
 
 
-def a_claim(**changes):
-    now = datetime.now(UTC)
-    claim = Claim(
-        execution_id="exec_1",
-        job_id="job_1",
-        endpoint="e",
-        endpoint_version=1,
-        endpoint_type=EndpointType.HTTP,
-        worker_id="wrk_1",
-        attempt=1,
-        max_attempts=1,
-        scheduled_at=now,
-        created_at=now,
-        claimed_at=now,
-        due_in_seconds=0,
-        received_at=time.monotonic(),
-        input={"id": 7, "n": 1.5},
-    )
-    return dataclasses.replace(claim, **changes)
+def prepare(catalog, endpoint="e", version=1, input_=None):
+    return catalog.prepare(endpoint, version, {"id": 7, "n": 1.5} if input_ is None else input_)
 
 
 def change_behind_its_back(database, config=None, secret=None):
@@ -90,12 +68,12 @@ def change_behind_its_back(database, config=None, secret=None):
 
 
 def seen(catalog):
-    spec = catalog.prepare(a_claim()).spec
+    spec = prepare(catalog).spec
     return spec["url"], spec["headers"]["Authorization"]
 
 
-def test_a_claim_is_rendered(catalog):
-    prepared = catalog.prepare(a_claim())
+def test_an_input_is_rendered(catalog):
+    prepared = prepare(catalog)
     assert prepared.endpoint_type is EndpointType.HTTP
     assert prepared.policy == RetryPolicy(max_attempts=3)
     assert prepared.spec["url"] == "https://one.example/7"
@@ -163,25 +141,24 @@ def test_an_endpoint_version_is_cached_for_ever(catalog, database, clock):
 
 def add_variant(database, **fields):
     rows.add_endpoint(database, "other", **fields)
-    return a_claim(endpoint="other")
+    return {"endpoint": "other"}
 
 
 @pytest.mark.parametrize(
-    ("make_claim", "words"),
+    ("asked", "words"),
     [
-        (lambda _: a_claim(endpoint_version=9), "version 9"),
-        (lambda _: a_claim(endpoint="nope"), "nope"),
-        (lambda _: a_claim(input={}), "input.id"),
-        (lambda _: a_claim(input={"id": ".", "n": 1}), "path segment"),
+        (lambda _: {"version": 9}, "version 9"),
+        (lambda _: {"endpoint": "nope"}, "nope"),
+        (lambda _: {"input_": {}}, "input.id"),
+        (lambda _: {"input_": {"id": ".", "n": 1}}, "path segment"),
         (lambda d: add_variant(d, spec={"url": "{{config.b}}"}), "config.b"),
         (lambda d: add_variant(d, spec={"url": "https://h/{{secret.nope}}"}), "secret.nope"),
         (lambda d: add_variant(d, spec={"url": "https://h/{{"}), "balanced"),
     ],
 )
-def test_what_cannot_be_resolved_fails_for_good(catalog, database, make_claim, words):
-    with pytest.raises(DeliveryError, match=words) as caught:
-        catalog.prepare(make_claim(database))
-    assert (caught.value.type, caught.value.permanent) == ("TEMPLATE_RESOLUTION_FAILED", True)
+def test_what_cannot_be_resolved_fails_for_good(catalog, database, asked, words):
+    with pytest.raises(TemplateError, match=words) as caught:
+        prepare(catalog, **asked(database))
     assert "hunter2" not in caught.value.message
 
 
@@ -189,9 +166,8 @@ def test_a_config_that_is_gone_fails_for_good(catalog, database):
     # The API refuses to delete it; an operator with SQL does not ask.
     database.fetch(text("UPDATE endpoints SET config_ref = NULL"))
     database.fetch(text("DELETE FROM configs"))
-    with pytest.raises(DeliveryError, match="conf") as caught:
-        catalog.prepare(a_claim())
-    assert caught.value.permanent
+    with pytest.raises(TemplateError, match="conf"):
+        prepare(catalog)
 
 
 @pytest.mark.parametrize(
@@ -199,12 +175,11 @@ def test_a_config_that_is_gone_fails_for_good(catalog, database):
 )
 def test_a_secret_that_cannot_be_decrypted_fails_for_good(catalog, database, box, words, caplog):
     stranger = Catalog(database, box, config_ttl_seconds=1, secret_ttl_seconds=1)
-    with pytest.raises(DeliveryError, match=words) as caught:
-        stranger.prepare(a_claim())
-    assert (caught.value.type, caught.value.permanent) == ("TEMPLATE_RESOLUTION_FAILED", True)
+    with pytest.raises(TemplateError, match=words) as caught:
+        prepare(stranger)
     assert "token" in caught.value.message
-    with pytest.raises(DeliveryError):
-        stranger.prepare(a_claim())
+    with pytest.raises(TemplateError):
+        prepare(stranger)
     (line,) = caplog.messages
     assert words in line, "the operator is told, once"
 
@@ -212,12 +187,12 @@ def test_a_secret_that_cannot_be_decrypted_fails_for_good(catalog, database, box
 def test_an_endpoint_without_secrets_needs_no_key(database):
     rows.add_endpoint(database, "plain", spec={"url": "https://h/"})
     catalog = Catalog(database, None, config_ttl_seconds=1, secret_ttl_seconds=1)
-    assert catalog.prepare(a_claim(endpoint="plain")).spec["url"] == "https://h/"
+    assert prepare(catalog, "plain").spec["url"] == "https://h/"
 
 
 def test_a_database_that_is_away_is_not_the_attempts_fault():
     nowhere = db.connect("postgresql://u:p@127.0.0.1:1/x", pool_size=1, application_name="t")
     catalog = Catalog(nowhere, None, config_ttl_seconds=1, secret_ttl_seconds=1)
     with pytest.raises(UnavailableError):
-        catalog.prepare(a_claim())
+        prepare(catalog)
     nowhere.close()

@@ -14,7 +14,7 @@ from app.sql import REGISTRY
 _ROOT = Path(__file__).parents[2]
 for _path in sorted((_ROOT / "app").rglob("*.py")):
     if "from app.sql import statement" in _path.read_text():
-        importlib.import_module(".".join(_path.relative_to(_ROOT).with_suffix("").parts))
+        importlib.import_module(".".join(_path.relative_to(_ROOT).with_suffix("").parts).removesuffix(".__init__"))
 
 STATEMENTS = sorted(REGISTRY.items())
 # "wakeup.notify" is a hint that is sent to PostgreSQL only.

@@ -11,8 +11,9 @@ from flask import Flask
 from sqlalchemy import event
 from werkzeug.test import TestResponse
 
-from app.api import create_app, keys
-from app.api.keys import Scope
+from app.access import api_keys
+from app.access.api_keys import Scope
+from app.api import create_app
 from app.api.services import EXTENSION, Services
 from app.config import Settings
 from app.db import Database
@@ -106,7 +107,7 @@ def database(app: Flask) -> Database:
 @pytest.fixture
 def api(app: Flask, database: Database) -> Api:
     """A client with the scope admin."""
-    return Api(app, keys.create(database, "test", [Scope.ADMIN], None))
+    return Api(app, api_keys.create(database, "test", [Scope.ADMIN], None))
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +117,7 @@ def shared_api(cluster: Cluster, migrated_template: str | None) -> Iterator[Api]
     if migrated_template is None:
         migrate.upgrade(url)
     with running(Settings(database_url=url, secret_encryption_key=SECRET_KEY, db_pool_size=2)) as app:
-        yield Api(app, keys.create(services(app).database, "test", [Scope.ADMIN], None))
+        yield Api(app, api_keys.create(services(app).database, "test", [Scope.ADMIN], None))
     cluster.drop(url)
 
 

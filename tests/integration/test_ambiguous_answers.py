@@ -8,8 +8,8 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 from sqlalchemy import text
 
-from app.api import keys
-from app.api.keys import Scope
+from app.access import api_keys
+from app.access.api_keys import Scope
 from app.config import Settings
 from app.db import Database
 from tests.integration.catalog import created, cron, http_endpoint, one_shot, register
@@ -30,7 +30,7 @@ def shared(cluster: Cluster, migrated_template: str | None) -> Iterator[tuple[Ap
     with PgProxy(parts.port or 5432) as proxy:
         behind = urlunsplit(parts._replace(netloc=f"{parts.netloc.rpartition('@')[0]}@127.0.0.1:{proxy.port}"))
         with running(Settings(database_url=behind, secret_encryption_key=SECRET_KEY, db_pool_size=5)) as app:
-            yield Api(app, keys.create(services(app).database, "test", [Scope.ADMIN], None)), proxy
+            yield Api(app, api_keys.create(services(app).database, "test", [Scope.ADMIN], None)), proxy
     cluster.drop(url)
 
 

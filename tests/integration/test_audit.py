@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import text
 
 from app import audit
-from app.api import keys
-from app.api.keys import Scope
+from app.access import api_keys
+from app.access.api_keys import Scope
 from app.db import Database
 from tests.integration.catalog import SCHEMA, http_endpoint
 from tests.integration.conftest import Api, pointers, problem
@@ -92,7 +92,7 @@ def test_no_value_is_in_it(api: Api, database: Database) -> None:
 
 
 def test_filters(api: Api, app: Any, database: Database) -> None:
-    other_key = keys.create(database, "other", [Scope.ADMIN], None)
+    other_key = api_keys.create(database, "other", [Scope.ADMIN], None)
     other = Api(app, other_key)
     make(api, "/configs", {"values": {}})
     make(other, "/payload-specs", {"schema": SCHEMA})
@@ -122,7 +122,7 @@ def test_it_is_walked_newest_first(api: Api) -> None:
 
 @pytest.mark.parametrize("scope", [Scope.READ, Scope.JOBS_WRITE])
 def test_only_an_administrator_reads_it(app: Any, database: Database, scope: Scope) -> None:
-    problem(Api(app, keys.create(database, "other", [scope], None)).get("/audit"), 403, "FORBIDDEN")
+    problem(Api(app, api_keys.create(database, "other", [scope], None)).get("/audit"), 403, "FORBIDDEN")
 
 
 def test_keys_are_in_it_with_the_user_of_the_command_line(api: Api, database_url: str) -> None:

@@ -7,8 +7,8 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from app.api import key_ring, keys
-from app.api.keys import Scope
+from app.access import api_keys, key_ring
+from app.access.api_keys import Scope
 from app.db import Database
 from tests.integration.catalog import one_shot, register
 from tests.integration.conftest import Api, Statements, problem
@@ -40,7 +40,7 @@ def test_no_valid_key_is_401(app: Flask, header: str | None) -> None:
 
 
 def test_the_secret_of_another_key_does_not_help(app: Flask, database: Database) -> None:
-    one, two = (keys.create(database, name, [Scope.ADMIN], None) for name in ("one", "two"))
+    one, two = (api_keys.create(database, name, [Scope.ADMIN], None) for name in ("one", "two"))
     mixed = f"te_{one.split('_')[1]}_{two.split('_')[2]}"
     problem(Api(app, mixed).get("/jobs"), 401, "UNAUTHORIZED")
     assert Api(app, one).get("/jobs").status_code == 200
@@ -57,8 +57,8 @@ JOB_WRITES = ["/jobs", "/jobs/x/cancel", "/executions/x/cancel"]
 
 
 def test_scopes(app: Flask, database: Database) -> None:
-    reader = Api(app, keys.create(database, "reader", [Scope.READ], None))
-    writer = Api(app, keys.create(database, "writer", [Scope.JOBS_WRITE], None))
+    reader = Api(app, api_keys.create(database, "reader", [Scope.READ], None))
+    writer = Api(app, api_keys.create(database, "writer", [Scope.JOBS_WRITE], None))
     for path in READS:
         assert reader.get(path).status_code in {200, 404}
         problem(writer.get(path), 403, "FORBIDDEN")
@@ -88,7 +88,7 @@ def test_every_other_route_needs_one(app: Flask) -> None:
 
 def test_an_expired_key_is_refused(app: Flask, database: Database) -> None:
     soon = datetime.now(UTC) + timedelta(seconds=4)
-    api = Api(app, keys.create(database, "short", [Scope.ADMIN], soon))
+    api = Api(app, api_keys.create(database, "short", [Scope.ADMIN], soon))
     assert api.get("/jobs").status_code == 200
     time.sleep(max(0.0, (soon - datetime.now(UTC)).total_seconds()) + 0.1)  # the clock itself is what is tested
     problem(api.get("/jobs"), 401, "UNAUTHORIZED")
@@ -97,11 +97,11 @@ def test_an_expired_key_is_refused(app: Flask, database: Database) -> None:
 def test_a_revoked_key_is_refused_once_the_cache_lets_go(
     app: Flask, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key = keys.create(database, "gone", [Scope.ADMIN], None)
+    key = api_keys.create(database, "gone", [Scope.ADMIN], None)
     api = Api(app, key)
     monkeypatch.setattr(key_ring, "CACHE_SECONDS", 0.0)
     assert api.get("/jobs").status_code == 200
-    assert keys.revoke(database, key.split("_")[1]) == "gone"
+    assert api_keys.revoke(database, key.split("_")[1]) == "gone"
     problem(api.get("/jobs"), 401, "UNAUTHORIZED")
 
 
@@ -117,10 +117,10 @@ def test_last_use_is_written_at_most_once_a_minute(
     app: Flask, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(key_ring, "CACHE_SECONDS", 0.0)
-    api = Api(app, keys.create(database, "used", [Scope.ADMIN], None))
+    api = Api(app, api_keys.create(database, "used", [Scope.ADMIN], None))
 
     def last_used() -> datetime | None:
-        (stored,) = keys.list_keys(database)
+        (stored,) = api_keys.list_keys(database)
         return stored.last_used_at
 
     assert last_used() is None
@@ -135,13 +135,13 @@ def test_last_use_is_written_at_most_once_a_minute(
 
 
 def test_a_wrong_secret_does_not_count_as_use(app: Flask, database: Database) -> None:
-    key = keys.create(database, "quiet", [Scope.ADMIN], None)
+    key = api_keys.create(database, "quiet", [Scope.ADMIN], None)
     problem(Api(app, key[:-1] + ("0" if key[-1] != "0" else "1")).get("/jobs"), 401, "UNAUTHORIZED")
-    (stored,) = keys.list_keys(database)
+    (stored,) = api_keys.list_keys(database)
     assert stored.last_used_at is None
 
 
 def test_only_the_hash_is_stored(database: Database) -> None:
-    key = keys.create(database, "hidden", [Scope.ADMIN], None)
+    key = api_keys.create(database, "hidden", [Scope.ADMIN], None)
     rows = database.fetch(text("SELECT CAST(row_to_json(k) AS TEXT) AS row FROM api_keys k"))
     assert key.split("_")[2] not in rows[0].row

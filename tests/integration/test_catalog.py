@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.api import keys
-from app.api.keys import Scope
+from app.access import api_keys
+from app.access.api_keys import Scope
 from app.catalog.crypto import SecretBox
 from app.config import Settings
 from app.db import Database
@@ -99,7 +99,7 @@ def test_a_secret_is_never_shown(api: Api, database: Database) -> None:
 
 def test_without_a_key_secrets_are_503_and_all_else_works(database_url: str) -> None:
     with running(Settings(database_url=database_url)) as app:
-        api = Api(app, keys.create(services(app).database, "test", [Scope.ADMIN], None))
+        api = Api(app, api_keys.create(services(app).database, "test", [Scope.ADMIN], None))
         for method, path in (
             ("POST", "/secrets"),
             ("GET", "/secrets"),

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from app.api import keys
-from app.api.keys import Scope
+from app.access import api_keys
+from app.access.api_keys import Scope
 from app.db import Database
 from tests.integration.conftest import Api, pointers, problem
 
@@ -79,7 +79,7 @@ def test_what_is_not_supported_is_refused_with_what_is(shared_api: Api, cron: st
 
 
 def test_a_key_that_may_read_is_enough(api: Api, database: Database) -> None:
-    reader = Api(api.app, keys.create(database, "reader", [Scope.READ], None))
+    reader = Api(api.app, api_keys.create(database, "reader", [Scope.READ], None))
     assert reader.post("/cron/preview", QUESTION).status_code == 200
-    writer = Api(api.app, keys.create(database, "writer", [Scope.JOBS_WRITE], None))
+    writer = Api(api.app, api_keys.create(database, "writer", [Scope.JOBS_WRITE], None))
     problem(writer.post("/cron/preview", QUESTION), 403, "FORBIDDEN")

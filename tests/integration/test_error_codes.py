@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import text
 from werkzeug.test import TestResponse
 
-from app.api import keys
-from app.api.keys import Scope
+from app.access import api_keys
+from app.access.api_keys import Scope
 from app.config import Settings
 from app.db import Database
 from tests.integration import document
@@ -71,7 +71,7 @@ def cancel_one_shot(stock: Stock) -> TestResponse:
 
 
 def reader(stock: Stock) -> Api:
-    return Api(stock.api.app, keys.create(services(stock.api.app).database, "reader", [Scope.READ], None))
+    return Api(stock.api.app, api_keys.create(services(stock.api.app).database, "reader", [Scope.READ], None))
 
 
 def stale(stock: Stock) -> TestResponse:

@@ -10,8 +10,8 @@ from sqlalchemy import event, text
 from werkzeug.test import TestResponse
 
 from app import db
-from app.api import keys
-from app.api.keys import Scope
+from app.access import api_keys
+from app.access.api_keys import Scope
 from app.config import Settings
 from app.db import Database
 from app.jobs import targets
@@ -93,7 +93,7 @@ def test_a_delayed_job(api: Api, database: Database, due_in: timedelta, status: 
 
 def test_the_look_ahead_is_a_setting(database_url: str) -> None:
     with running(Settings(database_url=database_url, look_ahead_seconds=120)) as app:
-        api = Api(app, keys.create(services(app).database, "test", [Scope.ADMIN], None))
+        api = Api(app, api_keys.create(services(app).database, "test", [Scope.ADMIN], None))
         register(api)
         soon = rows.database_now(services(app).database) + timedelta(seconds=60)
         assert created(api, delayed("k", soon))["execution"]["status"] == "QUEUED"

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import text
 from werkzeug.test import TestResponse
 
-from app.api import keys
-from app.api.keys import Scope
+from app.access import api_keys
+from app.access.api_keys import Scope
 from app.config import Settings
 from app.db import Database
 from tests.integration.catalog import created, cron, http_endpoint, one_shot, register
@@ -27,7 +27,7 @@ def api(request: pytest.FixtureRequest, database_url: str) -> Iterator[Api]:
         database = services(app).database
         (level,) = database.fetch(text("SHOW transaction_isolation"))[0]
         assert level == request.param
-        yield Api(app, keys.create(database, "test", [Scope.ADMIN], None))
+        yield Api(app, api_keys.create(database, "test", [Scope.ADMIN], None))
 
 
 @pytest.fixture

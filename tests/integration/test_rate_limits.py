@@ -12,8 +12,9 @@ import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from app.api import keys, rate_limits
-from app.api.keys import Scope
+from app.access import api_keys
+from app.access.api_keys import Scope
+from app.api import rate_limits
 from app.config import Settings
 from app.dev.servers import Valkey
 from tests.integration.catalog import one_shot, register
@@ -28,7 +29,7 @@ def limited(database_url: str, rate: str = "3/minute", **changes: Any) -> Iterat
 
 
 def client(app: Flask, *, scope: Scope = Scope.ADMIN) -> Api:
-    return Api(app, keys.create(services(app).database, "test", [scope], None))
+    return Api(app, api_keys.create(services(app).database, "test", [scope], None))
 
 
 def numbers(response: TestResponse) -> tuple[int, int]:

@@ -12,8 +12,8 @@ from flask import Flask
 from hypothesis import HealthCheck, settings
 from schemathesis.config import SchemathesisConfig
 
-from app.api import keys
-from app.api.keys import Scope
+from app.access import api_keys
+from app.access.api_keys import Scope
 from app.config import Settings
 from schema import migrate
 from tests.integration.catalog import created, cron, http_endpoint, one_shot, register_all
@@ -47,7 +47,7 @@ def known(cluster: Cluster, migrated_template: str | None) -> Iterator[Api]:
     )
     with running(served) as app:
         applications[:] = [app]
-        api = Api(app, keys.create(services(app).database, "test", [Scope.ADMIN], None))
+        api = Api(app, api_keys.create(services(app).database, "test", [Scope.ADMIN], None))
         register_all(api)
         yield api
     applications.clear()

@@ -15,8 +15,8 @@ import pytest
 import requests
 
 from app import db
-from app.api import keys
-from app.api.keys import Scope
+from app.access import api_keys
+from app.access.api_keys import Scope
 from app.dev.ports import free_port
 from app.dev.servers import Postgres
 from schema import migrate
@@ -96,7 +96,7 @@ class Web:
 def key_for(url: str) -> str:
     database = db.connect(url, pool_size=1, application_name="te-test")
     try:
-        return keys.create(database, "test", [Scope.ADMIN], None)
+        return api_keys.create(database, "test", [Scope.ADMIN], None)
     finally:
         database.close()
 

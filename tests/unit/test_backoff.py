@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.executions.backoff import MAX_DELAY_MS, MAX_RETRY_AFTER_MS, Backoff, RetryPolicy, delay_ms
+from app.catalog.retry_policy import MAX_DELAY_MS, MAX_RETRY_AFTER_MS, Backoff, RetryPolicy, delay_ms
 
 
 @pytest.mark.parametrize(

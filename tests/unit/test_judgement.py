@@ -7,7 +7,7 @@ import pytest
 
 import tests.worker_environment  # noqa: F401
 from actors.deliver import judge
-from app.executions.backoff import RetryPolicy
+from app.catalog.retry_policy import RetryPolicy
 from app.executions.model import Claim, DeliveryError
 from schema.states import EndpointType, ExecutionStatus
 

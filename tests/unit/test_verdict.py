@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.executions.backoff import RetryPolicy
+from app.catalog.retry_policy import RetryPolicy
 from app.executions.model import DeliveryError
 from app.executions.verdict import Tried, Verdict, decide
 from schema.states import ExecutionStatus, may_become

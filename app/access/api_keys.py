@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row
 
 from app import audit
 from app.audit import SYSTEM, Action, Actor, ResourceType
-from app.catalog.change import Change
+from app.audit.change import Change
 from app.db import Database
 from app.sql import statement
 

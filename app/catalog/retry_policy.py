@@ -9,6 +9,19 @@ Backoff = Literal["fixed", "linear", "exponential", "custom", "decorrelated"]
 BACKOFFS: tuple[str, ...] = get_args(Backoff)
 
 MAX_DELAY_MS = 24 * 3600 * 1000
+
+# What `fail_on` of a retry policy may name: the types of errors that are retried otherwise.
+RETRIED_ERRORS = (
+    "HTTP_ERROR",
+    "TIMEOUT",
+    "CONNECTION_ERROR",
+    "BROKER_ERROR",
+    "STREAM_ERROR",
+    "INTERNAL_ERROR",
+    "WORKER_LOST",
+    "STUCK",
+)
+
 MAX_RETRY_AFTER_MS = MAX_DELAY_MS
 _MAX_EXPONENT = 62  # a doubling beyond 2**62 ms is far above any cap and would only cost time
 _MAX_CHAIN = 100  # draws of a decorrelated chain; what came before has no influence left

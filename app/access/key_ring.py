@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.api.keys import Scope, hash_of
+from app.access.api_keys import Scope, hash_of
 from app.db import Database
 from app.errors import UnauthorizedError
 from app.sql import statement
