@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from app import ids
 from app.db import Database
+from app.db.ready import wait_until_ready
 from app.executions import workers
 from app.executions.conclude import Conclusion
 from app.executions.model import Claim
-from app.startup import wait_until_ready
 from brokers.attempt import Attempt
 from brokers.counters import Counters
 from brokers.finalizer import Finalizer
@@ -68,7 +68,7 @@ class Session:
     def open(self, queues: Collection[str]) -> None:
         """Wait for the database, register this process and start its threads.
 
-        Raises app.startup.NotReadyError when the database stays away for the startup timeout.
+        Raises app.db.ready.NotReadyError when the database stays away for the startup timeout.
         """
         wait_until_ready(self.database, self.settings.startup_timeout_seconds, stopping=self.draining.is_set)
         registered_at = time.monotonic()

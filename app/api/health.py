@@ -2,9 +2,9 @@
 
 from marshmallow import Schema, fields
 
-from app import startup
 from app.api.resource import Resource
 from app.api.services import services
+from app.db.ready import check_ready
 
 resource = Resource("health", "Liveness and readiness; no key needed.", is_public=True)
 
@@ -24,5 +24,5 @@ def live() -> dict[str, str]:
 @resource.route("GET", "/health/ready", returns=HealthSchema)
 def ready() -> dict[str, str]:
     """Tell that the database can be reached and is migrated; 503 otherwise."""
-    startup.check_ready(services().database)
+    check_ready(services().database)
     return {"status": "ok"}

@@ -13,7 +13,7 @@ from marshmallow import Schema, fields, validate
 
 from app.api.body import invalid
 from app.api.fields import Body, Count
-from app.paging import Page, PageRequest, Position
+from app.db.paging import Page, PageRequest, Position
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200

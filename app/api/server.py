@@ -11,9 +11,10 @@ from typing import Any
 
 import gunicorn.glogging
 
-from app import db, log, startup
+from app import db, log
 from app.catalog.crypto import SecretBox
 from app.config import SettingError, Settings
+from app.db import ready
 
 
 def _settings() -> Settings:
@@ -62,8 +63,8 @@ def on_starting(_server: Any) -> None:
     """Wait for the database before any worker starts; exits with one line when it stays away."""
     database = db.connect(_SETTINGS.database_url, pool_size=1, application_name="te-web")
     try:
-        startup.wait_until_ready(database, _SETTINGS.startup_timeout_seconds)
-    except startup.NotReadyError as error:
+        ready.wait_until_ready(database, _SETTINGS.startup_timeout_seconds)
+    except ready.NotReadyError as error:
         sys.exit(f"task-executor web: {error.message}")
     finally:
         # Nothing of it may be inherited by the workers.

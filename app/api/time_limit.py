@@ -2,7 +2,7 @@
 
 from flask import Flask
 
-from app import deadline
+from app.db import deadline
 
 
 def register(app: Flask, seconds: float) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from app.db import Database
-from app.paging import Page, PageRequest, newest_first, page_of
+from app.db.paging import Page, PageRequest, newest_first, page_of
 from app.sql import statement
 from schema import tables
 

@@ -14,8 +14,8 @@ from app.catalog import dependents, references
 from app.catalog.references import Definition
 from app.catalog.retry_policy import RetryPolicy
 from app.db import Database
+from app.db.paging import Page, PageRequest, newest_first, page_of
 from app.errors import ConflictError, EndpointNotFoundError, UnavailableError
-from app.paging import Page, PageRequest, newest_first, page_of
 from schema import tables
 from schema.states import EndpointType
 

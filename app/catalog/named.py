@@ -13,8 +13,8 @@ from app.audit import Action, ResourceType
 from app.audit.change import Change, tag_of
 from app.catalog import dependents, revision
 from app.db import Database
+from app.db.paging import Page, PageRequest, newest_first, page_of
 from app.errors import ConflictError, NotFoundError, UnavailableError
-from app.paging import Page, PageRequest, newest_first, page_of
 
 
 @dataclass(frozen=True, slots=True)

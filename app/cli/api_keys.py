@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 import click
 from flask.cli import AppGroup
 
-from app import startup
 from app.access import api_keys
 from app.access.api_keys import Scope
 from app.api.services import services
 from app.audit import Actor
 from app.cli.errors import one_line
+from app.db import ready
 
 group = AppGroup("api-keys", help="The keys of the API.")
 
@@ -58,7 +58,7 @@ def create(name: str, scopes: list[Scope], expires: datetime | None) -> None:
         raise click.UsageError("a name of 1 to 200 printable characters and at least one scope are needed")
     database = services().database
     with one_line():
-        startup.check_ready(database)
+        ready.check_ready(database)
         key = api_keys.create(database, name, scopes, expires, by=_actor())
     until = f", until {expires.isoformat(timespec='seconds')}" if expires else ""
     click.echo(f"key {name!r} with scopes {', '.join(scopes)}{until}; it is shown only now:", err=True)
@@ -74,7 +74,7 @@ def list_(prefix: str) -> None:
     """
     database = services().database
     with one_line():
-        startup.check_ready(database)
+        ready.check_ready(database)
         stored = api_keys.list_keys(database, prefix)
     click.echo(f"{'ID':<17} {'STATE':<8} {'SCOPES':<22} {'LAST USED':<20} {'EXPIRES':<20} NAME")
     for key in stored:
@@ -90,7 +90,7 @@ def revoke(key_id: str) -> None:
     """Refuse the key with this id from now on; running servers notice within a few seconds."""
     database = services().database
     with one_line():
-        startup.check_ready(database)
+        ready.check_ready(database)
         name = api_keys.revoke(database, api_keys.id_in(key_id), by=_actor())
     if name is None:
         raise click.ClickException(f"there is no key with the id {key_id!r}; see `flask --app app api-keys list`")

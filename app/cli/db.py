@@ -3,10 +3,9 @@
 import click
 from flask.cli import AppGroup
 
-from app import startup
 from app.api.services import services
 from app.cli.errors import one_line
-from app.db import Database
+from app.db import Database, ready
 from schema import migrate
 
 group = AppGroup("db", help="The database's schema.")
@@ -17,7 +16,7 @@ def upgrade() -> None:
     """Bring the database to the newest schema; does nothing when it is there. Waits for the database."""
     settings, database = services().settings, services().database
     with one_line():
-        startup.wait_until_ready(database, settings.startup_timeout_seconds, check=_reach)
+        ready.wait_until_ready(database, settings.startup_timeout_seconds, check=_reach)
         revision = migrate.upgrade(settings.database_url)
     newer = f", which is newer than this code ({migrate.head()})" if revision > migrate.head() else ""
     click.echo(f"the database is at revision {revision}{newer}")

@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, select
 
 from app.db import Database
+from app.db.paging import Page, PageRequest, newest_first, page_of
 from app.errors import ExecutionNotFoundError
-from app.paging import Page, PageRequest, newest_first, page_of
 from schema import tables
 from schema.states import FINAL, ExecutionStatus, LogLevel
 

@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select, tuple_
 
 from app.db import Database
+from app.db.paging import Page, PageRequest, newest_first, page_of
 from app.errors import JobNotFoundError
 from app.jobs.model import ExecutionSummary, Job
-from app.paging import Page, PageRequest, newest_first, page_of
 from app.schedule.timetable import Timetable
 from app.sql import statement
 from schema import tables

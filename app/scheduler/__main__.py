@@ -7,6 +7,7 @@ from datetime import timedelta
 from app import db, log
 from app.config import SettingError, Settings
 from app.db import Database
+from app.db.ready import NotReadyError, wait_until_ready
 from app.scheduler.exhaust import Exhaust
 from app.scheduler.materialize import Materialize
 from app.scheduler.process import Every, SchedulerProcess
@@ -15,7 +16,6 @@ from app.scheduler.prune import Prune
 from app.scheduler.prune_audit import PruneAudit
 from app.scheduler.reclaim import Reclaim
 from app.scheduler.retire import Retire
-from app.startup import NotReadyError, wait_until_ready
 from app.wakeup import Notifier
 
 DAY_MS = 24 * 3600 * 1000

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from app import db, deadline
-from app.db import MAX_TRIES, Database
+from app import db
+from app.db import MAX_TRIES, Database, deadline
 from app.errors import TimedOutError, UnavailableError
 
 

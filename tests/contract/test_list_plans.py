@@ -5,9 +5,9 @@ from sqlalchemy import text
 from sqlalchemy.dialects import postgresql
 
 from app.db import Database
+from app.db.paging import PageRequest, newest_first
 from app.executions.read import ExecutionFilter
 from app.jobs.read import JobFilter
-from app.paging import PageRequest, newest_first
 from schema import tables
 from schema.states import ExecutionStatus, JobStatus
 from tests import rows

@@ -11,8 +11,8 @@ from sqlalchemy.exc import IntegrityError
 
 from app import db
 from app.db import Database
+from app.db.ready import check_ready
 from app.errors import UnavailableError
-from app.startup import check_ready
 from schema import migrate
 from schema.states import TRANSITIONS, ExecutionStatus
 from schema.tables import metadata

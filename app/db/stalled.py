@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 _LOOK_EVERY_SECONDS = 0.25
 
 
-class Overdue:
+class StalledConnections:
     """Watches connections in use from a thread that starts with the first of them, in each process anew."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Overdue:
         if self._pid != os.getpid():
             self._pid = os.getpid()
             self._watched.clear()
-            threading.Thread(target=self._run, name="te-overdue", daemon=True).start()
+            threading.Thread(target=self._run, name="te-stalled", daemon=True).start()
 
     def _run(self) -> None:
         while True:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from app.errors import UnavailableError
 
 
-class Outage:
+class Breaker:
     """Whether the database is known to hang."""
 
     def __init__(self) -> None:

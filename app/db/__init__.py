@@ -16,10 +16,11 @@ from typing import Any, TypeVar
 from sqlalchemy import URL, Connection, Engine, Executable, Row, create_engine, event
 from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
 
-from app import deadline, jsonb
+from app import jsonb
+from app.db import deadline
+from app.db.breaker import Breaker
+from app.db.stalled import StalledConnections
 from app.errors import UnavailableError
-from app.outage import Outage
-from app.overdue import Overdue
 from schema.url import database_url
 
 log = logging.getLogger(__name__)
@@ -44,9 +45,9 @@ class Database:
         pool: Any = engine.pool  # a QueuePool without overflow, see connect()
         self._free = threading.BoundedSemaphore(pool.size())
         self._statement_seconds = statement_timeout_seconds
-        self._overdue = Overdue()
-        self._outage = Outage()
-        _ping_idle_connections(engine, self._overdue)
+        self._stalled = StalledConnections()
+        self._breaker = Breaker()
+        _ping_idle_connections(engine, self._stalled)
 
     @property
     def is_cockroach(self) -> bool:
@@ -105,17 +106,17 @@ class Database:
         """Give the server a little longer than it gives itself, and not much longer than the caller has."""
         own = statements * self._statement_seconds + ANSWER_SECONDS
         longest = max(0.5, min(own, deadline.left(own) + AFTER_DEADLINE_SECONDS))
-        return self._overdue.watch(connection.connection.dbapi_connection, longest)
+        return self._stalled.watch(connection.connection.dbapi_connection, longest)
 
     def _retrying(self, run: Callable[[], T], most_lost: int = 1) -> T:
-        with self._outage.probe():
+        with self._breaker.probe():
             return self._try(run, most_lost)
 
     def _try(self, run: Callable[[], T], most_lost: int) -> T:
         lost, began = 0, time.monotonic()
         for tries in range(1, MAX_TRIES + 1):
             if lost and deadline.left(1.0) <= 0:
-                self._outage.begins()
+                self._breaker.begins()
             deadline.check()
             try:
                 result = run()
@@ -128,13 +129,13 @@ class Database:
                     lost += 1
                     if lost > most_lost or not (error.connection_invalidated or sqlstate(error) == OUTCOME_UNKNOWN):
                         if sqlstate(error) is None and time.monotonic() - began > ANSWER_SECONDS:
-                            self._outage.begins()
+                            self._breaker.begins()
                         message = "the database cannot be reached; try again"
                         raise UnavailableError(message, reason=reason(error)) from error
                 else:
                     raise
             else:
-                self._outage.ends()
+                self._breaker.ends()
                 return result
         raise UnavailableError("the database is too busy; try again")
 
@@ -219,7 +220,7 @@ def _session_options(statement_timeout_seconds: float) -> str:
     return " ".join(f"-c {name}={value}" for name, value in settings.items())
 
 
-def _ping_idle_connections(engine: Engine, overdue: Overdue) -> None:
+def _ping_idle_connections(engine: Engine, stalled: StalledConnections) -> None:
     """Ping a pooled connection that has been idle for a while.
 
     SQLAlchemy's own pre-ping asks at each checkout and would double the round trips of a busy process.
@@ -235,7 +236,7 @@ def _ping_idle_connections(engine: Engine, overdue: Overdue) -> None:
         if idle_since is None or time.monotonic() - idle_since < PING_AFTER_IDLE_SECONDS:
             return
         try:
-            with overdue.watch(connection, ANSWER_SECONDS):
+            with stalled.watch(connection, ANSWER_SECONDS):
                 engine.dialect.do_ping(connection)
         except engine.dialect.loaded_dbapi.Error as error:
             raise DisconnectionError from error
