@@ -9,31 +9,13 @@ from flask import Flask
 from flask.cli import NoAppException
 from flask.json.provider import DefaultJSONProvider
 
-# These add operations to the resource of the jobs.
-import app.api.job_batch
-import app.api.job_changes
-import app.api.job_views  # noqa: F401
 from app import db
 from app.access.key_ring import KeyRing
-from app.api import (
-    audit,
-    auth,
-    body,
-    configs,
-    cron,
-    docs,
-    endpoints,
-    errors,
-    executions,
-    health,
-    jobs,
-    openapi,
-    payload_specs,
-    request_ids,
-    secrets,
-    time_limit,
-)
-from app.api.rate_limits import Counters, RateLimit
+from app.api import audit, auth, cron, executions, health, jobs
+from app.api.catalog import configs, endpoints, payload_specs, secrets
+from app.api.http import body, errors, request_ids, time_limit
+from app.api.http.rate_limits import Counters, RateLimit
+from app.api.openapi import document, swagger_ui
 from app.api.services import EXTENSION, Services
 from app.catalog.crypto import SecretBox
 from app.config import SettingError, Settings
@@ -78,8 +60,8 @@ def create_app(settings: Settings | None = None) -> Flask:
     time_limit.register(app, built.settings.request_timeout_seconds)
     body.register(app)
     auth.register(app)
-    openapi.register(app, RESOURCES)
-    docs.register(app)
+    document.register(app, RESOURCES)
+    swagger_ui.register(app)
     errors.register(app)
     return app
 

@@ -7,9 +7,9 @@ from marshmallow import Schema, fields, validate
 
 from app import audit
 from app.access.api_keys import Scope
-from app.api.fields import Instant, QueryInstant
-from app.api.pagination import PageQuery, page_answer, page_request, page_schema
-from app.api.resource import Resource
+from app.api.http.fields import Instant, QueryInstant
+from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
+from app.api.openapi.resource import Resource
 from app.api.services import services
 from app.audit import Action, AuditFilter, ResourceType
 

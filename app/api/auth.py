@@ -4,9 +4,9 @@ from flask import Flask, Response, current_app, g, request
 
 from app.access.api_keys import Scope
 from app.access.key_ring import Key
-from app.api import docs, openapi
-from app.api.rate_limits import too_many
-from app.api.resource import Resource
+from app.api.http.rate_limits import too_many
+from app.api.openapi import document, swagger_ui
+from app.api.openapi.resource import Resource
 from app.api.services import services
 from app.errors import ForbiddenError, UnauthorizedError
 
@@ -65,7 +65,7 @@ def _needed() -> Scope | None:
     resource = Resource.of(current_app.blueprints.get(request.blueprint or ""))
     if resource is None:
         # The OpenAPI document and the page that shows it are all that is served outside of a resource.
-        return None if request.path == openapi.PATH or request.blueprint == docs.NAME else Scope.ADMIN
+        return None if request.path == document.PATH or request.blueprint == swagger_ui.NAME else Scope.ADMIN
     if resource.is_public:
         return None
     return resource.read_scope if request.method in _SAFE_METHODS else resource.write_scope

@@ -6,8 +6,8 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from app.access.api_keys import Scope
-from app.api.fields import Body, Instant
-from app.api.resource import Resource
+from app.api.http.fields import Body, Instant
+from app.api.openapi.resource import Resource
 from app.errors import InvalidCronError
 from app.schedule import preview
 from app.schedule.cron import Schedule

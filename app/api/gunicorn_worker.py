@@ -10,7 +10,7 @@ from gunicorn.http import errors as http
 from gunicorn.workers.gthread import ThreadWorker
 
 from app import ids
-from app.api.errors import envelope, http_error
+from app.api.http.errors import envelope, http_error
 
 log = logging.getLogger(__name__)
 

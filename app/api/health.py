@@ -2,7 +2,7 @@
 
 from marshmallow import Schema, fields
 
-from app.api.resource import Resource
+from app.api.openapi.resource import Resource
 from app.api.services import services
 from app.db.ready import check_ready
 

@@ -6,7 +6,7 @@ from typing import cast
 from flask import current_app
 
 from app.access.key_ring import KeyRing
-from app.api.rate_limits import RateLimit
+from app.api.http.rate_limits import RateLimit
 from app.catalog.crypto import SecretBox
 from app.config import Settings
 from app.db import Database

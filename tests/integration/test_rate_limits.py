@@ -14,7 +14,7 @@ from werkzeug.test import TestResponse
 
 from app.access import api_keys
 from app.access.api_keys import Scope
-from app.api import rate_limits
+from app.api.http import rate_limits
 from app.config import Settings
 from app.dev.servers import Valkey
 from tests.integration.catalog import one_shot, register

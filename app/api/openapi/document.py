@@ -6,9 +6,9 @@ from typing import Any
 from flask import Flask
 from flask_smorest import Api
 
-from app.api import shaped
-from app.api.errors import ErrorSchema, http_error
-from app.api.resource import Resource
+from app.api.http.errors import ErrorSchema, http_error
+from app.api.openapi import any_of
+from app.api.openapi.resource import Resource
 from app.version import version
 
 PATH = "/openapi.json"
@@ -28,7 +28,7 @@ def register(app: Flask, resources: Sequence[Resource]) -> None:
     api.ERROR_SCHEMA = ErrorSchema
     api.DEFAULT_ERROR_RESPONSE_NAME = None  # each operation lists its own
     api.init_app(app)
-    api.ma_plugin.converter.add_attribute_function(shaped.describe)
+    api.ma_plugin.converter.add_attribute_function(any_of.describe)
     api.spec.components.security_scheme("api_key", {"type": "http", "scheme": "bearer"})
     responses = {name: described for resource in resources for name, described in resource.error_responses.items()}
     for name in sorted(responses):

@@ -6,8 +6,8 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from app.api.fields import Body, Every, Instant, Name, QueryInstant, show
-from app.api.pagination import PageQuery
+from app.api.http.fields import Body, Every, Instant, Name, QueryInstant, show
+from app.api.http.pagination import PageQuery
 from app.catalog.shape_fields import Flag
 from app.jobs.model import Job, NewJob
 from app.schedule.interval import show_every

@@ -9,8 +9,8 @@ from typing import Any
 
 from flask import Response, g, request
 
-from app.api.body import invalid
-from app.api.request_ids import current_request_id
+from app.api.http.body import invalid
+from app.api.http.request_ids import current_request_id
 from app.audit import Actor
 from app.audit.change import ANY, Change, Condition
 

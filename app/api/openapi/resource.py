@@ -7,8 +7,9 @@ from flask_smorest import Blueprint
 from marshmallow import Schema
 
 from app.access.api_keys import Scope
-from app.api import changes, error_responses, examples
-from app.api.body import StrictParser, invalid
+from app.api.http import conditions
+from app.api.http.body import StrictParser, invalid
+from app.api.openapi import error_responses, examples
 from app.errors import (
     ForbiddenError,
     InternalError,
@@ -82,7 +83,7 @@ class Resource:
         def decorate(view: View) -> View:
             is_one = path.endswith(">")
             shown = {"schema": returns, "examples": examples.of_answer(returns)}
-            tag = changes.ETAG if self.is_tagged and returns is not None and (is_one or method == "POST") else None
+            tag = conditions.ETAG if self.is_tagged and returns is not None and (is_one or method == "POST") else None
             wrapped: Any = self.blueprint.response(status, **shown, headers=tag)(view)
             if also is not None:
                 wrapped = self.blueprint.alt_response(also, **shown, headers=also_headers, success=True)(wrapped)
@@ -131,9 +132,9 @@ class Resource:
 
 
 def _add_condition(doc: dict[str, Any], method: str) -> None:
-    doc.setdefault("parameters", []).append(changes.IF_NONE_MATCH if method == "GET" else changes.IF_MATCH)
+    doc.setdefault("parameters", []).append(conditions.IF_NONE_MATCH if method == "GET" else conditions.IF_MATCH)
     if method == "GET":
-        doc["responses"] |= changes.UNCHANGED
+        doc["responses"] |= conditions.UNCHANGED
 
 
 def same_name(body: dict[str, Any], name: str) -> None:

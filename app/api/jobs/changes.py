@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from app.api import job_keys
 from app.api.auth import actor
-from app.api.execution_schemas import ExecutionSchema
-from app.api.execution_schemas import shape as shape_execution
-from app.api.job_schemas import ChangedJobSchema, JobSchema, PatchedJobSchema, changed_fields, shape
-from app.api.jobs import resource
+from app.api.executions.schemas import ExecutionSchema
+from app.api.executions.schemas import shape as shape_execution
+from app.api.jobs import idempotency
+from app.api.jobs.schemas import ChangedJobSchema, JobSchema, PatchedJobSchema, changed_fields, shape
+from app.api.jobs.views import resource
 from app.api.services import services, wake
 from app.errors import (
     ConflictError,
@@ -24,7 +24,7 @@ from app.jobs import run as running
 from app.jobs import update as updating
 from schema.states import JobStatus
 
-_PARAMETER = job_keys.PARAMETER | {"description": "a second run with the same key answers with the first execution"}
+_PARAMETER = idempotency.PARAMETER | {"description": "a second run with the same key answers with the first execution"}
 
 
 @resource.route(
@@ -91,7 +91,7 @@ def run(job_id: str) -> tuple[Any, int, dict[str, str]]:
     The execution of a one-shot job is brought forward and answered with 200; 409 when it is running already.
     """
     database = services().database
-    ran = running.run(database, job_id, job_keys.key_in_header(), services().creator.shards, actor())
+    ran = running.run(database, job_id, idempotency.key_in_header(), services().creator.shards, actor())
     wake(ran.queue)
     execution = shape_execution(executions.get(database, ran.execution_id))
     return execution, 201 if ran.is_new else 200, {}

@@ -4,10 +4,10 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.api.changes import change, tagged, unless_known
-from app.api.fields import Body, Instant, Name
-from app.api.pagination import PageQuery, page_answer, page_request, page_schema
-from app.api.resource import Resource, same_name
+from app.api.http.conditions import change, tagged, unless_known
+from app.api.http.fields import Body, Instant, Name
+from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
+from app.api.openapi.resource import Resource, same_name
 from app.api.services import services
 from app.catalog import configs
 from app.catalog.named import Named

@@ -5,7 +5,7 @@ from pathlib import Path
 import flask_swagger_ui
 from flask import Blueprint, Flask, Response, send_from_directory
 
-from app.api import openapi
+from app.api.openapi import document
 from app.errors import NotFoundError
 
 NAME = "docs"
@@ -39,7 +39,7 @@ _PAGE = f"""<!DOCTYPE html>
 """
 # The key that "Authorize" asks for stays in the page's memory, and no validator of another host sees the document.
 _START = f"""SwaggerUIBundle({{
-  url: "{openapi.PATH}",
+  url: "{document.PATH}",
   dom_id: "#swagger-ui",
   deepLinking: true,
   validatorUrl: null,

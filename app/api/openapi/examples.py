@@ -9,7 +9,7 @@ from typing import Any
 
 from marshmallow import Schema, fields, validate
 
-from app.api.example_bodies import BY_NAME, WHOLE
+from app.api.openapi.example_bodies import BY_NAME, WHOLE
 
 # The first that fits: a DateTime is not a String for marshmallow, and everything is a Field.
 _BY_TYPE: Sequence[tuple[type[fields.Field[Any]], Any]] = (

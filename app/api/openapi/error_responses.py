@@ -5,7 +5,7 @@ from http import HTTPStatus
 from itertools import groupby
 from typing import Any
 
-from app.api.errors import envelope
+from app.api.http.errors import envelope
 from app.errors import Detail, RateLimitedError, TaskExecutorError, UnauthorizedError, UnprocessableError
 
 Errors = Iterable[type[TaskExecutorError]]

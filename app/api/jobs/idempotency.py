@@ -5,8 +5,8 @@ from typing import Any
 
 from flask import request
 
-from app.api.body import invalid
-from app.api.job_schemas import MAX_KEY
+from app.api.http.body import invalid
+from app.api.jobs.schemas import MAX_KEY
 
 REPLAYED = {"Idempotency-Replayed": "true"}
 REPLAYED_DOC = {"Idempotency-Replayed": {"description": "on the first job again", "schema": {"const": "true"}}}

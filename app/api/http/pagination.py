@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from flask import request
 from marshmallow import Schema, fields, validate
 
-from app.api.body import invalid
-from app.api.fields import Body, Count
+from app.api.http.body import invalid
+from app.api.http.fields import Body, Count
 from app.db.paging import Page, PageRequest, Position
 
 DEFAULT_LIMIT = 50

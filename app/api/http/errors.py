@@ -9,8 +9,8 @@ from marshmallow import Schema, fields
 from sqlalchemy.exc import DBAPIError
 from werkzeug.exceptions import HTTPException
 
-from app.api.body import MAX_DETAILS, drain
-from app.api.request_ids import current_request_id
+from app.api.http.body import MAX_DETAILS, drain
+from app.api.http.request_ids import current_request_id
 from app.db import sqlstate
 from app.errors import (
     Detail,

@@ -5,7 +5,8 @@ from typing import Any
 
 from app.access.api_keys import Scope
 from app.api.auth import actor
-from app.api.execution_schemas import (
+from app.api.executions.history_schemas import ExplanationSchema, HistorySchema
+from app.api.executions.schemas import (
     AttemptSchema,
     CancelQuery,
     ExecutionQuery,
@@ -16,9 +17,8 @@ from app.api.execution_schemas import (
     shape_attempt,
     shape_log_line,
 )
-from app.api.history_schemas import ExplanationSchema, HistorySchema
-from app.api.pagination import PageQuery, page_answer, page_request, page_schema
-from app.api.resource import Resource
+from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
+from app.api.openapi.resource import Resource
 from app.api.services import services, wake
 from app.errors import ConflictError, ExecutionNotCancellableError, ExecutionNotFoundError
 from app.executions import cancel as cancellation

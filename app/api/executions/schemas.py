@@ -5,10 +5,10 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 from sqlalchemy import Row
 
-from app.api.fields import Body, Instant, Name, QueryInstant
-from app.api.outcome_schemas import ERROR, OUTPUTS
-from app.api.pagination import PageQuery
-from app.api.shaped import Shaped
+from app.api.executions.outcome_schemas import ERROR, OUTPUTS
+from app.api.http.fields import Body, Instant, Name, QueryInstant
+from app.api.http.pagination import PageQuery
+from app.api.openapi.any_of import Shaped
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
 

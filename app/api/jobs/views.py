@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.access.api_keys import Scope
-from app.api import job_keys
 from app.api.auth import actor
-from app.api.execution_schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema
-from app.api.execution_schemas import shape as shape_execution
-from app.api.job_schemas import JobQuery, JobSchema, NewJobSchema, new_job, shape
-from app.api.pagination import page_answer, page_request, page_schema
-from app.api.resource import Resource
+from app.api.executions.schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema
+from app.api.executions.schemas import shape as shape_execution
+from app.api.http.pagination import page_answer, page_request, page_schema
+from app.api.jobs import idempotency
+from app.api.jobs.schemas import JobQuery, JobSchema, NewJobSchema, new_job, shape
+from app.api.openapi.resource import Resource
 from app.api.services import services, wake
 from app.errors import (
     EndpointNotFoundError,
@@ -36,18 +36,18 @@ resource = Resource("jobs", "Invocations of endpoints: now, later or on a schedu
     returns=JobSchema,
     status=201,
     also=200,
-    also_headers=job_keys.REPLAYED_DOC,
-    headers=[job_keys.PARAMETER],
+    also_headers=idempotency.REPLAYED_DOC,
+    headers=[idempotency.PARAMETER],
     errors=[EndpointNotFoundError, InvalidCronError, InputValidationError],
 )
 def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
     """Create a job. The same idempotency key again answers 200 with the first job, whatever the body."""
-    body["idempotency_key"] = job_keys.key_of(body)
+    body["idempotency_key"] = idempotency.key_of(body)
     now = datetime.now(UTC)
     created = services().creator.create(new_job(body, now), now)
     job = created.job
     if not created.is_new:
-        return shape(job), 200, job_keys.REPLAYED
+        return shape(job), 200, idempotency.REPLAYED
     if job.execution is not None and job.execution.status is ExecutionStatus.QUEUED:
         wake(job.endpoint_type.queue)
     return shape(job), 201, {}

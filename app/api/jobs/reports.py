@@ -4,11 +4,11 @@ from typing import Any
 
 from marshmallow import validate
 
-from app.api.fields import Body, Count
-from app.api.job_schemas import JobSchema, shape
-from app.api.job_status_schemas import NextRunsSchema, StatusSchema, shape_next_runs, shape_status
-from app.api.jobs import resource
-from app.api.pagination import PageQuery, page_answer, page_request, page_schema
+from app.api.http.fields import Body, Count
+from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
+from app.api.jobs.schemas import JobSchema, shape
+from app.api.jobs.status_schemas import NextRunsSchema, StatusSchema, shape_next_runs, shape_status
+from app.api.jobs.views import resource
 from app.api.services import services
 from app.errors import JobNotFoundError
 from app.jobs import read

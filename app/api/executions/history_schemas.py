@@ -2,7 +2,7 @@
 
 from marshmallow import Schema, fields
 
-from app.api.fields import Instant
+from app.api.http.fields import Instant
 from schema.states import ExecutionStatus
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate
 
-from app.api.body import details_of, invalid
-from app.api.errors import ErrorBodySchema
-from app.api.fields import Body
-from app.api.job_schemas import JobSchema, NewJobSchema, new_job, shape
-from app.api.jobs import resource
+from app.api.http.body import details_of, invalid
+from app.api.http.errors import ErrorBodySchema
+from app.api.http.fields import Body
+from app.api.jobs.schemas import JobSchema, NewJobSchema, new_job, shape
+from app.api.jobs.views import resource
 from app.api.services import services, wake
 from app.errors import TaskExecutorError
 from app.jobs.batch import Outcome, create_many

@@ -4,10 +4,10 @@ from typing import Any
 
 from marshmallow import Schema, fields, validate
 
-from app.api.changes import change, tagged, unless_known
-from app.api.fields import Body, Instant, SecretName
-from app.api.pagination import PageQuery, page_answer, page_request, page_schema
-from app.api.resource import Resource, same_name
+from app.api.http.conditions import change, tagged, unless_known
+from app.api.http.fields import Body, Instant, SecretName
+from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
+from app.api.openapi.resource import Resource, same_name
 from app.api.services import secret_box, services
 from app.catalog import secrets
 from app.catalog.named import Named

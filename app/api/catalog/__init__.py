@@ -1,0 +1,1 @@
+"""/payload-specs, /configs, /secrets and /endpoints."""

@@ -1,0 +1,5 @@
+"""/executions."""
+
+from app.api.executions.views import resource
+
+__all__ = ["resource"]
