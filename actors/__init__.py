@@ -20,7 +20,7 @@ from brokers.attempt import Attempt
 from brokers.broker import ExecutionsBroker
 from brokers.listener import PostgresSource, RedisSource, WakeupListener
 from brokers.middleware import Lifecycle, Verdicts
-from brokers.session import Session, SessionSettings
+from brokers.worker_process import Session, SessionSettings
 
 
 def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:

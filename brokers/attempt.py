@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from app import ids
-from app.executions.conclude import Conclusion
+from app.executions.conclusion import Conclusion
 from app.executions.model import Claim, LogLine
 from app.executions.verdict import Verdict
 

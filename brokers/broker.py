@@ -8,7 +8,7 @@ from dramatiq.message import Message
 from dramatiq.middleware import Middleware
 
 from brokers.consumer import ClaimConsumer
-from brokers.session import Session
+from brokers.worker_process import Session
 
 
 class ExecutionsBroker(Broker):

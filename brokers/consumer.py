@@ -14,11 +14,11 @@ from dramatiq.message import Message
 
 from app.catalog.retry_policy import RetryPolicy
 from app.errors import UnavailableError
-from app.executions import claim as claims
+from app.executions.claim import claim_batch, claims_of
 from app.executions.model import DeliveryError
 from app.executions.verdict import Tried, decide
 from brokers.attempt import Attempt
-from brokers.session import Session
+from brokers.worker_process import Session
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class ClaimConsumer(Consumer):
         session, settings = self._session, self._session.settings
         if self._uncertain:
             self._hand_back_strays()
-        claimed = claims.claim(
+        claimed = claim_batch(
             session.database,
             queue=self._queue,
             shard=self._shard,
@@ -148,7 +148,7 @@ class ClaimConsumer(Consumer):
         """
         session = self._session
         known = session.holdings.in_hand() | session.finalizer.pending()
-        held = claims.held_by(session.database, session.worker_id, self._queue)
+        held = claims_of(session.database, session.worker_id, self._queue)
         strays = held - known - session.holdings.in_hand() - session.finalizer.pending()
         for stray in strays:
             session.finalizer.submit_release(stray)

@@ -14,8 +14,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import Database
 from app.errors import UnavailableError
-from app.executions.conclude import Conclusion, conclude
-from app.executions.model import Held
+from app.executions.conclusion import Conclusion, conclude
+from app.executions.model import ClaimKey
 from app.executions.release import release
 from brokers.counters import Counters
 
@@ -35,8 +35,8 @@ class Finalizer:
         self._high_water = high_water
         self._ready = threading.Condition()
         self._conclusions: deque[Conclusion] = deque()
-        self._releases: deque[Held] = deque()
-        self._writing: set[Held] = set()
+        self._releases: deque[ClaimKey] = deque()
+        self._writing: set[ClaimKey] = set()
         self._stopping = False
         self._abandoned = False
         self._thread = threading.Thread(target=self._run, name="te-finalizer", daemon=True)
@@ -51,7 +51,7 @@ class Finalizer:
             self._conclusions.append(conclusion)
             self._ready.notify_all()
 
-    def submit_release(self, held: Held) -> None:
+    def submit_release(self, held: ClaimKey) -> None:
         """Take an unstarted claim to hand back."""
         with self._ready:
             self._releases.append(held)
@@ -85,7 +85,7 @@ class Finalizer:
             self._releases.clear()
             self._ready.notify_all()
 
-    def pending(self) -> set[Held]:
+    def pending(self) -> set[ClaimKey]:
         """List the claims whose end is not written yet."""
         with self._ready:
             waiting = {conclusion.claim.held for conclusion in self._conclusions}
@@ -108,7 +108,7 @@ class Finalizer:
             self._write_releases(releases)
             self._write(batch)
 
-    def _write_releases(self, releases: list[Held]) -> None:
+    def _write_releases(self, releases: list[ClaimKey]) -> None:
         def run() -> None:
             self._counters.add("released", release(self._database, self._worker_id, releases))
 

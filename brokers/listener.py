@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import Database
 from app.wakeup import CHANNEL, decode, redis_client
-from brokers.session import Session
+from brokers.worker_process import Session
 
 log = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from dramatiq.middleware import Middleware
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import reason
+from app.db import driver_message
 from app.errors import UnavailableError
 from brokers.service import Service
-from brokers.session import Session
+from brokers.worker_process import Session
 
 if TYPE_CHECKING:
     from dramatiq.broker import Broker, MessageProxy
@@ -70,7 +70,7 @@ class Lifecycle(Middleware):
         except UnavailableError as error:
             self._refuse(error.explained)
         except SQLAlchemyError as error:
-            self._refuse(f"the database said: {reason(error)}")
+            self._refuse(f"the database said: {driver_message(error)}")
         for service in self._services:
             service.start()
 

@@ -20,9 +20,9 @@ from yarl import URL
 from actors.dispatch.base import MAX_BODY_BYTES, SCRUB_MARGIN_BYTES, Identity
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.http_outcome import failure, judge
-from actors.dispatch.names import Names
+from actors.dispatch.per_host import Turns
+from actors.dispatch.resolver import Names
 from actors.dispatch.signing import signed
-from actors.dispatch.turns import Turns
 from app.executions.model import DeliveryError
 from app.version import version
 

@@ -16,10 +16,10 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from actors.dispatch.base import Identity
-from actors.dispatch.bootstrap import check
 from actors.dispatch.egress import EgressGuard
+from actors.dispatch.kafka_bootstrap import check
 from actors.dispatch.kafka_producer import SharedProducer
-from actors.dispatch.names import Names
+from actors.dispatch.resolver import Names
 from app.executions.model import DeliveryError
 
 IDLE_SECONDS = 300.0

@@ -9,7 +9,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from actors.dispatch.egress import EgressGuard
-from actors.dispatch.names import Names
+from actors.dispatch.resolver import Names
 
 DEFAULT_PORT = 6379
 

@@ -15,8 +15,8 @@ from redis.asyncio import BlockingConnectionPool
 
 from actors.dispatch.base import Identity
 from actors.dispatch.egress import EgressGuard, EgressRefusedError
-from actors.dispatch.names import Names
 from actors.dispatch.redis_pool import open_pool
+from actors.dispatch.resolver import Names
 from app.executions.model import DeliveryError
 
 NOTE_SECONDS = 48 * 3600  # longer than any wait between two attempts

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row
 
 from app import audit
 from app.audit import SYSTEM, Action, Actor, ResourceType
-from app.audit.change import Change
+from app.audit.change import AuditedChange
 from app.db import Database
 from app.sql import statement
 
@@ -80,7 +80,7 @@ def create(
         "scopes": json.dumps(scopes),
         "expires_at": expires_at,
     }
-    change = Change(by)
+    change = AuditedChange(by)
 
     def body(connection: Connection) -> str:
         row = connection.execute(CREATE, params).one()
@@ -109,7 +109,7 @@ def list_keys(database: Database, prefix: str = "") -> list[StoredKey]:
 
 def revoke(database: Database, key_id: str, *, by: Actor = SYSTEM) -> str | None:
     """Revoke a key for good and return its name; None when there is no such key."""
-    change = Change(by)
+    change = AuditedChange(by)
 
     def body(connection: Connection) -> str | None:
         row = connection.execute(LOCK, {"key_id": key_id}).first()
@@ -132,7 +132,7 @@ def hash_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def _note(connection: Connection, change: Change, action: Action, row: Row[Any], **states: Any) -> None:
+def _note(connection: Connection, change: AuditedChange, action: Action, row: Row[Any], **states: Any) -> None:
     audit.record(
         connection,
         change.audit_id,

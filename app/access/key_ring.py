@@ -48,7 +48,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _CachedKey:
     """What the database said about a key id; `hash` is empty where no usable key has that id."""
 
     key: Key
@@ -64,7 +64,7 @@ class KeyRing:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._entries: OrderedDict[str, _CachedKey] = OrderedDict()
         self._lock = threading.Lock()
 
     def verify(self, presented: str, admit: Callable[[], None] = lambda: None) -> Key:
@@ -83,7 +83,7 @@ class KeyRing:
             raise UnauthorizedError("The API key is not valid.")
         return entry.key
 
-    def _entry(self, key_id: str, presented_hash: str) -> _Entry:
+    def _entry(self, key_id: str, presented_hash: str) -> _CachedKey:
         with self._lock:
             entry = self._entries.get(key_id)
             if entry is not None and entry.good_until > time.monotonic():
@@ -96,16 +96,16 @@ class KeyRing:
                 self._entries.popitem(last=False)
         return entry
 
-    def _load(self, key_id: str, presented_hash: str) -> _Entry:
+    def _load(self, key_id: str, presented_hash: str) -> _CachedKey:
         asked_at = time.monotonic()
         rows = self._database.fetch(FIND, {"key_id": key_id, "key_hash": presented_hash})
         row = rows[0] if rows else None
         good_until = asked_at + CACHE_SECONDS
         if row is None or row.revoked or (row.seconds_left is not None and row.seconds_left <= 0):
-            return _Entry(Key(key_id, "", frozenset()), "", good_until)
+            return _CachedKey(Key(key_id, "", frozenset()), "", good_until)
         if row.seconds_left is not None:
             good_until = min(good_until, asked_at + row.seconds_left)
-        return _Entry(Key(key_id, row.name, frozenset(row.scopes)), row.key_hash, good_until)
+        return _CachedKey(Key(key_id, row.name, frozenset(row.scopes)), row.key_hash, good_until)
 
 
 def _key_id(presented: str) -> str:

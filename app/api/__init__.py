@@ -14,12 +14,12 @@ from app.access.key_ring import KeyRing
 from app.api import audit, auth, cron, executions, health, jobs
 from app.api.catalog import configs, endpoints, payload_specs, secrets
 from app.api.http import body, errors, request_ids, time_limit
-from app.api.http.rate_limits import Counters, RateLimit
+from app.api.http.rate_limits import CounterStorage, RateLimit
 from app.api.openapi import document, swagger_ui
 from app.api.services import EXTENSION, Services
 from app.catalog.crypto import SecretBox
 from app.config import SettingError, Settings
-from app.jobs.create import Creator
+from app.jobs.creation import Creator
 from app.wakeup import Notifier
 
 APPLICATION_NAME = "te-web"
@@ -77,7 +77,7 @@ def _services(settings: Settings) -> Services:
         shards=settings.shards(cockroach=database.is_cockroach),
         look_ahead_seconds=settings.look_ahead_seconds,
     )
-    counters = Counters.at(settings.rate_limit_storage_url)
+    counters = CounterStorage.at(settings.rate_limit_storage_url)
     return Services(
         settings=settings,
         database=database,

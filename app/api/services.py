@@ -11,7 +11,7 @@ from app.catalog.crypto import SecretBox
 from app.config import Settings
 from app.db import Database
 from app.errors import UnavailableError
-from app.jobs.create import Creator
+from app.jobs.creation import Creator
 from app.wakeup import Notifier
 
 EXTENSION = "task_executor"

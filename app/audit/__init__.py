@@ -74,7 +74,7 @@ SYSTEM = Actor("system")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class AuditEntry:
     """One line of the log."""
 
     audit_id: str
@@ -143,7 +143,7 @@ def digest(value: Any) -> str | None:
     return hashlib.sha256(value).hexdigest()
 
 
-def page(database: Database, wanted: AuditFilter, request: PageRequest) -> Page[Entry]:
+def page(database: Database, wanted: AuditFilter, request: PageRequest) -> Page[AuditEntry]:
     """Read a page of the log, newest first."""
     query = select(*_A)
     if wanted.actor is not None:
@@ -169,8 +169,8 @@ def prune(database: Database, *, retention_ms: int, limit: int) -> int:
     return len(database.fetch(PRUNE, {"retention_ms": retention_ms, "limit": limit}))
 
 
-def _entry(row: Row[Any]) -> Entry:
-    return Entry(
+def _entry(row: Row[Any]) -> AuditEntry:
+    return AuditEntry(
         audit_id=row.audit_id,
         actor_id=row.actor_id,
         actor_name=row.actor_name,

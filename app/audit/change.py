@@ -44,7 +44,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AuditedChange:
     """One change. Its id is that of its audit entry, the witness by which a repeated transaction finds it made."""
 
     by: Actor

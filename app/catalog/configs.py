@@ -2,11 +2,11 @@
 
 from app.audit import ResourceType
 from app.catalog import dependents
-from app.catalog.named import NamedRows
+from app.catalog.named_table import NamedTable
 from app.errors import ConfigNotFoundError
 from schema import tables
 
-ROWS = NamedRows(
+CONFIGS = NamedTable(
     table=tables.configs,
     value=tables.configs.c.values_json,
     noun="config",

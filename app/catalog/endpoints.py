@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, null, select, update
-from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.dialects import postgresql
 
 from app import audit
 from app.audit import Action, ResourceType
-from app.audit.change import Change, tag_of
+from app.audit.change import AuditedChange, tag_of
 from app.catalog import dependents, references
 from app.catalog.references import Definition
 from app.catalog.retry_policy import RetryPolicy
@@ -39,17 +39,19 @@ class Endpoint:
         return tag_of(self.created_at, self.version)
 
 
-def create(database: Database, name: str, definition: Definition, change: Change, *, stuck_timeout_ms: int) -> Endpoint:
+def create(
+    database: Database, name: str, definition: Definition, change: AuditedChange, *, stuck_timeout_ms: int
+) -> Endpoint:
     """Register an endpoint; one that was deleted comes back with its next version.
 
     Raises ConflictError when the name is taken, and what `check` finds wrong.
     """
 
     def body(connection: Connection) -> Endpoint:
-        refs = references.check(connection, definition, stuck_timeout_ms)
+        refs = references.check_references(connection, definition, stuck_timeout_ms)
         fresh = {"created_at": func.now(), "deleted_at": None, "version": _E.version + 1}
         row = connection.execute(
-            upsert(tables.endpoints)
+            postgresql.insert(tables.endpoints)
             .values(name=name, **_values(definition))
             .on_conflict_do_update(
                 index_elements=["name"],
@@ -67,7 +69,7 @@ def create(database: Database, name: str, definition: Definition, change: Change
 
 
 def replace(
-    database: Database, name: str, definition: Definition, change: Change, *, stuck_timeout_ms: int
+    database: Database, name: str, definition: Definition, change: AuditedChange, *, stuck_timeout_ms: int
 ) -> Endpoint:
     """Change an endpoint for the jobs created from now on.
 
@@ -76,7 +78,7 @@ def replace(
 
     def body(connection: Connection) -> Endpoint:
         # What is referred to is locked before the endpoint, as in `create`: in two orders they could deadlock.
-        refs = references.check(connection, definition, stuck_timeout_ms)
+        refs = references.check_references(connection, definition, stuck_timeout_ms)
         before = _lock(connection, name, change)
         row = connection.execute(
             update(tables.endpoints)
@@ -92,7 +94,7 @@ def replace(
     return change.make(database, body, again=lambda connection: _read(connection, name))
 
 
-def delete(database: Database, name: str, change: Change) -> None:
+def delete(database: Database, name: str, change: AuditedChange) -> None:
     """Delete an endpoint softly: its history stays.
 
     Raises EndpointNotFoundError, PreconditionFailedError, or ConflictError while it has something to do.
@@ -125,7 +127,7 @@ def page(database: Database, wanted: PageRequest) -> Page[Endpoint]:
     return Page([_endpoint(row) for row in rows.items], rows.next)
 
 
-def _lock(connection: Connection, name: str, change: Change) -> Row[Any]:
+def _lock(connection: Connection, name: str, change: AuditedChange) -> Row[Any]:
     """Lock a live endpoint in the state that the client asked for."""
     query = select(*_E).where(_E.name == name, _E.deleted_at.is_(None)).with_for_update()
     row = _found(connection.execute(query).first(), name)
@@ -134,7 +136,7 @@ def _lock(connection: Connection, name: str, change: Change) -> Row[Any]:
 
 
 def _note(
-    connection: Connection, change: Change, action: Action, before: Row[Any] | None, after: Row[Any] | None
+    connection: Connection, change: AuditedChange, action: Action, before: Row[Any] | None, after: Row[Any] | None
 ) -> None:
     old, new = (None if row is None else _content(row) for row in (before, after))
     name = (after if after is not None else before).name  # type: ignore[union-attr]

@@ -37,7 +37,7 @@ class _Part(NamedTuple):
     resolver: Any
 
 
-def check(schema: Any) -> None:
+def check_schema(schema: Any) -> None:
     """Raise InvalidSchemaError unless this is a JSON Schema 2020-12 that can be used here."""
     _check_outside(schema)
     try:

@@ -3,14 +3,14 @@
 from typing import Any
 
 from app.audit import ResourceType
-from app.audit.change import Change
+from app.audit.change import AuditedChange
 from app.catalog import dependents, json_schema
-from app.catalog.named import Named, NamedRows
+from app.catalog.named_table import Named, NamedTable
 from app.db import Database
 from app.errors import PayloadSpecNotFoundError
 from schema import tables
 
-ROWS = NamedRows(
+PAYLOAD_SPECS = NamedTable(
     table=tables.payload_specs,
     value=tables.payload_specs.c.schema_json,
     noun="payload spec",
@@ -21,13 +21,13 @@ ROWS = NamedRows(
 )
 
 
-def create(database: Database, name: str, schema: Any, change: Change) -> Named:
+def create(database: Database, name: str, schema: Any, change: AuditedChange) -> Named:
     """Store a payload spec; raises InvalidSchemaError or ConflictError."""
-    json_schema.check(schema)
-    return ROWS.create(database, name, schema, change)
+    json_schema.check_schema(schema)
+    return PAYLOAD_SPECS.create(database, name, schema, change)
 
 
-def replace(database: Database, name: str, schema: Any, change: Change) -> Named:
+def replace(database: Database, name: str, schema: Any, change: AuditedChange) -> Named:
     """Change a payload spec; raises InvalidSchemaError too."""
-    json_schema.check(schema)
-    return ROWS.replace(database, name, schema, change)
+    json_schema.check_schema(schema)
+    return PAYLOAD_SPECS.replace(database, name, schema, change)

@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from app.catalog import configs, payload_specs, secrets
-from app.catalog.check import check_retry_policy, check_spec
-from app.catalog.named import NamedRows
+from app.catalog.check_spec import check_retry_policy, check_spec
+from app.catalog.named_table import NamedTable
 from app.errors import InvalidConfigRefError, InvalidPayloadSpecRefError, UnprocessableError
 from schema.states import EndpointType
 
@@ -24,7 +24,7 @@ class Definition:
     retry_policy: Mapping[str, Any] | None
 
 
-def check(connection: Connection, definition: Definition, stuck_timeout_ms: int) -> list[str]:
+def check_references(connection: Connection, definition: Definition, stuck_timeout_ms: int) -> list[str]:
     """Check a definition and return the names of its secrets.
 
     What it refers to is locked against deletion until the transaction ends.
@@ -34,9 +34,9 @@ def check(connection: Connection, definition: Definition, stuck_timeout_ms: int)
         definition.type,
         definition.spec,
         payload_schema=_value(
-            connection, payload_specs.ROWS, definition.payload_spec, "payload_spec", InvalidPayloadSpecRefError
+            connection, payload_specs.PAYLOAD_SPECS, definition.payload_spec, "payload_spec", InvalidPayloadSpecRefError
         ),
-        config=_value(connection, configs.ROWS, definition.config, "config", InvalidConfigRefError),
+        config=_value(connection, configs.CONFIGS, definition.config, "config", InvalidConfigRefError),
         secret_names_exist=lambda names: _existing_secrets(connection, names),
         stuck_timeout_ms=stuck_timeout_ms,
     )
@@ -44,7 +44,7 @@ def check(connection: Connection, definition: Definition, stuck_timeout_ms: int)
 
 
 def _value(
-    connection: Connection, rows: NamedRows, name: str | None, field: str, missing: type[UnprocessableError]
+    connection: Connection, rows: NamedTable, name: str | None, field: str, missing: type[UnprocessableError]
 ) -> Any:
     if name is None:
         return None
@@ -56,4 +56,4 @@ def _value(
 
 
 def _existing_secrets(connection: Connection, names: Iterable[str]) -> set[str]:
-    return set(secrets.ROWS.share(connection, list(names)))
+    return set(secrets.SECRETS.share(connection, list(names)))

@@ -5,11 +5,11 @@ What is stored is the ciphertext; no function here returns a value.
 
 from app.audit import ResourceType
 from app.catalog import dependents
-from app.catalog.named import NamedRows
+from app.catalog.named_table import NamedTable
 from app.errors import SecretNotFoundError
 from schema import tables
 
-ROWS = NamedRows(
+SECRETS = NamedTable(
     table=tables.secrets,
     value=tables.secrets.c.encrypted_value,
     noun="secret",

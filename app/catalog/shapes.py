@@ -6,9 +6,9 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from app.catalog.nodes import MAX_COUNT, is_count
 from app.catalog.retry_policy import BACKOFFS, MAX_DELAY_MS, RETRIED_ERRORS, RetryPolicy
 from app.catalog.shape_fields import Described, Flag
+from app.catalog.templates.nodes import MAX_COUNT, is_count
 from schema.states import EndpointType
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")

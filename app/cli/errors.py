@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import click
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import reason
+from app.db import driver_message
 from app.errors import TaskExecutorError
 from schema.migrate import MigrationBusyError
 
@@ -21,4 +21,4 @@ def one_line() -> Iterator[None]:
     except MigrationBusyError as error:
         raise click.ClickException(str(error)) from error
     except SQLAlchemyError as error:
-        raise click.ClickException(f"the database said: {reason(error)}") from error
+        raise click.ClickException(f"the database said: {driver_message(error)}") from error

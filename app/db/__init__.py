@@ -131,7 +131,7 @@ class Database:
                         if sqlstate(error) is None and time.monotonic() - began > ANSWER_SECONDS:
                             self._breaker.begins()
                         message = "the database cannot be reached; try again"
-                        raise UnavailableError(message, reason=reason(error)) from error
+                        raise UnavailableError(message, reason=driver_message(error)) from error
                 else:
                     raise
             else:
@@ -161,7 +161,7 @@ def sqlstate(error: DBAPIError) -> str | None:
     return getattr(error.orig, "pgcode", None)
 
 
-def reason(error: SQLAlchemyError) -> str:
+def driver_message(error: SQLAlchemyError) -> str:
     """Return what the driver said: its first line, for SQLAlchemy's text would add the statement and its parameters."""
     return (str(getattr(error, "orig", None) or error).strip().splitlines() or ["no reason given"])[0]
 

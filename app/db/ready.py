@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import Database, reason
+from app.db import Database, driver_message
 from app.errors import UnavailableError
 from schema import migrate
 
@@ -53,4 +53,4 @@ def wait_until_ready(
             time.sleep(min(pause * random.uniform(0.8, 1.2), left))
             pause = min(pause * 2, 2.0)
         except SQLAlchemyError as error:
-            raise NotReadyError(f"the database said: {reason(error)}") from error
+            raise NotReadyError(f"the database said: {driver_message(error)}") from error

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.db import Database
-from app.executions.model import Claim, Held
+from app.executions.model import Claim, ClaimKey
 from app.sql import statement
 
 # The lock is a hint; the UPDATE repeats the whole condition and is the guarantee. The claimer's own lease is part
@@ -42,7 +42,7 @@ CLAIM = statement(
     """,
 )
 
-HELD = statement(
+CLAIMS_OF = statement(
     "executions.held",
     """
     SELECT execution_id, attempt_count, started_at FROM executions
@@ -60,7 +60,7 @@ class Claimed:
     next_due_in_seconds: float | None
 
 
-def claim(database: Database, *, queue: str, shard: int, worker_id: str, limit: int, ahead_ms: int) -> Claimed:
+def claim_batch(database: Database, *, queue: str, shard: int, worker_id: str, limit: int, ahead_ms: int) -> Claimed:
     """Claim up to `limit` executions due within `ahead_ms`, in one statement.
 
     When it raises UnavailableError the database may have claimed all the same: see `held_by`.
@@ -93,10 +93,10 @@ def claim(database: Database, *, queue: str, shard: int, worker_id: str, limit: 
     return Claimed(claims, first.revision or 0, _seconds_until(first.next_run_at, first.db_now))
 
 
-def held_by(database: Database, worker_id: str, queue: str) -> set[Held]:
+def claims_of(database: Database, worker_id: str, queue: str) -> set[ClaimKey]:
     """List what the database believes a worker holds of a queue."""
-    rows = database.fetch(HELD, {"worker": worker_id, "queue": queue})
-    return {Held(row.execution_id, row.attempt_count, row.started_at) for row in rows}
+    rows = database.fetch(CLAIMS_OF, {"worker": worker_id, "queue": queue})
+    return {ClaimKey(row.execution_id, row.attempt_count, row.started_at) for row in rows}
 
 
 def _seconds_until(instant: datetime | None, now: datetime) -> float | None:

@@ -47,7 +47,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateChange:
     """One change of state; `attempt` is the execution's attempt_count at that moment."""
 
     execution_id: str
@@ -57,7 +57,7 @@ class Change:
     event_id: str = field(default_factory=ids.event_id)
 
 
-def record(connection: Connection, changes: Sequence[Change], *, actor: str | None, reason: Reason) -> None:
+def record(connection: Connection, changes: Sequence[StateChange], *, actor: str | None, reason: Reason) -> None:
     """Write changes that were made in this very transaction; `actor` is None where nobody asked for them."""
     if not changes:
         return

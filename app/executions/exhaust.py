@@ -6,8 +6,8 @@ No claim takes it, so nothing else would ever end it. Like every rare verb it wr
 from sqlalchemy import Connection
 
 from app.db import Database
-from app.executions import cancel, events
-from app.executions.events import Change, Reason
+from app.executions import cancellation, events
+from app.executions.events import Reason, StateChange
 from app.sql import statement
 from schema.states import ExecutionStatus
 
@@ -35,12 +35,12 @@ def fail_exhausted(database: Database, *, limit: int) -> int:
     def body(connection: Connection) -> int:
         rows = connection.execute(EXHAUSTED, {"limit": limit}).all()
         changes = [
-            Change(row.execution_id, ExecutionStatus(row.status), ExecutionStatus.FAILED, row.attempt_count)
+            StateChange(row.execution_id, ExecutionStatus(row.status), ExecutionStatus.FAILED, row.attempt_count)
             for row in rows
         ]
         events.record(connection, changes, actor=None, reason=Reason.NO_ATTEMPTS_LEFT)
         if rows:
-            connection.execute(cancel.SETTLE, {"ids": [row.execution_id for row in rows]})
+            connection.execute(cancellation.SETTLE, {"ids": [row.execution_id for row in rows]})
         return len(rows)
 
     return database.transact(body)

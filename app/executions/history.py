@@ -76,7 +76,7 @@ class _Fact:
     reason: str
 
 
-def history(database: Database, execution_id: str, *, look_ahead: timedelta) -> History:
+def history_of(database: Database, execution_id: str, *, look_ahead: timedelta) -> History:
     """Read the history of an execution; raises ExecutionNotFoundError."""
     rows = database.fetch(FACTS, {"execution_id": execution_id, "most": MOST})
     found = [row for row in rows if row.kind == "execution"]

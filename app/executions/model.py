@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from schema.states import LogLevel
 
 
-class Held(NamedTuple):
+class ClaimKey(NamedTuple):
     """Names one claim for good: an attempt number can come again after a hand-back, this instant cannot."""
 
     execution_id: str
@@ -36,9 +36,9 @@ class Claim:
     input: Any = field(repr=False, default=None)
 
     @property
-    def held(self) -> Held:
+    def held(self) -> ClaimKey:
         """The claim by name."""
-        return Held(self.execution_id, self.attempt, self.claimed_at)
+        return ClaimKey(self.execution_id, self.attempt, self.claimed_at)
 
 
 class DeliveryError(Exception):

@@ -110,7 +110,7 @@ RECLAIM = statement(
 )
 
 
-class Reason(Enum):
+class LossReason(Enum):
     """Why an attempt is given up on its worker's behalf: the type of the attempt's error."""
 
     WORKER_LOST = "the worker's lease ran out before it wrote a result"
@@ -150,15 +150,17 @@ def stuck(database: Database, *, stuck_ms: int, limit: int) -> list[Candidate]:
 
 def reclaim_lost(database: Database, candidates: Sequence[Candidate]) -> Reclaimed:
     """End the attempts of candidates whose worker still has no valid lease, as WORKER_LOST."""
-    return _reclaim(database, candidates, Reason.WORKER_LOST, None)
+    return _reclaim(database, candidates, LossReason.WORKER_LOST, None)
 
 
 def reclaim_stuck(database: Database, candidates: Sequence[Candidate], *, stuck_ms: int) -> Reclaimed:
     """End the attempts of candidates that are still older than `stuck_ms`, as STUCK."""
-    return _reclaim(database, candidates, Reason.STUCK, stuck_ms)
+    return _reclaim(database, candidates, LossReason.STUCK, stuck_ms)
 
 
-def _reclaim(database: Database, candidates: Sequence[Candidate], reason: Reason, stuck_ms: int | None) -> Reclaimed:
+def _reclaim(
+    database: Database, candidates: Sequence[Candidate], reason: LossReason, stuck_ms: int | None
+) -> Reclaimed:
     if not candidates:
         return Reclaimed(frozenset(), 0, 0, 0)
     rows = database.fetch(RECLAIM, _params(candidates, reason, stuck_ms))
@@ -173,7 +175,7 @@ def _reclaim(database: Database, candidates: Sequence[Candidate], reason: Reason
     )
 
 
-def _params(candidates: Sequence[Candidate], reason: Reason, stuck_ms: int | None) -> dict[str, object]:
+def _params(candidates: Sequence[Candidate], reason: LossReason, stuck_ms: int | None) -> dict[str, object]:
     # In key order, as conclusions are, so that the two never lock the same rows crosswise.
     ordered = sorted(candidates, key=lambda c: c.execution_id)
     error = DeliveryError(reason.name, reason.value, may_have_been_delivered=True)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from app import ids
 from app.db import Database
-from app.executions.model import Held
+from app.executions.model import ClaimKey
 from app.sql import statement
 
 # Gives the attempt number back too: nothing was sent. started_at is part of the fence, because the same worker may
@@ -53,7 +53,7 @@ RELEASE = statement(
 )
 
 
-def release(database: Database, worker_id: str, claims: Collection[Held]) -> int:
+def release(database: Database, worker_id: str, claims: Collection[ClaimKey]) -> int:
     """Hand unstarted claims back with no attempt spent; returns how many were still held."""
     if not claims:
         return 0

@@ -29,7 +29,7 @@ RETIRE = statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class Stretch:
     """How far one step of the walk came; `last` is None behind the last job."""
 
     last: str | None
@@ -37,7 +37,7 @@ class Page:
     retired: int
 
 
-def retire_finished(database: Database, *, after: str, limit: int) -> Page:
+def retire_finished(database: Database, *, after: str, limit: int) -> Stretch:
     """Look at the next `limit` jobs behind `after` and retire the finished one-shot jobs among them."""
     (row,) = database.fetch(RETIRE, {"after": after, "limit": limit})
-    return Page(row.last, row.seen, row.retired)
+    return Stretch(row.last, row.seen, row.retired)

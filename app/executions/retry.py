@@ -7,7 +7,7 @@ from app.catalog.retry_policy import RetryPolicy
 from app.db import Database
 from app.errors import ConflictError, ExecutionNotFoundError
 from app.executions import events
-from app.executions.events import Change, Reason
+from app.executions.events import Reason, StateChange
 from app.sql import statement
 from schema.states import ExecutionStatus, JobStatus
 
@@ -51,7 +51,7 @@ REOPEN = statement(
 RETRIABLE = frozenset({ExecutionStatus.FAILED, ExecutionStatus.CANCELLED})
 
 
-def retry(database: Database, execution_id: str, *, actor: str | None) -> str:
+def retry_execution(database: Database, execution_id: str, *, actor: str | None) -> str:
     """Queue an execution again, due now, with as many attempts more as its endpoint version allows; returns its queue.
 
     Raises ExecutionNotFoundError, or ConflictError when it is neither FAILED nor CANCELLED, when its endpoint was
@@ -78,7 +78,7 @@ def _retry(connection: Connection, execution_id: str, event_id: str, actor: str 
         raise ConflictError(f"The job {row.job_id!r} is PAUSED; resume it before you retry its executions.")
     connection.execute(RETRY, {"execution_id": execution_id, "more": more})
     connection.execute(REOPEN, {"job_id": row.job_id})
-    change = Change(execution_id, status, ExecutionStatus.QUEUED, row.attempt_count, event_id)
+    change = StateChange(execution_id, status, ExecutionStatus.QUEUED, row.attempt_count, event_id)
     events.record(connection, [change], actor=actor, reason=Reason.RETRIED_BY_HAND)
     return queue
 

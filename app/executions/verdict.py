@@ -1,4 +1,4 @@
-"""What an attempt's outcome means for its execution: decided in values, written by `app.executions.conclude`."""
+"""What an attempt's outcome means for its execution: decided in values, written by `app.executions.conclusion`."""
 
 from dataclasses import dataclass
 from typing import Any

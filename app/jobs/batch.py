@@ -9,18 +9,18 @@ from sqlalchemy import Row
 
 from app import ids
 from app.errors import TaskExecutorError
-from app.jobs import insert, read
-from app.jobs.create import Created, Creator, fitting, scheduled
+from app.jobs import insertion, queries
+from app.jobs.creation import Created, Creator, fitting, scheduled
+from app.jobs.endpoint_cache import CachedEndpoint
 from app.jobs.model import Job, NewJob
-from app.jobs.targets import Target
 from app.sql import statement
 
 CHUNK = 500
 
 Outcome = Created | TaskExecutorError
 
-# As app.jobs.insert, for many: a job whose endpoint is not the cached one any more, or whose key is taken, is left out
-# of the answer, and looked at by itself.
+# As app.jobs.insertion, for many: a job whose endpoint is not the cached one any more, or whose key is taken, is left
+# out of the answer, and looked at by itself.
 MANY = statement(
     "jobs.create_many",
     """
@@ -73,7 +73,7 @@ class _Item:
 
     position: int
     new: NewJob
-    target: Target
+    target: CachedEndpoint
     params: dict[str, Any]
 
 
@@ -132,7 +132,7 @@ class _Chunk:
         missing = {position: new for position, new in enumerate(self._jobs) if position not in self._outcomes}
         own = {item.position: job_id for job_id, item in self._items.items() if item.position in missing}
         keys = {(new.endpoint, new.idempotency_key) for new in missing.values() if new.idempotency_key is not None}
-        found = read.find_many(self._creator.database, own.values(), keys)
+        found = queries.find_jobs(self._creator.database, own.values(), keys)
         by_id = {job.job_id: job for job in found}
         by_key = {(job.endpoint, job.idempotency_key or ""): job for job in found if job.idempotency_key is not None}
         for position, new in missing.items():
@@ -166,9 +166,9 @@ def _refusal(error: TaskExecutorError) -> TaskExecutorError:
 def _item(creator: Creator, position: int, new: NewJob, now: datetime) -> _Item:
     new = scheduled(new, now)
     target = fitting(creator.targets, new)
-    params = insert.target_params(target) | insert.job_params(new, ids.job_id()) | insert.timetable_params(new)
+    params = insertion.target_params(target) | insertion.job_params(new, ids.job_id()) | insertion.timetable_params(new)
     if new.timetable is None:
-        params |= insert.one_shot_params(new, target, ids.execution_id(), creator.shards)
+        params |= insertion.one_shot_params(new, target, ids.execution_id(), creator.shards)
     else:
         params |= _NO_EXECUTION
     return _Item(position, new, target, params)
@@ -176,6 +176,6 @@ def _item(creator: Creator, position: int, new: NewJob, now: datetime) -> _Item:
 
 def _made(item: _Item, row: Row[Any]) -> Job:
     if item.new.timetable is None:
-        execution = insert.summary(item.params["execution_id"], row)
-        return insert.one_shot_job(item.new, item.target, row.job_id, execution)
-    return insert.repeating_job(item.new, item.target, item.params | insert.FIRST_VERSION, row)
+        execution = insertion.summary(item.params["execution_id"], row)
+        return insertion.one_shot_job(item.new, item.target, row.job_id, execution)
+    return insertion.repeating_job(item.new, item.target, item.params | insertion.FIRST_VERSION, row)

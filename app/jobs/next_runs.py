@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from app.jobs.model import Job
 from app.schedule.cron import Schedule
-from app.schedule.preview import Run, runs
+from app.schedule.preview import NextRun, runs
 from app.schedule.timetable import Timetable
 from schema.states import ExecutionStatus
 
@@ -12,7 +12,7 @@ _MICROSECOND = timedelta(microseconds=1)
 _WAITING = {ExecutionStatus.PENDING, ExecutionStatus.QUEUED}
 
 
-def next_runs(job: Job, count: int) -> list[Run]:
+def next_runs(job: Job, count: int) -> list[NextRun]:
     """List the next runs of a job, at most `count`: none while it is paused, and none of a retired one.
 
     A fixed delay is counted from the end of an execution, so only one run of such a job is known.
@@ -28,8 +28,8 @@ def next_runs(job: Job, count: int) -> list[Run]:
     return runs(schedule, job.next_run_at - _MICROSECOND, count, job.timetable.ends_at)
 
 
-def _by_interval(table: Timetable, first: datetime, count: int) -> list[Run]:
-    found: list[Run] = []
+def _by_interval(table: Timetable, first: datetime, count: int) -> list[NextRun]:
+    found: list[NextRun] = []
     tick: datetime | None = first
     while tick is not None and len(found) < count:
         found.append(_run(tick))
@@ -37,5 +37,5 @@ def _by_interval(table: Timetable, first: datetime, count: int) -> list[Run]:
     return found
 
 
-def _run(instant: datetime) -> Run:
-    return Run(instant, instant.astimezone(UTC), None)
+def _run(instant: datetime) -> NextRun:
+    return NextRun(instant, instant.astimezone(UTC), None)

@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 
 from app.db import Database
 from app.errors import ConflictError
-from app.executions import hold
-from app.jobs import read
+from app.executions import paused
+from app.jobs import queries
 from app.jobs.model import Job
 from app.schedule.timetable import Timetable
 from app.sql import statement
@@ -44,18 +44,18 @@ UNFINISHED = statement(
 )
 
 
-def pause(database: Database, job_id: str, actor: str | None = None) -> None:
+def pause_job(database: Database, job_id: str, actor: str | None = None) -> None:
     """Pause a job; does nothing to a paused one. Raises JobNotFoundError, or ConflictError for a retired job."""
 
     def body(connection: Connection) -> None:
-        _refuse_retired(read.lock(connection, job_id).job, "paused")
+        _refuse_retired(queries.lock_job(connection, job_id).job, "paused")
         connection.execute(PAUSE, {"job_id": job_id})
-        hold.hold(connection, job_id, actor)
+        paused.hold(connection, job_id, actor)
 
     database.transact(body)
 
 
-def resume(database: Database, job_id: str, look_ahead_ms: int, actor: str | None = None) -> Collection[str]:
+def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str | None = None) -> Collection[str]:
     """Resume a job with its first tick from now on, and return the queues in which something is due.
 
     Does nothing to an active job. A job whose time ended during the pause retires, once what was held back is let go.
@@ -63,11 +63,11 @@ def resume(database: Database, job_id: str, look_ahead_ms: int, actor: str | Non
     """
 
     def body(connection: Connection) -> Collection[str]:
-        locked = read.lock(connection, job_id)
+        locked = queries.lock_job(connection, job_id)
         _refuse_retired(locked.job, "resumed")
         if locked.job.status is JobStatus.PAUSED:
             connection.execute(RESUME, {"job_id": job_id} | _next(connection, locked.job, locked.now))
-        return hold.let_go(connection, job_id, look_ahead_ms, actor)
+        return paused.let_go(connection, job_id, look_ahead_ms, actor)
 
     return database.transact(body)
 

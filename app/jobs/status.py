@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from app.db import Database
-from app.jobs import read
+from app.jobs import queries
 from app.jobs.model import Job
 from app.sql import statement
 from schema.states import ExecutionStatus
@@ -57,7 +57,7 @@ class LastExecution:
     """The newest execution that has begun."""
 
     execution_id: str
-    status: ExecutionStatus
+    status_of: ExecutionStatus
     started_at: datetime
     completed_at: datetime | None
     attempt_number: int
@@ -99,9 +99,9 @@ class JobStatusReport:
     stats: DayStats
 
 
-def status(database: Database, job_id: str) -> JobStatusReport:
+def status_of(database: Database, job_id: str) -> JobStatusReport:
     """Report on a job of any trigger; raises JobNotFoundError."""
-    job = read.get(database, job_id)
+    job = queries.get_job(database, job_id)
     created_after = datetime.now(UTC) - _CREATED_WITHIN if job.trigger.repeats else _EPOCH
     (row,) = database.fetch(FIGURES, {"job_id": job_id, "created_after": created_after})
     last = None

@@ -10,12 +10,12 @@ from sqlalchemy import Connection
 from app import ids
 from app.db import Database
 from app.errors import Detail, InvalidRequestError, JobNotUpdatableError, UnavailableError
-from app.executions import cancel as executions
+from app.executions import cancellation
 from app.executions.events import Reason
-from app.jobs import insert, read
-from app.jobs.create import MAX_TRIES, Creator, checked, fitting
+from app.jobs import insertion, queries
+from app.jobs.creation import MAX_TRIES, Creator, checked, fitting
+from app.jobs.endpoint_cache import CachedEndpoint
 from app.jobs.model import Job, NewJob
-from app.jobs.targets import Target
 from app.schedule.timetable import Timetable
 from app.sql import statement
 from schema.states import JobStatus, Trigger
@@ -34,7 +34,7 @@ REPLACE = statement(
 )
 
 
-def update(creator: Creator, job_id: str, changes: Mapping[str, Any], actor: str | None = None) -> Job:
+def update_job(creator: Creator, job_id: str, changes: Mapping[str, Any], actor: str | None = None) -> Job:
     """Make the next version of a repeating job and return it; `changes` are fields of Timetable, and `input`.
 
     What `changes` leaves out stays as it is. The new version takes the endpoint as it is now, and stays paused when the
@@ -42,7 +42,7 @@ def update(creator: Creator, job_id: str, changes: Mapping[str, Any], actor: str
     Raises JobNotFoundError, JobNotUpdatableError for a one-shot or a retired job, and what a creation raises.
     """
     database, new_id = creator.database, ids.job_id()
-    old = _updatable(read.get(database, job_id), new_id)
+    old = _updatable(queries.get_job(database, job_id), new_id)
     wanted = _unscheduled(old, changes)
     target = fitting(creator.targets, wanted)
     for _ in range(MAX_TRIES):
@@ -51,7 +51,7 @@ def update(creator: Creator, job_id: str, changes: Mapping[str, Any], actor: str
         except _EndpointChangedError:
             target = checked(wanted, creator.targets.load(old.endpoint))
         else:
-            return read.get(database, new_id)
+            return queries.get_job(database, new_id)
     raise UnavailableError("The endpoint keeps changing; try again.")
 
 
@@ -60,13 +60,13 @@ class _EndpointChangedError(Exception):
 
 
 def _replace(
-    database: Database, ids_: tuple[str, str], changes: Mapping[str, Any], target: Target, actor: str | None
+    database: Database, ids_: tuple[str, str], changes: Mapping[str, Any], target: CachedEndpoint, actor: str | None
 ) -> None:
     """Put the new version in the place of the old; raises _EndpointChangedError."""
     job_id, new_id = ids_
 
     def body(connection: Connection) -> None:
-        locked = read.lock(connection, job_id)
+        locked = queries.lock_job(connection, job_id)
         if locked.job.replaced_by_id == new_id:
             return  # by a first run whose answer was lost
         old = _updatable(locked.job, new_id)
@@ -74,10 +74,10 @@ def _replace(
         # This statement decides, the lock is a hint: of two updates one finds the old version retired.
         if connection.execute(REPLACE, {"job_id": job_id, "new_id": new_id}).first() is None:
             raise JobNotUpdatableError(f"The job {job_id!r} was updated or retired at the same moment.")
-        params = insert.target_params(target) | insert.job_params(new, new_id) | insert.timetable_params(new)
-        if connection.execute(insert.REPEATING, params | _version_after(old)).first() is None:
+        params = insertion.target_params(target) | insertion.job_params(new, new_id) | insertion.timetable_params(new)
+        if connection.execute(insertion.REPEATING, params | _version_after(old)).first() is None:
             raise _EndpointChangedError
-        executions.cancel_of_job(connection, job_id, actor=actor, reason=Reason.JOB_UPDATED)
+        cancellation.cancel_executions_of(connection, job_id, actor=actor, reason=Reason.JOB_UPDATED)
 
     database.transact(body)
 

@@ -15,7 +15,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class NextRun:
     """One run to come: the instant, the same in the schedule's zone, and what a clock change did to it."""
 
     run_at: datetime
@@ -23,12 +23,12 @@ class Run:
     note: str | None
 
 
-def runs(schedule: Schedule, after: datetime, count: int, before: datetime | None = None) -> list[Run]:
+def runs(schedule: Schedule, after: datetime, count: int, before: datetime | None = None) -> list[NextRun]:
     """List the next runs strictly after an instant: at most `count`, and none at or after `before`."""
-    found: list[Run] = []
+    found: list[NextRun] = []
     tick = schedule.next_after(after)
     while tick is not None and len(found) < count and (before is None or tick < before):
-        found.append(Run(tick, schedule.local(tick), _note(schedule, tick)))
+        found.append(NextRun(tick, schedule.local(tick), _note(schedule, tick)))
         tick = schedule.next_after(tick)
     return found
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from app.db import Database
 from app.errors import TaskExecutorError
-from app.executions.materialize import due, materialize
+from app.executions.materialization import due, materialize
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks
 from app.scheduler.chore import Hint, Stopping
 

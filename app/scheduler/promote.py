@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from app.db import Database
-from app.executions.hold import hold_retries
-from app.executions.promote import promote
+from app.executions.paused import hold_retries
+from app.executions.promotion import promote
 from app.scheduler.chore import Hint, Stopping
 
 BATCH = 500

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.db import Database
-from app.executions import prune
+from app.executions import pruning
 from app.scheduler.chore import Stopping
 
 BATCH = 500
@@ -38,22 +38,22 @@ class Prune:
         executions = jobs = 0
         for shard in range(self._shards):
             while not self._stopping() and time.monotonic() < deadline:
-                expired = prune.expired(self._database, shard=shard, retention_ms=self._retention_ms, limit=BATCH)
+                expired = pruning.expired(self._database, shard=shard, retention_ms=self._retention_ms, limit=BATCH)
                 pruned = self._delete(expired)
                 executions, jobs = executions + pruned.executions, jobs + pruned.jobs
                 if len(expired) < BATCH:
                     break
-        return PruneCounts(executions, jobs, prune.prune_workers(self._database, limit=BATCH))
+        return PruneCounts(executions, jobs, pruning.prune_workers(self._database, limit=BATCH))
 
-    def _delete(self, executions: list[str]) -> prune.Pruned:
+    def _delete(self, executions: list[str]) -> pruning.Pruned:
         if not executions:
-            return prune.Pruned(0, 0)
-        self._until_short(lambda: prune.prune_logs(self._database, executions, limit=BATCH))
-        self._until_short(lambda: prune.prune_attempts(self._database, executions, limit=BATCH))
-        self._until_short(lambda: prune.prune_events(self._database, executions, limit=BATCH))
+            return pruning.Pruned(0, 0)
+        self._until_short(lambda: pruning.prune_logs(self._database, executions, limit=BATCH))
+        self._until_short(lambda: pruning.prune_attempts(self._database, executions, limit=BATCH))
+        self._until_short(lambda: pruning.prune_events(self._database, executions, limit=BATCH))
         if self._stopping():
-            return prune.Pruned(0, 0)
-        return prune.prune_executions(self._database, executions, retention_ms=self._retention_ms)
+            return pruning.Pruned(0, 0)
+        return pruning.prune_executions(self._database, executions, retention_ms=self._retention_ms)
 
     def _until_short(self, delete: Callable[[], int]) -> None:
         while not self._stopping() and delete() == BATCH:

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from actors import broker, http, kafka, redis_stream
-from actors import deliver as deliveries
+from actors.deliver import deliver
 from app.executions import workers
 from brokers import finalizer
 
@@ -43,6 +43,6 @@ match os.environ["TEST_BLOCKED"]:
     case "heartbeat":
         workers.renew = _renew_once
     case "delivery":
-        deliveries.deliver = _deliver
+        deliver = _deliver
     case "finalizer":
         finalizer.conclude = _conclude

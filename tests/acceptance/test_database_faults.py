@@ -19,7 +19,7 @@ from app.dev.child import Child
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres
 from app.verify.links import Link, Links, Mode
-from brokers.session import EXIT_LEASE_LOST
+from brokers.worker_process import EXIT_LEASE_LOST
 from schema import migrate
 from tests import rows
 from tests.acceptance.fleet import ENDED_SECONDS, Fleet, children_of

@@ -4,7 +4,7 @@ import pytest
 
 from app.db import Database
 from app.dev.receiver import Receiver
-from brokers.session import EXIT_LEASE_LOST
+from brokers.worker_process import EXIT_LEASE_LOST
 from tests import rows
 from tests.acceptance.fleet import ENDED_SECONDS, SHORT_LEASE, Fleet
 from tests.waiting import eventually

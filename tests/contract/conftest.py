@@ -11,7 +11,7 @@ from app.db import Database
 from brokers.attempt import Attempt
 from brokers.broker import ExecutionsBroker
 from brokers.middleware import Lifecycle, Verdicts
-from brokers.session import Session, SessionSettings
+from brokers.worker_process import Session, SessionSettings
 from tests import rows
 
 

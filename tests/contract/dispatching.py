@@ -10,7 +10,7 @@ import uvloop
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.base import Dispatcher, Identity
 from actors.dispatch.egress import EgressGuard
-from app.catalog.templates import compile_spec
+from app.catalog.templates.compilation import compile_spec
 from app.executions.model import DeliveryError
 from schema.states import EndpointType
 

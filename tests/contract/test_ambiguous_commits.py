@@ -13,9 +13,9 @@ from sqlalchemy import text
 from app import db, ids
 from app.db import Database
 from app.errors import UnavailableError
-from app.executions import claim as claims
 from app.executions import reclaim, workers
-from app.executions.conclude import Conclusion
+from app.executions.claim import claim_batch
+from app.executions.conclusion import Conclusion
 from app.executions.model import Claim
 from app.executions.verdict import Verdict
 from app.scheduler.chore import Chore
@@ -25,7 +25,7 @@ from app.scheduler.reclaim import Reclaim
 from brokers.consumer import ClaimConsumer
 from brokers.counters import Counters
 from brokers.finalizer import Finalizer
-from brokers.session import Session
+from brokers.worker_process import Session
 from tests import rows
 from tests.contract.conftest import session_settings
 from tests.contract.racing import Hints, never
@@ -58,7 +58,7 @@ def faulty(database_url: str, proxy: PgProxy) -> Iterator[Database]:
 def claimed(database: Database, *, max_attempts: int = 3) -> Claim:
     workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     rows.add_executions(database, max_attempts=max_attempts)
-    (claim,) = claims.claim(database, queue="http", shard=0, worker_id=WORKER, limit=1, ahead_ms=0).claims
+    (claim,) = claim_batch(database, queue="http", shard=0, worker_id=WORKER, limit=1, ahead_ms=0).claims
     return claim
 
 
@@ -155,7 +155,7 @@ def test_a_lost_attempt_is_recorded_once(
     assert proxy.fired == 1
     assert rows.execution(database, claim.execution_id).status == ("FAILED" if max_attempts == 1 else "RETRYING")
     (tried,) = rows.attempts(database, claim.execution_id)
-    assert (tried.attempt_number, tried.error["type"]) == (1, reclaim.Reason.WORKER_LOST.name)
+    assert (tried.attempt_number, tried.error["type"]) == (1, reclaim.LossReason.WORKER_LOST.name)
 
 
 def test_a_worker_registers_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:

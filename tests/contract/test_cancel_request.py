@@ -7,14 +7,14 @@ from sqlalchemy import text
 
 from app import ids
 from app.db import Database
-from app.executions import claim as claims
 from app.executions import reclaim
-from app.executions.cancel import Cancelled, cancel
-from app.executions.conclude import Conclusion, conclude
+from app.executions.cancellation import Cancelled, cancel_execution
+from app.executions.claim import claim_batch
+from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError, LogLine
 from app.executions.release import release
 from app.executions.verdict import Verdict
-from brokers.session import Session
+from brokers.worker_process import Session
 from schema.states import LogLevel
 from tests import rows
 from tests.contract.racing import at_once
@@ -25,12 +25,12 @@ ERROR = DeliveryError("HTTP_ERROR", "answered 503")
 def running(session: Session, *, max_attempts: int = 3) -> Claim:
     """An execution that this session has claimed."""
     rows.add_executions(session.database, max_attempts=max_attempts)
-    answer = claims.claim(session.database, queue="http", shard=0, worker_id=session.worker_id, limit=1, ahead_ms=0)
+    answer = claim_batch(session.database, queue="http", shard=0, worker_id=session.worker_id, limit=1, ahead_ms=0)
     return answer.claims[0]
 
 
 def ask(database: Database, claim: Claim) -> object:
-    return cancel(database, claim.execution_id, ask_running=True, actor="ops")
+    return cancel_execution(database, claim.execution_id, ask_running=True, actor="ops")
 
 
 def end(session: Session, claim: Claim, verdict: Verdict) -> object:

@@ -6,15 +6,15 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.executions import claim as claims
 from app.executions import workers
+from app.executions.claim import CLAIM, Claimed, claim_batch, claims_of
 from app.executions.release import release
-from brokers.session import Session
+from brokers.worker_process import Session
 from tests import rows
 
 
-def claim(session: Session, limit: int = 10, ahead_ms: int = 0) -> claims.Claimed:
-    return claims.claim(
+def claim(session: Session, limit: int = 10, ahead_ms: int = 0) -> Claimed:
+    return claim_batch(
         session.database, queue="http", shard=0, worker_id=session.worker_id, limit=limit, ahead_ms=ahead_ms
     )
 
@@ -107,7 +107,7 @@ def test_a_repeated_release_leaves_the_next_claim_of_the_row_alone(session: Sess
     assert (second.attempt, second.worker_id) == (first.attempt, first.worker_id)
     assert release(session.database, session.worker_id, [first.held]) == 0
     assert rows.execution(session.database, execution_id).status == "RUNNING"
-    assert claims.held_by(session.database, session.worker_id, "http") == {second.held}
+    assert claims_of(session.database, session.worker_id, "http") == {second.held}
 
 
 def test_a_row_whose_attempts_are_used_up_neither_runs_nor_blocks_the_queue(session: Session) -> None:
@@ -125,7 +125,7 @@ def test_the_claim_reads_its_index_and_never_sorts(database: Database) -> None:
     plan = "\n".join(
         row[0]
         for row in database.fetch(
-            text("EXPLAIN " + claims.CLAIM.text),
+            text("EXPLAIN " + CLAIM.text),
             {"queue": "http", "shard": 0, "worker": "wrk_x", "limit": 50, "ahead_ms": 50},
         )
     )

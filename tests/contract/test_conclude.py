@@ -5,12 +5,12 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import text
 
-from app.executions import claim as claims
-from app.executions.conclude import CONCLUDE, Conclusion, conclude
+from app.executions.claim import claim_batch
+from app.executions.conclusion import CONCLUDE, Conclusion, conclude
 from app.executions.model import DeliveryError, LogLine
 from app.executions.verdict import Verdict
 from brokers.attempt import Attempt
-from brokers.session import Session
+from brokers.worker_process import Session
 from schema.states import LogLevel
 from tests import rows
 
@@ -24,7 +24,7 @@ VERDICTS: list[tuple[Verdict, str, str, str]] = [
 
 def claimed(session: Session, count: int = 1, max_attempts: int = 3) -> list[Attempt]:
     rows.add_executions(session.database, count, max_attempts=max_attempts)
-    answer = claims.claim(session.database, queue="http", shard=0, worker_id=session.worker_id, limit=count, ahead_ms=0)
+    answer = claim_batch(session.database, queue="http", shard=0, worker_id=session.worker_id, limit=count, ahead_ms=0)
     return [session.attempt(claim) for claim in answer.claims]
 
 
@@ -140,7 +140,7 @@ def test_the_conclusion_finds_its_rows_by_primary_key(session: Session) -> None:
     session.database.fetch(text("ANALYZE"))
     (mine,) = claimed(session)
     ended = conclusion_of(mine, Verdict.success({}))
-    from app.executions.conclude import _params
+    from app.executions.conclusion import _params
 
     plan = session.database.fetch(text("EXPLAIN " + CONCLUDE.text), _params(session.worker_id, [ended]))
     assert not [row[0] for row in plan if "Seq Scan on executions" in row[0] or "Seq Scan on jobs" in row[0]]

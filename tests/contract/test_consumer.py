@@ -11,8 +11,8 @@ from app.executions.verdict import Verdict
 from brokers import middleware
 from brokers.attempt import Attempt
 from brokers.consumer import ClaimConsumer
-from brokers.holdings import Holdings
-from brokers.session import Session
+from brokers.in_flight import Holdings
+from brokers.worker_process import Session
 from tests import rows
 from tests.waiting import eventually
 

@@ -10,7 +10,7 @@ from app.catalog.loader import Catalog
 from app.db import Database
 from brokers.attempt import Attempt
 from brokers.consumer import ClaimConsumer
-from brokers.session import Session
+from brokers.worker_process import Session
 from tests import rows
 
 

@@ -16,7 +16,7 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.http import KEPT_BYTES, USER_AGENT, HttpDispatcher
 from actors.dispatch.http_outcome import retry_after_ms
-from actors.dispatch.turns import Turns
+from actors.dispatch.per_host import Turns
 from schema.states import EndpointType
 from tests.contract.dispatching import OPEN, TRACEPARENT, failure, identity, rendered, run
 

@@ -14,9 +14,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch.bootstrap import hosts
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.kafka import KafkaDispatcher
+from actors.dispatch.kafka_bootstrap import hosts
 from actors.dispatch.kafka_producer import SharedProducer, _Log
 from app.catalog.scrub import Scrubber
 from app.dev.servers import Tansu

@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import text
 
 from app import ids
-from app.executions import claim as claims
 from app.executions import reclaim
-from app.executions.cancel import cancel
-from app.executions.conclude import Conclusion, conclude
+from app.executions.cancellation import cancel_execution
+from app.executions.claim import claim_batch
+from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError
 from app.executions.release import release
 from app.executions.verdict import Verdict
-from brokers.session import Session
+from brokers.worker_process import Session
 from tests import rows
 
 DELAY = timedelta(milliseconds=90_000)
@@ -38,7 +38,7 @@ def make_fixed_delay(session: Session, execution_id: str, **columns: str) -> Non
 def claimed(session: Session, max_attempts: int = 1, **columns: str) -> Claim:
     (execution_id,) = rows.add_executions(session.database, max_attempts=max_attempts)
     make_fixed_delay(session, execution_id, **columns)
-    answer = claims.claim(session.database, queue="http", shard=0, worker_id=session.worker_id, limit=1, ahead_ms=0)
+    answer = claim_batch(session.database, queue="http", shard=0, worker_id=session.worker_id, limit=1, ahead_ms=0)
     return answer.claims[0]
 
 
@@ -61,13 +61,13 @@ def lose(session: Session, claim: Claim) -> None:
 
 
 def hand_back_asked(session: Session, claim: Claim) -> None:
-    cancel(session.database, claim.execution_id, ask_running=True, actor=None)
+    cancel_execution(session.database, claim.execution_id, ask_running=True, actor=None)
     release(session.database, session.worker_id, [claim.held])
 
 
 def cancel_queued(session: Session, claim: Claim) -> None:
     release(session.database, session.worker_id, [claim.held])
-    cancel(session.database, claim.execution_id, ask_running=False, actor=None)
+    cancel_execution(session.database, claim.execution_id, ask_running=False, actor=None)
 
 
 ENDS = [succeed, fail, lose, hand_back_asked, cancel_queued]

@@ -10,10 +10,10 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.errors import JobNotUpdatableError
-from app.jobs import pause as pausing
-from app.jobs import read
-from app.jobs.create import Creator
-from app.jobs.update import update
+from app.jobs import queries
+from app.jobs.creation import Creator
+from app.jobs.pause import pause_job
+from app.jobs.update import update_job
 from tests.contract.racing import WAYS, at_once, schedulers
 from tests.contract.test_scheduler_materialize import chore
 from tests.cron_jobs import add_interval_job
@@ -26,7 +26,7 @@ ROUNDS = 8
 def unlocked(monkeypatch: pytest.MonkeyPatch, way: str) -> Iterator[None]:
     with monkeypatch.context() as patched:
         if way.endswith("without locks"):
-            patched.setattr(read, "LOCK", text(read.LOCK.text.replace("FOR UPDATE", "")))
+            patched.setattr(queries, "LOCK", text(queries.LOCK.text.replace("FOR UPDATE", "")))
         yield
 
 
@@ -41,7 +41,7 @@ def test_of_two_updates_one_takes_over(
 
     def attempt(one: Database, job_id: str) -> str | None:
         try:
-            return update(creator(one), job_id, {"input": {"from": one.engine.url.database}}).job_id
+            return update_job(creator(one), job_id, {"input": {"from": one.engine.url.database}}).job_id
         except JobNotUpdatableError:
             return None
 
@@ -50,8 +50,10 @@ def test_of_two_updates_one_takes_over(
             job_id = add_interval_job(database, MINUTE)
             made = at_once(*(partial(attempt, one, job_id) for one in databases))
             (winner,) = [new_id for new_id in made if new_id is not None]
-            assert read.get(database, job_id).replaced_by_id == winner
-            assert [job.version for job in read.versions(database, read.get(database, job_id), _page()).items] == [2, 1]
+            assert queries.get_job(database, job_id).replaced_by_id == winner
+            assert [
+                job.version for job in queries.versions_of(database, queries.get_job(database, job_id), _page()).items
+            ] == [2, 1]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -63,9 +65,9 @@ def test_no_tick_is_left_waiting_of_a_job_that_was_updated_or_paused(
         for _ in range(ROUNDS):
             job_id = add_interval_job(database, MINUTE, missed=timedelta(minutes=30))
             change = (
-                partial(update, creator(first), job_id, {})
+                partial(update_job, creator(first), job_id, {})
                 if verb == "update"
-                else partial(pausing.pause, first, job_id)
+                else partial(pause_job, first, job_id)
             )
             at_once(change, chore(second).run_once)
             waiting = database.fetch(
@@ -75,8 +77,8 @@ def test_no_tick_is_left_waiting_of_a_job_that_was_updated_or_paused(
                 {"job": job_id},
             )
             assert waiting == []
-            assert read.get(database, job_id).next_run_at is None
+            assert queries.get_job(database, job_id).next_run_at is None
 
 
-def _page() -> "read.PageRequest":
-    return read.PageRequest()
+def _page() -> "queries.PageRequest":
+    return queries.PageRequest()

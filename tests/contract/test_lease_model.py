@@ -26,12 +26,12 @@ from sqlalchemy import text
 from app import db, ids
 from app.db import Database
 from app.errors import ExecutionNotCancellableError
-from app.executions import claim as claims
 from app.executions import reclaim, workers
-from app.executions.cancel import cancel
-from app.executions.conclude import Conclusion, conclude
+from app.executions.cancellation import cancel_execution
+from app.executions.claim import claim_batch
+from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError
-from app.executions.promote import promote
+from app.executions.promotion import promote
 from app.executions.release import release
 from app.executions.verdict import Verdict
 from schema.states import FINAL, ExecutionStatus
@@ -115,7 +115,7 @@ class LeaseProtocol(RuleBasedStateMachine):
     def claim(self, slot: int, limit: int) -> None:
         worker = self.workers[slot]
         free = [name for name, row in self.rows.items() if row.status in {S.QUEUED, S.RETRYING}]
-        got = claims.claim(
+        got = claim_batch(
             self.database, queue="http", shard=0, worker_id=worker.worker_id, limit=limit, ahead_ms=1000
         ).claims
         assert len(got) == (min(limit, len(free)) if worker.leased else 0)
@@ -234,7 +234,7 @@ class LeaseProtocol(RuleBasedStateMachine):
         row = self.rows[execution_id]
         refused = row.status in {S.SUCCESS, S.FAILED} or (row.status is S.RUNNING and not ask_running)
         try:
-            cancel(self.database, execution_id, ask_running=ask_running, actor=None)
+            cancel_execution(self.database, execution_id, ask_running=ask_running, actor=None)
         except ExecutionNotCancellableError:
             assert refused
             return

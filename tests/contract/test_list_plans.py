@@ -6,8 +6,8 @@ from sqlalchemy.dialects import postgresql
 
 from app.db import Database
 from app.db.paging import PageRequest, newest_first
-from app.executions.read import ExecutionFilter
-from app.jobs.read import JobFilter
+from app.executions.queries import ExecutionFilter
+from app.jobs.queries import JobFilter
 from schema import tables
 from schema.states import ExecutionStatus, JobStatus
 from tests import rows

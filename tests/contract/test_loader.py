@@ -5,7 +5,7 @@ from sqlalchemy import text
 
 from app import db
 from app.audit import SYSTEM
-from app.audit.change import Change
+from app.audit.change import AuditedChange
 from app.catalog import configs, loader, revision, secrets
 from app.catalog.crypto import SecretBox, generate_key
 from app.catalog.loader import Catalog
@@ -41,8 +41,8 @@ def clock():
 @pytest.fixture
 def catalog(database, clock):
     box = SecretBox.from_setting(KEY)
-    configs.ROWS.create(database, "conf", {"base": "https://one.example"}, Change(SYSTEM))
-    secrets.ROWS.create(database, "token", box.encrypt("hunter2"), Change(SYSTEM))
+    configs.CONFIGS.create(database, "conf", {"base": "https://one.example"}, AuditedChange(SYSTEM))
+    secrets.SECRETS.create(database, "token", box.encrypt("hunter2"), AuditedChange(SYSTEM))
     rows.add_endpoint(database, "e", spec=SPEC, config_ref="conf", retry_policy={"max_attempts": 3})
     catalog = Catalog(database, box, config_ttl_seconds=60, secret_ttl_seconds=300, clock=clock)
     catalog.observe(_revision(database))
@@ -85,8 +85,8 @@ def test_an_input_is_rendered(catalog):
 
 def test_a_change_is_seen_by_the_next_claim(catalog, database):
     assert seen(catalog) == ("https://one.example/7", "Bearer hunter2")
-    configs.ROWS.replace(database, "conf", {"base": "https://two.example"}, Change(SYSTEM))
-    secrets.ROWS.replace(database, "token", SecretBox.from_setting(KEY).encrypt("rotated"), Change(SYSTEM))
+    configs.CONFIGS.replace(database, "conf", {"base": "https://two.example"}, AuditedChange(SYSTEM))
+    secrets.SECRETS.replace(database, "token", SecretBox.from_setting(KEY).encrypt("rotated"), AuditedChange(SYSTEM))
     assert seen(catalog) == ("https://one.example/7", "Bearer hunter2")
     catalog.observe(_revision(database))
     catalog.observe(0)  # a claim that was on its way for longer
@@ -111,7 +111,7 @@ def test_a_value_read_under_an_old_revision_does_not_outlive_it(catalog, databas
 
     def change():
         slow.meanwhile = lambda: None
-        configs.ROWS.replace(database, "conf", {"base": "https://two.example"}, Change(SYSTEM))
+        configs.CONFIGS.replace(database, "conf", {"base": "https://two.example"}, AuditedChange(SYSTEM))
         catalog.observe(_revision(database))
 
     slow.meanwhile = change

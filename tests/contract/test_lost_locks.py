@@ -15,8 +15,8 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.errors import ConflictError, ExecutionNotCancellableError
-from app.executions import cancel, claim, exhaust, hold, promote, retry, workers
-from app.jobs import run
+from app.executions import cancellation, claim, exhaust, paused, promotion, retry, workers
+from app.jobs import run_now
 from tests import rows
 from tests.contract.racing import schedulers
 from tests.waiting import eventually
@@ -27,13 +27,13 @@ LOCK_CLAUSE = re.compile(r"\bFOR UPDATE( SKIP LOCKED)?")
 # Where the lock clause is that each verb relies on.
 LOCKS: dict[str, tuple[ModuleType, str]] = {
     "claim": (claim, "CLAIM"),
-    "promote": (promote, "PROMOTE"),
+    "promote": (promotion, "PROMOTE"),
     "exhaust": (exhaust, "EXHAUSTED"),
-    "hold": (hold, "HOLD"),
-    "bring forward": (run, "BRING_FORWARD"),
-    "cancel": (cancel, "LOCK"),
-    "ask to cancel": (cancel, "LOCK"),
-    "cancel the job's": (cancel, "LOCK_OF_JOB"),
+    "hold": (paused, "HOLD"),
+    "bring forward": (run_now, "BRING_FORWARD"),
+    "cancel": (cancellation, "LOCK"),
+    "ask to cancel": (cancellation, "LOCK"),
+    "cancel the job's": (cancellation, "LOCK_OF_JOB"),
     "retry": (retry, "LOCK"),
 }
 
@@ -68,15 +68,17 @@ CHANGES: list[tuple[str, str, str]] = [
 
 def verb(database: Database, name: str, execution_id: str, job_id: str) -> Callable[[], object]:
     return {
-        "claim": lambda: claim.claim(database, queue="http", shard=0, worker_id=WORKER, limit=9, ahead_ms=0),
-        "promote": lambda: promote.promote(database, shard=0, ahead_ms=0, limit=9),
+        "claim": lambda: claim.claim_batch(database, queue="http", shard=0, worker_id=WORKER, limit=9, ahead_ms=0),
+        "promote": lambda: promotion.promote(database, shard=0, ahead_ms=0, limit=9),
         "exhaust": lambda: exhaust.fail_exhausted(database, limit=9),
-        "hold": lambda: database.transact(lambda one: hold.hold(one, job_id, None)),
-        "bring forward": lambda: run.run(database, job_id, None, 1),
-        "cancel": lambda: cancel.cancel(database, execution_id, ask_running=False, actor=None),
-        "ask to cancel": lambda: cancel.cancel(database, execution_id, ask_running=True, actor=None),
-        "cancel the job's": lambda: database.transact(lambda one: cancel.cancel_of_job(one, job_id, actor=None)),
-        "retry": lambda: retry.retry(database, execution_id, actor=None),
+        "hold": lambda: database.transact(lambda one: paused.hold(one, job_id, None)),
+        "bring forward": lambda: run_now.run_job(database, job_id, None, 1),
+        "cancel": lambda: cancellation.cancel_execution(database, execution_id, ask_running=False, actor=None),
+        "ask to cancel": lambda: cancellation.cancel_execution(database, execution_id, ask_running=True, actor=None),
+        "cancel the job's": lambda: database.transact(
+            lambda one: cancellation.cancel_executions_of(one, job_id, actor=None)
+        ),
+        "retry": lambda: retry.retry_execution(database, execution_id, actor=None),
     }[name]
 
 

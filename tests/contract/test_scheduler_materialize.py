@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.executions import materialize as ticks
+from app.executions import materialization
 from app.schedule.due_ticks import Advance
 from app.scheduler.materialize import Materialize
 from schema.states import EndpointType
@@ -26,8 +26,8 @@ def chore(database: Database, *, ahead_ms: int = 0, batch: int = 100, hints: Hin
     )
 
 
-def due(database: Database, ahead_ms: int = 0) -> list[ticks.DueJob]:
-    return ticks.due(database, ahead_ms=ahead_ms, limit=100)
+def due(database: Database, ahead_ms: int = 0) -> list[materialization.DueJob]:
+    return materialization.due(database, ahead_ms=ahead_ms, limit=100)
 
 
 @pytest.mark.parametrize("way", ["read committed", "serializable"])
@@ -35,7 +35,7 @@ def test_ten_minutes_of_downtime_yield_every_tick_once_with_three_schedulers(
     database: Database, database_url: str, way: str
 ) -> None:
     """No statement of this chore holds a lock, so there is none to lose."""
-    assert "FOR UPDATE" not in ticks.DUE.text + ticks.MATERIALIZE.text
+    assert "FOR UPDATE" not in materialization.DUE.text + materialization.MATERIALIZE.text
     begin = rows.database_now(database)
     zones = ["UTC", "Asia/Kathmandu", "America/New_York"]
     jobs = {add_cron_job(database, "* * * * *", timezone=z, missed=timedelta(minutes=10)): z for z in zones * 8}
@@ -89,10 +89,10 @@ def test_whoever_comes_second_changes_nothing(database: Database) -> None:
     (found,) = due(database)
     mine = Advance(found, (found.next_run_at,), found.next_run_at + 2 * HOUR)
     other = Advance(found, (found.next_run_at,), found.next_run_at + HOUR)
-    first = ticks.materialize(database, [mine], shards=1)
+    first = materialization.materialize(database, [mine], shards=1)
     assert (first.jobs, first.executions, first.queues) == (1, 1, {"http"})
     for late in (mine, other):
-        again = ticks.materialize(database, [late], shards=1)
+        again = materialization.materialize(database, [late], shards=1)
         assert (again.jobs, again.executions, again.queues) == (0, 0, set())
     assert job(database, job_id).cron_next_run_at == found.next_run_at + 2 * HOUR
     assert scheduled(database, job_id) == [found.next_run_at]
@@ -103,7 +103,9 @@ def test_a_job_that_was_retired_after_it_was_read_does_not_fire(database: Databa
     add_cron_job(database, daily(database), missed=timedelta(days=1))
     (found,) = due(database)
     database.fetch(text(f"UPDATE jobs SET {column}"))
-    done = ticks.materialize(database, [Advance(found, (found.next_run_at,), found.next_run_at + HOUR)], shards=1)
+    done = materialization.materialize(
+        database, [Advance(found, (found.next_run_at,), found.next_run_at + HOUR)], shards=1
+    )
     assert done.executions == (1 if column == "version = 2" else 0)
 
 
@@ -142,7 +144,7 @@ def test_the_last_tick_of_all_retires_the_job(database: Database) -> None:
     """The calendar ends: there is no tick after this one."""
     job_id = add_cron_job(database, daily(database), missed=timedelta(days=1))
     (found,) = due(database)
-    ticks.materialize(database, [Advance(found, (found.next_run_at,), None)], shards=1)
+    materialization.materialize(database, [Advance(found, (found.next_run_at,), None)], shards=1)
     assert (job(database, job_id).status, len(scheduled(database, job_id))) == ("RETIRED", 1)
 
 
@@ -193,7 +195,7 @@ def test_due_jobs_are_read_by_their_index(database: Database) -> None:
         "after_run_at": datetime.fromtimestamp(0, None).astimezone(),
         "after_job": "",
     }
-    plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + ticks.DUE.text), params))
+    plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + materialization.DUE.text), params))
     assert "idx_jobs_cron_due" in plan
     assert "Seq Scan" not in plan
 
@@ -208,7 +210,7 @@ def test_jobs_are_advanced_by_their_key_whatever_the_statistics_say(database: Da
     )
     database.fetch(text(copy))
     advances = [Advance(one, (one.next_run_at,), one.next_run_at + 48 * HOUR) for one in due(database)]
-    explain = text("EXPLAIN " + ticks.MATERIALIZE.text)
-    plan = "\n".join(row[0] for row in database.fetch(explain, ticks._params(advances, 1)))
+    explain = text("EXPLAIN " + materialization.MATERIALIZE.text)
+    plan = "\n".join(row[0] for row in database.fetch(explain, materialization._params(advances, 1)))
     assert "Index Scan on pk_jobs" in plan
     assert "Seq Scan on jobs" not in plan

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.executions import materialize as ticks
+from app.executions import materialization
 from app.schedule.due_ticks import Advance
 from tests import rows
 from tests.contract.racing import at_once, schedulers, total
@@ -66,7 +66,7 @@ def test_a_job_that_became_busy_after_it_was_read_is_left_alone(database: Databa
     assert not read.busy
     (other,) = rows.add_executions(database)
     database.fetch(text("UPDATE executions SET job_id = :job"), {"job": job_id})
-    won = ticks.materialize(database, [Advance(read, (read.next_run_at,), None)], shards=1)
+    won = materialization.materialize(database, [Advance(read, (read.next_run_at,), None)], shards=1)
     assert (won.jobs, won.executions) == (0, 0)
     assert job(database, job_id).cron_next_run_at == read.next_run_at
     assert [row.execution_id for row in database.fetch(text("SELECT execution_id FROM executions"))] == [other]

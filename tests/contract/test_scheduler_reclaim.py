@@ -7,9 +7,9 @@ from sqlalchemy import text
 
 from app import ids
 from app.db import Database
-from app.executions import claim as claims
 from app.executions import reclaim, workers
-from app.executions.conclude import Conclusion, conclude
+from app.executions.claim import claim_batch
+from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim
 from app.executions.verdict import Verdict
 from app.scheduler.reclaim import Reclaim
@@ -37,7 +37,7 @@ def claimed(database: Database, count: int = 1, *, max_attempts: int = 2, worker
     """Create executions and claim them for a worker with a valid lease."""
     workers.register(database, worker_id=worker, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     rows.add_executions(database, count, max_attempts=max_attempts)
-    return claims.claim(database, queue="http", shard=0, worker_id=worker, limit=count, ahead_ms=0).claims
+    return claim_batch(database, queue="http", shard=0, worker_id=worker, limit=count, ahead_ms=0).claims
 
 
 def concluded(claim: Claim) -> Conclusion:
@@ -164,7 +164,7 @@ def test_numbers_stay_gapless_over_a_loss(database: Database) -> None:
     database.fetch(text(DEATHS["its row is missing"]))
     dead(database).run_once()
     workers.register(database, worker_id="wrk_2", host="h", pid=2, queues=["http"], capacity=9, lease_ms=60_000)
-    (again,) = claims.claim(database, queue="http", shard=0, worker_id="wrk_2", limit=1, ahead_ms=0).claims
+    (again,) = claim_batch(database, queue="http", shard=0, worker_id="wrk_2", limit=1, ahead_ms=0).claims
     conclude(database, "wrk_2", [concluded(again)])
     found = [(a.attempt_number, a.status, a.worker_id) for a in rows.attempts(database, claim.execution_id)]
     assert found == [(1, "FAILED", "wrk_1"), (2, "SUCCESS", "wrk_2")]

@@ -8,18 +8,18 @@ import pytest
 from sqlalchemy import text
 
 from app.errors import TaskExecutorError
-from app.executions import claim as claims
-from app.executions import hold, reclaim
-from app.executions.cancel import cancel
-from app.executions.conclude import Conclusion, conclude
+from app.executions import paused, reclaim
+from app.executions.cancellation import cancel_execution
+from app.executions.claim import claim_batch
+from app.executions.conclusion import Conclusion, conclude
 from app.executions.exhaust import fail_exhausted
-from app.executions.model import Claim, DeliveryError, Held
-from app.executions.promote import promote
+from app.executions.model import Claim, ClaimKey, DeliveryError
+from app.executions.promotion import promote
 from app.executions.release import release
-from app.executions.retry import retry
+from app.executions.retry import retry_execution
 from app.executions.verdict import Verdict
-from app.jobs.run import run
-from brokers.session import Session
+from app.jobs.run_now import run_job
+from brokers.worker_process import Session
 from schema.states import FINAL, TRANSITIONS, EndpointType, ExecutionStatus
 from tests import rows
 
@@ -55,12 +55,12 @@ def put_in(session: Session, status: ExecutionStatus, attempt: int, max_attempts
 
 
 def do_claim(session: Session, execution_id: str) -> None:
-    claims.claim(session.database, queue="http", shard=0, worker_id=session.worker_id, limit=1, ahead_ms=0)
+    claim_batch(session.database, queue="http", shard=0, worker_id=session.worker_id, limit=1, ahead_ms=0)
 
 
 def do_release(session: Session, execution_id: str) -> None:
     row = rows.execution(session.database, execution_id)
-    held = Held(execution_id, row.attempt_count, row.started_at or datetime.now(UTC))
+    held = ClaimKey(execution_id, row.attempt_count, row.started_at or datetime.now(UTC))
     release(session.database, session.worker_id, [held])
 
 
@@ -77,14 +77,14 @@ def do_reclaim(session: Session, execution_id: str) -> None:
 
 def do_cancel(session: Session, execution_id: str) -> None:
     try:
-        cancel(session.database, execution_id, ask_running=False, actor=None)
+        cancel_execution(session.database, execution_id, ask_running=False, actor=None)
     except TaskExecutorError:
         return
 
 
 def do_retry(session: Session, execution_id: str) -> None:
     try:
-        retry(session.database, execution_id, actor=None)
+        retry_execution(session.database, execution_id, actor=None)
     except TaskExecutorError:
         return
 
@@ -92,25 +92,25 @@ def do_retry(session: Session, execution_id: str) -> None:
 def do_request(session: Session, execution_id: str) -> None:
     """Ask a running one to end, which changes nothing yet: the verbs after it are tried on such a row."""
     try:
-        cancel(session.database, execution_id, ask_running=True, actor=None)
+        cancel_execution(session.database, execution_id, ask_running=True, actor=None)
     except TaskExecutorError:
         return
 
 
 def do_pause(session: Session, execution_id: str) -> None:
     with session.database.engine.begin() as connection:
-        hold.hold(connection, rows.execution(session.database, execution_id).job_id, None)
+        paused.hold(connection, rows.execution(session.database, execution_id).job_id, None)
 
 
 def do_hold_retries(session: Session, execution_id: str) -> None:
     session.database.fetch(text("UPDATE jobs SET status = 'PAUSED', paused_at = now() WHERE status = 'ACTIVE'"))
-    hold.hold_retries(session.database)
+    paused.hold_retries(session.database)
 
 
 def do_resume(session: Session, execution_id: str) -> None:
     session.database.fetch(text("UPDATE executions SET on_hold = true WHERE status = 'PENDING'"))
     with session.database.engine.begin() as connection:
-        hold.let_go(connection, rows.execution(session.database, execution_id).job_id, 0, None)
+        paused.let_go(connection, rows.execution(session.database, execution_id).job_id, 0, None)
 
 
 def do_exhaust(session: Session, execution_id: str) -> None:
@@ -120,7 +120,7 @@ def do_exhaust(session: Session, execution_id: str) -> None:
 
 def do_run(session: Session, execution_id: str) -> None:
     try:
-        run(session.database, rows.execution(session.database, execution_id).job_id, None, 1)
+        run_job(session.database, rows.execution(session.database, execution_id).job_id, None, 1)
     except TaskExecutorError:
         return
 
@@ -146,7 +146,7 @@ def do_conclude(verdict: Verdict) -> Verb:
         ended = Conclusion(claimed, f"att_{execution_id}", verdict, now, 1, ())
         conclude(session.database, session.worker_id, [ended])
 
-    return run
+    return run_job
 
 
 VERBS: dict[str, Verb] = {

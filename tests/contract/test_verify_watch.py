@@ -18,7 +18,7 @@ def test_it_notes_each_change_and_leaves_no_trace(database: Database) -> None:
     watch.install()
     (execution_id,) = rows.add_executions(database)
     workers.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
-    claimed = claim.claim(database, queue="http", shard=0, worker_id="w1", limit=1, ahead_ms=0)
+    claimed = claim.claim_batch(database, queue="http", shard=0, worker_id="w1", limit=1, ahead_ms=0)
     release(database, "w1", [one.held for one in claimed.claims])
     changes = watch.changes(["target"])
     assert changes is not None
@@ -30,7 +30,7 @@ def test_it_notes_each_change_and_leaves_no_trace(database: Database) -> None:
     assert {change.execution_id for change in changes} == {execution_id}
     assert watch.changes(["another"]) == ()
     watch.remove()
-    assert claim.claim(database, queue="http", shard=0, worker_id="w1", limit=1, ahead_ms=0).claims
+    assert claim.claim_batch(database, queue="http", shard=0, worker_id="w1", limit=1, ahead_ms=0).claims
 
 
 def test_a_database_that_does_other_work_is_refused(database: Database, database_url: str) -> None:

@@ -10,7 +10,7 @@ from app import db
 from app.db import Database
 from app.wakeup import Notifier
 from brokers.listener import PostgresSource, RedisSource, Source, WakeupListener
-from brokers.session import Session
+from brokers.worker_process import Session
 
 
 @pytest.fixture(params=["notify", "redis"])

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.executions.cancel import CANCEL
+from app.executions.cancellation import CANCEL
 from tests.integration.catalog import created, cron, one_shot, register
 from tests.integration.conftest import Api, pointers, problem
 from tests.integration.test_catalog import set_status

@@ -9,12 +9,11 @@ from sqlalchemy import text
 
 from app import ids
 from app.db import Database
-from app.executions import claim as claims
-from app.executions import history as past
-from app.executions import reclaim, workers
-from app.executions.conclude import Conclusion, conclude
+from app.executions import history, reclaim, workers
+from app.executions.claim import claim_batch
+from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError
-from app.executions.promote import promote
+from app.executions.promotion import promote
 from app.executions.release import release
 from app.executions.verdict import Verdict
 from tests import rows
@@ -38,7 +37,7 @@ def execution_id(api: Api, database: Database) -> str:
 
 def claim(database: Database) -> Claim:
     database.fetch(text("UPDATE executions SET run_at = now() WHERE run_at > now()"))
-    answer = claims.claim(database, queue="http", shard=0, worker_id=WORKER, limit=1, ahead_ms=0)
+    answer = claim_batch(database, queue="http", shard=0, worker_id=WORKER, limit=1, ahead_ms=0)
     return answer.claims[0]
 
 
@@ -46,7 +45,7 @@ def end(database: Database, claimed: Claim, verdict: Verdict) -> None:
     conclude(database, WORKER, [Conclusion(claimed, ids.attempt_id(), verdict, rows.database_now(database), 0, ())])
 
 
-def history(api: Api, execution_id: str) -> list[dict[str, Any]]:
+def history_over_http(api: Api, execution_id: str) -> list[dict[str, Any]]:
     response = api.get(f"/executions/{execution_id}/history")
     assert response.status_code == 200
     items: list[dict[str, Any]] = response.json["items"]
@@ -59,7 +58,7 @@ def history(api: Api, execution_id: str) -> list[dict[str, Any]]:
 def changes(api: Api, execution_id: str) -> list[Change]:
     return [
         (item["from"], item["to"], item["attempt"], item["actor"], item["reason"])
-        for item in history(api, execution_id)
+        for item in history_over_http(api, execution_id)
     ]
 
 
@@ -97,7 +96,7 @@ def test_a_long_life(api: Api, database: Database, execution_id: str) -> None:
         ("QUEUED", "RUNNING", 5, WORKER, "CLAIMED"),
         ("RUNNING", "SUCCESS", 5, WORKER, "DELIVERED"),
     ]
-    assert not any(item["estimated"] for item in history(api, execution_id))
+    assert not any(item["estimated"] for item in history_over_http(api, execution_id))
 
 
 def test_what_is_running_and_what_waits_for_its_retry(api: Api, database: Database, execution_id: str) -> None:
@@ -156,7 +155,7 @@ def test_a_promotion_is_filled_in_and_says_so(api: Api, database: Database, exec
     assert changes(api, delayed)[1:] == [queued]
     end(database, claim(database), Verdict.success({"status_code": 200, "body": ""}))
     assert changes(api, delayed)[1:3] == [queued, ("QUEUED", "RUNNING", 1, WORKER, "CLAIMED")]
-    assert [item["estimated"] for item in history(api, delayed)] == [False, True, False, False]
+    assert [item["estimated"] for item in history_over_http(api, delayed)] == [False, True, False, False]
 
 
 def test_a_delayed_one_that_is_cancelled_was_never_promoted(api: Api, execution_id: str) -> None:
@@ -196,7 +195,7 @@ def test_a_life_that_is_too_long_to_tell_says_so(
     live(api, database, execution_id)
     whole = changes(api, execution_id)
     for most, is_truncated in ((2, False), (1, True)):
-        monkeypatch.setattr(past, "MOST", most)
+        monkeypatch.setattr(history, "MOST", most)
         assert api.get(f"/executions/{execution_id}/history").json["truncated"] is is_truncated
     kept = changes(api, execution_id)
     assert (kept[0], kept[-1]) == (whole[0], whole[-1])

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.executions import hold
+from app.executions.paused import hold_retries
 from tests import rows
 from tests.integration.catalog import INPUT, created, cron, http_endpoint, one_shot, register, register_all
 from tests.integration.conftest import Api, pointers, problem
@@ -211,7 +211,7 @@ def test_retries_of_what_was_running_at_the_pause_are_held(api: Api, database: D
             ),
             {"id": execution_id},
         )
-    assert hold.hold_retries(database) == 1
+    assert hold_retries(database) == 1
     assert status_of(database, failed) == ("PENDING", True)
     assert status_of(database, asked_for) == ("RETRYING", False)
 

@@ -14,7 +14,7 @@ from app.access import api_keys
 from app.access.api_keys import Scope
 from app.config import Settings
 from app.db import Database
-from app.jobs import targets
+from app.jobs import endpoint_cache
 from tests import rows
 from tests.integration.catalog import INPUT, SCHEMA, created, cron, http_endpoint, one_shot, register, register_all
 from tests.integration.conftest import Api, Statements, another_process, pointers, problem, running, services
@@ -388,7 +388,7 @@ def test_a_deleted_endpoint_is_noticed(api: Api) -> None:
 
 
 def test_the_cache_is_bounded(api: Api, app: Flask, monkeypatch: pytest.MonkeyPatch, statements: Statements) -> None:
-    monkeypatch.setattr(targets, "CACHE_SIZE", 2)
+    monkeypatch.setattr(endpoint_cache, "CACHE_SIZE", 2)
     for name in ("a", "b", "c"):
         register(api, name)
         created(api, one_shot("k", endpoint=name))

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from app.catalog.check import check_retry_policy, check_spec
+from app.catalog.check_spec import check_retry_policy, check_spec
 from app.errors import InvalidRequestError, TemplateError
 from schema.states import EndpointType
 

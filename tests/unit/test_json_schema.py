@@ -36,7 +36,7 @@ DOUBLING = {
     ],
 )
 def test_taken(schema: dict[str, Any]) -> None:
-    json_schema.check(schema)
+    json_schema.check_schema(schema)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_taken(schema: dict[str, Any]) -> None:
 )
 def test_refused(schema: Any, where: str, why: str) -> None:
     with pytest.raises(InvalidSchemaError) as caught:
-        json_schema.check(schema)
+        json_schema.check_schema(schema)
     assert caught.value.details[0]["pointer"] == f"/schema{where}"
     assert why in caught.value.details[0]["message"]
 
@@ -109,7 +109,7 @@ def test_not_more_than_twenty_faults() -> None:
     ],
 )
 def test_the_replaced_keywords_keep_their_meaning(schema: Any, valid: list[Any], invalid: list[Any]) -> None:
-    json_schema.check(schema)
+    json_schema.check_schema(schema)
     validator = validation.compiled(schema)
     assert [validator.faults(instance) for instance in valid] == [[]] * len(valid)
     assert all(validator.faults(instance) for instance in invalid)
@@ -169,7 +169,7 @@ STALLING_TO_CHECK: dict[str, dict[str, Any]] = {
 def test_no_registration_stalls(schema: dict[str, Any]) -> None:
     began = time.thread_time()
     with contextlib.suppress(InvalidSchemaError):
-        json_schema.check(schema)
+        json_schema.check_schema(schema)
     assert time.thread_time() - began < 4 * validation.MAX_CPU_SECONDS
 
 

@@ -10,7 +10,7 @@ from app.api.http.pagination import PageQuery, page_answer, page_request, page_s
 from app.api.openapi.resource import Resource, same_name
 from app.api.services import services
 from app.catalog import configs
-from app.catalog.named import Named
+from app.catalog.named_table import Named
 from app.errors import ConfigNotFoundError, ConflictError
 
 resource = Resource("configs", "Static values that endpoints refer to as {{config.*}}.", is_tagged=True)
@@ -42,21 +42,21 @@ class ChangedConfigSchema(Body):
 @resource.route("POST", "/configs", body=NewConfigSchema, returns=ConfigSchema, status=201, errors=[ConflictError])
 def create(body: dict[str, Any]) -> Any:
     """Create a config."""
-    row = configs.ROWS.create(services().database, body["name"], body["values"], change())
+    row = configs.CONFIGS.create(services().database, body["name"], body["values"], change())
     return tagged(_shape(row), row.tag, 201)
 
 
 @resource.route("GET", "/configs", query=PageQuery, returns=page_schema(ConfigSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List configs, newest first."""
-    page = configs.ROWS.page(services().database, page_request(query))
+    page = configs.CONFIGS.page(services().database, page_request(query))
     return page_answer(page, _shape, query)
 
 
 @resource.route("GET", "/configs/<name>", returns=ConfigSchema, errors=[ConfigNotFoundError])
 def get(name: str) -> Any:
     """Get a config."""
-    row = configs.ROWS.get(services().database, name)
+    row = configs.CONFIGS.get(services().database, name)
     return unless_known(_shape(row), row.tag)
 
 
@@ -64,14 +64,14 @@ def get(name: str) -> Any:
 def replace(body: dict[str, Any], name: str) -> Any:
     """Change a config; it takes effect for attempts that have not begun."""
     same_name(body, name)
-    row = configs.ROWS.replace(services().database, name, body["values"], change())
+    row = configs.CONFIGS.replace(services().database, name, body["values"], change())
     return tagged(_shape(row), row.tag)
 
 
 @resource.route("DELETE", "/configs/<name>", returns=None, status=204, errors=[ConfigNotFoundError, ConflictError])
 def delete(name: str) -> None:
     """Delete a config; refused while an endpoint, or an unfinished job, needs it."""
-    configs.ROWS.delete(services().database, name, change())
+    configs.CONFIGS.delete(services().database, name, change())
 
 
 def _shape(row: Named) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from app.api.http.pagination import PageQuery, page_answer, page_request, page_s
 from app.api.openapi.resource import Resource, same_name
 from app.api.services import services
 from app.catalog import payload_specs
-from app.catalog.named import Named
+from app.catalog.named_table import Named
 from app.errors import ConflictError, InvalidSchemaError, PayloadSpecNotFoundError
 
 resource = Resource("payload-specs", "JSON Schemas that the input of jobs must match.", is_tagged=True)
@@ -58,14 +58,14 @@ def create(body: dict[str, Any]) -> Any:
 @resource.route("GET", "/payload-specs", query=PageQuery, returns=page_schema(PayloadSpecSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List payload specs, newest first."""
-    page = payload_specs.ROWS.page(services().database, page_request(query))
+    page = payload_specs.PAYLOAD_SPECS.page(services().database, page_request(query))
     return page_answer(page, _shape, query)
 
 
 @resource.route("GET", "/payload-specs/<name>", returns=PayloadSpecSchema, errors=[PayloadSpecNotFoundError])
 def get(name: str) -> Any:
     """Get a payload spec."""
-    row = payload_specs.ROWS.get(services().database, name)
+    row = payload_specs.PAYLOAD_SPECS.get(services().database, name)
     return unless_known(_shape(row), row.tag)
 
 
@@ -88,7 +88,7 @@ def replace(body: dict[str, Any], name: str) -> Any:
 )
 def delete(name: str) -> None:
     """Delete a payload spec; refused while an endpoint, or an unfinished job, needs it."""
-    payload_specs.ROWS.delete(services().database, name, change())
+    payload_specs.PAYLOAD_SPECS.delete(services().database, name, change())
 
 
 def _shape(row: Named) -> dict[str, Any]:

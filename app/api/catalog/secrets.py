@@ -10,7 +10,7 @@ from app.api.http.pagination import PageQuery, page_answer, page_request, page_s
 from app.api.openapi.resource import Resource, same_name
 from app.api.services import secret_box, services
 from app.catalog import secrets
-from app.catalog.named import Named
+from app.catalog.named_table import Named
 from app.errors import ConflictError, SecretNotFoundError
 
 MAX_VALUE = 65_536
@@ -51,21 +51,21 @@ class ChangedSecretSchema(Body):
 @resource.route("POST", "/secrets", body=NewSecretSchema, returns=SecretSchema, status=201, errors=[ConflictError])
 def create(body: dict[str, Any]) -> Any:
     """Create a secret."""
-    row = secrets.ROWS.create(services().database, body["name"], secret_box().encrypt(body["value"]), change())
+    row = secrets.SECRETS.create(services().database, body["name"], secret_box().encrypt(body["value"]), change())
     return tagged(_shape(row), row.tag, 201)
 
 
 @resource.route("GET", "/secrets", query=PageQuery, returns=page_schema(SecretSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List secrets, newest first."""
-    page = secrets.ROWS.page(services().database, page_request(query))
+    page = secrets.SECRETS.page(services().database, page_request(query))
     return page_answer(page, _shape, query)
 
 
 @resource.route("GET", "/secrets/<name>", returns=SecretSchema, errors=[SecretNotFoundError])
 def get(name: str) -> Any:
     """Get a secret."""
-    row = secrets.ROWS.get(services().database, name)
+    row = secrets.SECRETS.get(services().database, name)
     return unless_known(_shape(row), row.tag)
 
 
@@ -73,14 +73,14 @@ def get(name: str) -> Any:
 def replace(body: dict[str, Any], name: str) -> Any:
     """Rotate a secret; the next claim of any worker sees the new value."""
     same_name(body, name)
-    row = secrets.ROWS.replace(services().database, name, secret_box().encrypt(body["value"]), change())
+    row = secrets.SECRETS.replace(services().database, name, secret_box().encrypt(body["value"]), change())
     return tagged(_shape(row), row.tag)
 
 
 @resource.route("DELETE", "/secrets/<name>", returns=None, status=204, errors=[SecretNotFoundError, ConflictError])
 def delete(name: str) -> None:
     """Delete a secret; refused while an endpoint, or an unfinished job, needs it."""
-    secrets.ROWS.delete(services().database, name, change())
+    secrets.SECRETS.delete(services().database, name, change())
 
 
 def _shape(row: Named) -> dict[str, Any]:

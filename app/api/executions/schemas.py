@@ -95,7 +95,7 @@ class LogQuery(PageQuery):
     level = fields.Enum(LogLevel)
 
 
-def shape(row: Row[Any]) -> dict[str, Any]:
+def shape_execution(row: Row[Any]) -> dict[str, Any]:
     """Make an execution's answer from its row."""
     return row._asdict() | {"endpoint_type": EndpointType(row.endpoint_type), "status": ExecutionStatus(row.status)}
 

@@ -13,21 +13,19 @@ from app.api.executions.schemas import (
     ExecutionSchema,
     LogLineSchema,
     LogQuery,
-    shape,
     shape_attempt,
+    shape_execution,
     shape_log_line,
 )
 from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.api.openapi.resource import Resource
 from app.api.services import services, wake
 from app.errors import ConflictError, ExecutionNotCancellableError, ExecutionNotFoundError
-from app.executions import cancel as cancellation
-from app.executions import explain as explanations
-from app.executions import history as past
-from app.executions import read
-from app.executions import retry as retrying
-from app.executions.explain import Explanation
-from app.executions.read import ExecutionFilter
+from app.executions import cancellation, explanation, queries
+from app.executions.explanation import Explanation
+from app.executions.history import history_of
+from app.executions.queries import ExecutionFilter
+from app.executions.retry import retry_execution
 
 resource = Resource("executions", "Deliveries, with every attempt and its log.", write_scope=Scope.JOBS_WRITE)
 
@@ -36,13 +34,15 @@ resource = Resource("executions", "Deliveries, with every attempt and its log.",
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List executions, newest first."""
     wanted = page_request(query)
-    return page_answer(read.page(services().database, ExecutionFilter(**query), wanted), shape, query)
+    return page_answer(
+        queries.page_of_executions(services().database, ExecutionFilter(**query), wanted), shape_execution, query
+    )
 
 
 @resource.route("GET", "/executions/<execution_id>", returns=ExecutionSchema, errors=[ExecutionNotFoundError])
 def get(execution_id: str) -> dict[str, Any]:
     """Get an execution."""
-    return shape(read.get(services().database, execution_id))
+    return shape_execution(queries.get_execution(services().database, execution_id))
 
 
 @resource.route(
@@ -54,7 +54,7 @@ def get(execution_id: str) -> dict[str, Any]:
 )
 def list_attempts(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
     """List the attempts of an execution, the latest first."""
-    page = read.attempts(services().database, execution_id, page_request(query))
+    page = queries.attempts_of(services().database, execution_id, page_request(query))
     return page_answer(page, shape_attempt, query)
 
 
@@ -68,7 +68,7 @@ def list_attempts(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
 def list_logs(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
     """List the log lines of an execution, the latest first."""
     wanted = page_request(query)
-    page = read.logs(services().database, execution_id, query.get("level"), wanted)
+    page = queries.logs_of(services().database, execution_id, query.get("level"), wanted)
     return page_answer(page, shape_log_line, query)
 
 
@@ -86,8 +86,8 @@ def cancel(query: dict[str, Any], execution_id: str) -> tuple[Any, int]:
     When that attempt succeeds the execution is a SUCCESS all the same. 409 for one that is over.
     """
     database = services().database
-    done = cancellation.cancel(database, execution_id, ask_running="if_running" in query, actor=actor())
-    return shape(read.get(database, execution_id)), 202 if done.asked else 200
+    done = cancellation.cancel_execution(database, execution_id, ask_running="if_running" in query, actor=actor())
+    return shape_execution(queries.get_execution(database, execution_id)), 202 if done.asked else 200
 
 
 @resource.route(
@@ -99,8 +99,8 @@ def cancel(query: dict[str, Any], execution_id: str) -> tuple[Any, int]:
 def retry(execution_id: str) -> dict[str, Any]:
     """Queue a FAILED or CANCELLED execution again, due now, with as many attempts more as its retry policy allows."""
     database = services().database
-    wake(retrying.retry(database, execution_id, actor=actor()))
-    return shape(read.get(database, execution_id))
+    wake(retry_execution(database, execution_id, actor=actor()))
+    return shape_execution(queries.get_execution(database, execution_id))
 
 
 @resource.route("GET", "/executions/<execution_id>/history", returns=HistorySchema, errors=[ExecutionNotFoundError])
@@ -110,7 +110,7 @@ def history(execution_id: str) -> dict[str, Any]:
     Of a very long life only the creation and the latest changes are told: then `truncated` is true.
     """
     look_ahead = timedelta(seconds=services().settings.look_ahead_seconds)
-    found = past.history(services().database, execution_id, look_ahead=look_ahead)
+    found = history_of(services().database, execution_id, look_ahead=look_ahead)
     return {"items": found.steps, "is_truncated": found.is_truncated}
 
 
@@ -118,4 +118,4 @@ def history(execution_id: str) -> dict[str, Any]:
 def explain(execution_id: str) -> Explanation:
     """Say why an execution is where it is, in a word for programs and in a sentence."""
     reclaim_every = timedelta(seconds=services().settings.reclaim_interval_seconds)
-    return explanations.explain(services().database, execution_id, reclaim_every=reclaim_every)
+    return explanation.explain(services().database, execution_id, reclaim_every=reclaim_every)

@@ -12,7 +12,7 @@ from flask import Response, g, request
 from app.api.http.body import invalid
 from app.api.http.request_ids import current_request_id
 from app.audit import Actor
-from app.audit.change import ANY, Change, Condition
+from app.audit.change import ANY, AuditedChange, Condition
 
 _TAG = r'(?:W/)?"[!#-~\x80-\xff]*"'
 _TAGS = re.compile(_TAG)
@@ -37,9 +37,9 @@ def actor() -> Actor:
     return Actor(g.api_key.name, g.api_key.key_id, current_request_id())
 
 
-def change() -> Change:
+def change() -> AuditedChange:
     """Return the change that the current request asks for."""
-    return Change(actor(), _condition())
+    return AuditedChange(actor(), _condition())
 
 
 def tagged(shape: Mapping[str, Any], tag: str, status: int = 200) -> tuple[Mapping[str, Any], int, dict[str, str]]:

@@ -47,7 +47,7 @@ class Allowance:
         }
 
 
-class Counters:
+class CounterStorage:
     """Where requests are counted. While it is away nothing is: limits protect the service, they must not stop it."""
 
     def __init__(self, storage: Storage) -> None:
@@ -56,7 +56,7 @@ class Counters:
         self._lock = threading.Lock()
 
     @classmethod
-    def at(cls, redis_url: str) -> "Counters":
+    def at(cls, redis_url: str) -> "CounterStorage":
         """Count in the Redis at that URL, or in this process when there is none; connects to nothing yet."""
         if not redis_url:
             return cls(MemoryStorage())
@@ -104,7 +104,7 @@ class Counters:
 class RateLimit:
     """One limit, such as 600/minute, for each of many callers."""
 
-    def __init__(self, name: str, rate: str, counters: Counters) -> None:
+    def __init__(self, name: str, rate: str, counters: CounterStorage) -> None:
         self._name = name
         self._item = limits.parse(rate)
         self._counters = counters

@@ -9,12 +9,12 @@ from marshmallow import Schema, ValidationError, fields, validate
 from app.api.http.body import details_of, invalid
 from app.api.http.errors import ErrorBodySchema
 from app.api.http.fields import Body
-from app.api.jobs.schemas import JobSchema, NewJobSchema, new_job, shape
+from app.api.jobs.schemas import JobSchema, NewJobSchema, new_job, shape_job
 from app.api.jobs.views import resource
 from app.api.services import services, wake
 from app.errors import TaskExecutorError
 from app.jobs.batch import Outcome, create_many
-from app.jobs.create import Created
+from app.jobs.creation import Created
 from app.jobs.model import NewJob
 from schema.states import ExecutionStatus
 
@@ -86,6 +86,6 @@ def _wake(results: list[Outcome]) -> None:
 
 def _shape(result: Outcome) -> dict[str, Any]:
     if isinstance(result, Created):
-        return {"status": 201 if result.is_new else 200, "job": shape(result.job)}
+        return {"status": 201 if result.is_new else 200, "job": shape_job(result.job)}
     error = {name: getattr(result, name) for name in ("code", "message", "details", "retryable")}
     return {"status": result.status, "error": error}

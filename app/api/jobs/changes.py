@@ -3,10 +3,9 @@
 from typing import Any
 
 from app.api.auth import actor
-from app.api.executions.schemas import ExecutionSchema
-from app.api.executions.schemas import shape as shape_execution
+from app.api.executions.schemas import ExecutionSchema, shape_execution
 from app.api.jobs import idempotency
-from app.api.jobs.schemas import ChangedJobSchema, JobSchema, PatchedJobSchema, changed_fields, shape
+from app.api.jobs.schemas import ChangedJobSchema, JobSchema, PatchedJobSchema, changed_fields, shape_job
 from app.api.jobs.views import resource
 from app.api.services import services, wake
 from app.errors import (
@@ -17,11 +16,11 @@ from app.errors import (
     JobNotFoundError,
     JobNotUpdatableError,
 )
-from app.executions import read as executions
-from app.jobs import pause as pausing
-from app.jobs import read
-from app.jobs import run as running
-from app.jobs import update as updating
+from app.executions.queries import get_execution
+from app.jobs import run_now
+from app.jobs.pause import pause_job, resume_job
+from app.jobs.queries import get_job
+from app.jobs.update import update_job
 from schema.states import JobStatus
 
 _PARAMETER = idempotency.PARAMETER | {"description": "a second run with the same key answers with the first execution"}
@@ -39,7 +38,7 @@ def update(body: dict[str, Any], job_id: str) -> dict[str, Any]:
 
     The new version takes the endpoint as it is now. Executions of the old version that have not begun are cancelled.
     """
-    return shape(updating.update(services().creator, job_id, changed_fields(body), actor()))
+    return shape_job(update_job(services().creator, job_id, changed_fields(body), actor()))
 
 
 @resource.route(
@@ -63,17 +62,17 @@ def patch(body: dict[str, Any], job_id: str) -> dict[str, Any]:
 def pause(job_id: str) -> dict[str, Any]:
     """Stop the ticks of a job and hold back what has not begun; what is running goes on."""
     database = services().database
-    pausing.pause(database, job_id, actor())
-    return shape(read.get(database, job_id))
+    pause_job(database, job_id, actor())
+    return shape_job(get_job(database, job_id))
 
 
 @resource.route("POST", "/jobs/<job_id>/resume", returns=JobSchema, errors=[JobNotFoundError, ConflictError])
 def resume(job_id: str) -> dict[str, Any]:
     """Let a paused job go on: with what was held back, and with the first tick from now on."""
     database = services().database
-    for queue in pausing.resume(database, job_id, services().creator.look_ahead_ms, actor()):
+    for queue in resume_job(database, job_id, services().creator.look_ahead_ms, actor()):
         wake(queue)
-    return shape(read.get(database, job_id))
+    return shape_job(get_job(database, job_id))
 
 
 @resource.route(
@@ -91,7 +90,7 @@ def run(job_id: str) -> tuple[Any, int, dict[str, str]]:
     The execution of a one-shot job is brought forward and answered with 200; 409 when it is running already.
     """
     database = services().database
-    ran = running.run(database, job_id, idempotency.key_in_header(), services().creator.shards, actor())
+    ran = run_now.run_job(database, job_id, idempotency.key_in_header(), services().creator.shards, actor())
     wake(ran.queue)
-    execution = shape_execution(executions.get(database, ran.execution_id))
+    execution = shape_execution(get_execution(database, ran.execution_id))
     return execution, 201 if ran.is_new else 200, {}

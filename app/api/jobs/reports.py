@@ -6,14 +6,14 @@ from marshmallow import validate
 
 from app.api.http.fields import Body, Count
 from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
-from app.api.jobs.schemas import JobSchema, shape
+from app.api.jobs.schemas import JobSchema, shape_job
 from app.api.jobs.status_schemas import NextRunsSchema, StatusSchema, shape_next_runs, shape_status
 from app.api.jobs.views import resource
 from app.api.services import services
 from app.errors import JobNotFoundError
-from app.jobs import read
-from app.jobs import status as reporting
+from app.jobs import queries
 from app.jobs.next_runs import next_runs
+from app.jobs.status import status_of
 
 MOST_RUNS = 100
 
@@ -30,7 +30,7 @@ def status(job_id: str) -> dict[str, Any]:
 
     IDLE when none ended within 24 hours.
     """
-    return shape_status(reporting.status(services().database, job_id))
+    return shape_status(status_of(services().database, job_id))
 
 
 @resource.route(
@@ -39,8 +39,8 @@ def status(job_id: str) -> dict[str, Any]:
 def list_versions(query: dict[str, Any], job_id: str) -> dict[str, Any]:
     """List the versions of a job, the newest first; any of their ids will do."""
     database, wanted = services().database, page_request(query)
-    page = read.versions(database, read.get(database, job_id), wanted)
-    return page_answer(page, shape, query)
+    page = queries.versions_of(database, queries.get_job(database, job_id), wanted)
+    return page_answer(page, shape_job, query)
 
 
 @resource.route(
@@ -48,5 +48,5 @@ def list_versions(query: dict[str, Any], job_id: str) -> dict[str, Any]:
 )
 def list_next_runs(query: dict[str, Any], job_id: str) -> dict[str, Any]:
     """List when a job runs next, as far as that is known: nothing for a job that is paused or retired."""
-    job = read.get(services().database, job_id)
+    job = queries.get_job(services().database, job_id)
     return shape_next_runs(job, next_runs(job, query["count"]))

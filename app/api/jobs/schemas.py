@@ -197,7 +197,7 @@ def changed_fields(body: Mapping[str, Any]) -> dict[str, Any]:
     return changes
 
 
-def shape(job: Job) -> dict[str, Any]:
+def shape_job(job: Job) -> dict[str, Any]:
     """Choose the fields that a job of its trigger has."""
     shaped: dict[str, Any] = {name: getattr(job, name) for name in _ALWAYS}
     if job.timetable is not None:

@@ -11,7 +11,7 @@ from app.api.jobs.schemas import show_in_zone
 from app.jobs.model import Job
 from app.jobs.status import Health, JobStatusReport
 from app.schedule.interval import show_every
-from app.schedule.preview import Run
+from app.schedule.preview import NextRun
 from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
 
 _LOCAL = {"format": "date-time", "description": "in the job's time zone", "example": "2026-03-16T09:00:00+05:30"}
@@ -130,7 +130,7 @@ def _schedule_block(job: Job) -> dict[str, Any]:
     return {"cron": block | {"expression": table.cron, "timezone": table.timezone}}
 
 
-def shape_next_runs(job: Job, runs: Sequence[Run]) -> dict[str, Any]:
+def shape_next_runs(job: Job, runs: Sequence[NextRun]) -> dict[str, Any]:
     """Make the answer of a request for the next runs."""
     table = job.timetable
     zone = table.timezone if table is not None and table.timezone is not None else "UTC"

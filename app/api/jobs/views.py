@@ -5,11 +5,10 @@ from typing import Any
 
 from app.access.api_keys import Scope
 from app.api.auth import actor
-from app.api.executions.schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema
-from app.api.executions.schemas import shape as shape_execution
+from app.api.executions.schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema, shape_execution
 from app.api.http.pagination import page_answer, page_request, page_schema
 from app.api.jobs import idempotency
-from app.api.jobs.schemas import JobQuery, JobSchema, NewJobSchema, new_job, shape
+from app.api.jobs.schemas import JobQuery, JobSchema, NewJobSchema, new_job, shape_job
 from app.api.openapi.resource import Resource
 from app.api.services import services, wake
 from app.errors import (
@@ -19,11 +18,9 @@ from app.errors import (
     InvalidCronError,
     JobNotFoundError,
 )
-from app.executions import read as executions
-from app.executions.read import ExecutionFilter
-from app.jobs import cancel as cancellation
-from app.jobs import read
-from app.jobs.read import JobFilter
+from app.executions.queries import ExecutionFilter, page_of_executions
+from app.jobs import cancellation
+from app.jobs.queries import JobFilter, get_job, page_of_jobs
 from schema.states import ExecutionStatus
 
 resource = Resource("jobs", "Invocations of endpoints: now, later or on a schedule.", write_scope=Scope.JOBS_WRITE)
@@ -47,23 +44,23 @@ def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
     created = services().creator.create(new_job(body, now), now)
     job = created.job
     if not created.is_new:
-        return shape(job), 200, idempotency.REPLAYED
+        return shape_job(job), 200, idempotency.REPLAYED
     if job.execution is not None and job.execution.status is ExecutionStatus.QUEUED:
         wake(job.endpoint_type.queue)
-    return shape(job), 201, {}
+    return shape_job(job), 201, {}
 
 
 @resource.route("GET", "/jobs", query=JobQuery, returns=page_schema(JobSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List jobs, newest first."""
     wanted = page_request(query)
-    return page_answer(read.page(services().database, JobFilter(**query), wanted), shape, query)
+    return page_answer(page_of_jobs(services().database, JobFilter(**query), wanted), shape_job, query)
 
 
 @resource.route("GET", "/jobs/<job_id>", returns=JobSchema, errors=[JobNotFoundError])
 def get(job_id: str) -> dict[str, Any]:
     """Get a job."""
-    return shape(read.get(services().database, job_id))
+    return shape_job(get_job(services().database, job_id))
 
 
 @resource.route(
@@ -80,8 +77,8 @@ def cancel(query: dict[str, Any], job_id: str) -> tuple[Any, int]:
     With `if_running=request` (202) what is running ends after its present attempt.
     """
     database = services().database
-    done = cancellation.cancel(database, job_id, ask_running="if_running" in query, actor=actor())
-    return shape(read.get(database, job_id)), 202 if done.asked else 200
+    done = cancellation.cancel_job(database, job_id, ask_running="if_running" in query, actor=actor())
+    return shape_job(get_job(database, job_id)), 202 if done.asked else 200
 
 
 @resource.route(
@@ -94,7 +91,7 @@ def cancel(query: dict[str, Any], job_id: str) -> tuple[Any, int]:
 def list_executions(query: dict[str, Any], job_id: str) -> dict[str, Any]:
     """List the executions of a job, newest first."""
     database, wanted = services().database, page_request(query)
-    page = executions.page(database, ExecutionFilter(job_id=job_id, **query), wanted)
+    page = page_of_executions(database, ExecutionFilter(job_id=job_id, **query), wanted)
     if not page.items:
-        read.get(database, job_id)
+        get_job(database, job_id)
     return page_answer(page, shape_execution, query)

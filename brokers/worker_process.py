@@ -12,14 +12,14 @@ from app import ids
 from app.db import Database
 from app.db.ready import wait_until_ready
 from app.executions import workers
-from app.executions.conclude import Conclusion
+from app.executions.conclusion import Conclusion
 from app.executions.model import Claim
 from brokers.attempt import Attempt
 from brokers.counters import Counters
 from brokers.finalizer import Finalizer
-from brokers.guard import Guard
 from brokers.heartbeat import Heartbeat
-from brokers.holdings import Holdings
+from brokers.in_flight import Holdings
+from brokers.watchdog import Guard
 
 log = logging.getLogger(__name__)
 

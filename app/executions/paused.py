@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from app.db import Database
 from app.executions import events
-from app.executions.events import Change, Reason
+from app.executions.events import Reason, StateChange
 from app.sql import statement
 from schema.states import ExecutionStatus
 
@@ -64,7 +64,9 @@ LET_GO = statement(
 def hold(connection: Connection, job_id: str, actor: str | None) -> int:
     """Hold back what a job has not begun; returns how many executions that were."""
     rows = connection.execute(HOLD, {"job_id": job_id}).all()
-    changes = [Change(row.execution_id, ExecutionStatus(row.status), _S.PENDING, row.attempt_count) for row in rows]
+    changes = [
+        StateChange(row.execution_id, ExecutionStatus(row.status), _S.PENDING, row.attempt_count) for row in rows
+    ]
     events.record(connection, changes, actor=actor, reason=Reason.JOB_PAUSED)
     return len(rows)
 
@@ -77,7 +79,7 @@ def hold_retries(database: Database) -> int:
 
     def body(connection: Connection) -> int:
         rows = connection.execute(HOLD_RETRIES, {"ids": found}).all()
-        changes = [Change(row.execution_id, _S.RETRYING, _S.PENDING, row.attempt_count) for row in rows]
+        changes = [StateChange(row.execution_id, _S.RETRYING, _S.PENDING, row.attempt_count) for row in rows]
         events.record(connection, changes, actor=None, reason=Reason.JOB_PAUSED)
         return len(rows)
 
@@ -87,6 +89,8 @@ def hold_retries(database: Database) -> int:
 def let_go(connection: Connection, job_id: str, ahead_ms: int, actor: str | None) -> Counter[str]:
     """Let the held executions of a job be promoted and claimed again; returns how many of each queue are due."""
     rows = connection.execute(LET_GO, {"job_id": job_id, "ahead_ms": ahead_ms}).all()
-    changes = [Change(row.execution_id, _S.PENDING, ExecutionStatus(row.status), row.attempt_count) for row in rows]
+    changes = [
+        StateChange(row.execution_id, _S.PENDING, ExecutionStatus(row.status), row.attempt_count) for row in rows
+    ]
     events.record(connection, changes, actor=actor, reason=Reason.JOB_RESUMED)
     return Counter(row.queue for row in rows if row.status == _S.QUEUED)

@@ -1,7 +1,7 @@
 """The bootstrap servers of a Kafka cluster: reading the list, and checking where it leads."""
 
 from actors.dispatch.egress import EgressGuard, EgressRefusedError
-from actors.dispatch.names import Names
+from actors.dispatch.resolver import Names
 from app.executions.model import DeliveryError
 
 DEFAULT_PORT = 9092

@@ -13,8 +13,8 @@ from typing import Any
 from sqlalchemy import Row
 
 from app import ids
+from app.jobs.endpoint_cache import CachedEndpoint
 from app.jobs.model import ExecutionSummary, Job, NewJob
-from app.jobs.targets import Target
 from app.sql import statement
 from schema.states import ExecutionStatus, JobStatus
 
@@ -70,7 +70,7 @@ REPEATING = statement(
 )
 
 
-def target_params(target: Target) -> dict[str, Any]:
+def target_params(target: CachedEndpoint) -> dict[str, Any]:
     """Say which endpoint the job is for, and as what it is known."""
     return {
         "endpoint": target.name,
@@ -91,7 +91,7 @@ def job_params(new: NewJob, job_id: str) -> dict[str, Any]:
     }
 
 
-def one_shot_params(new: NewJob, target: Target, execution_id: str, shards: int) -> dict[str, Any]:
+def one_shot_params(new: NewJob, target: CachedEndpoint, execution_id: str, shards: int) -> dict[str, Any]:
     """Say what the execution of a one-shot job has."""
     return {
         "run_at": new.run_at,
@@ -130,12 +130,12 @@ FIRST_VERSION: dict[str, Any] = {
 }
 
 
-def one_shot_job(new: NewJob, target: Target, job_id: str, execution: ExecutionSummary) -> Job:
+def one_shot_job(new: NewJob, target: CachedEndpoint, job_id: str, execution: ExecutionSummary) -> Job:
     """Make a new one-shot job as a read would."""
     return _job(new, target, job_id, created_at=execution.created_at, execution=execution)
 
 
-def repeating_job(new: NewJob, target: Target, params: Mapping[str, Any], row: Row[Any]) -> Job:
+def repeating_job(new: NewJob, target: CachedEndpoint, params: Mapping[str, Any], row: Row[Any]) -> Job:
     """Make a new repeating job as a read would: all but the database's own columns is known here."""
     return _job(
         new,
@@ -155,7 +155,7 @@ def summary(execution_id: str, row: Row[Any]) -> ExecutionSummary:
     return ExecutionSummary(execution_id, ExecutionStatus(row.status), row.created_at)
 
 
-def _job(new: NewJob, target: Target, job_id: str, *, created_at: datetime, **more: Any) -> Job:
+def _job(new: NewJob, target: CachedEndpoint, job_id: str, *, created_at: datetime, **more: Any) -> Job:
     return Job(
         job_id=job_id,
         endpoint=target.name,

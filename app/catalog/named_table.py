@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from app import audit
 from app.audit import Action, ResourceType
-from app.audit.change import Change, tag_of
+from app.audit.change import AuditedChange, tag_of
 from app.catalog import dependents, revision
 from app.db import Database
 from app.db.paging import Page, PageRequest, newest_first, page_of
@@ -29,7 +29,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedRows:
+class NamedTable:
     """One such table. A hidden value is not shown; one that workers cache moves the catalogue's revision."""
 
     table: Table
@@ -41,7 +41,7 @@ class NamedRows:
     is_hidden: bool = False
     is_cached: bool = True
 
-    def create(self, database: Database, name: str, value: Any, change: Change) -> Named:
+    def create(self, database: Database, name: str, value: Any, change: AuditedChange) -> Named:
         """Add a row; raises ConflictError when the name is taken."""
 
         def body(connection: Connection) -> Named:
@@ -56,7 +56,7 @@ class NamedRows:
 
         return change.make(database, body, again=lambda connection: self._read(connection, name))
 
-    def replace(self, database: Database, name: str, value: Any, change: Change) -> Named:
+    def replace(self, database: Database, name: str, value: Any, change: AuditedChange) -> Named:
         """Give a row another value; raises its *_NOT_FOUND error, or PreconditionFailedError."""
 
         def body(connection: Connection) -> Named:
@@ -75,7 +75,7 @@ class NamedRows:
 
         return change.make(database, body, again=lambda connection: self._read(connection, name))
 
-    def delete(self, database: Database, name: str, change: Change) -> None:
+    def delete(self, database: Database, name: str, change: AuditedChange) -> None:
         """Delete a row; raises its *_NOT_FOUND error, PreconditionFailedError, or ConflictError when it is needed.
 
         Who wants to refer to it meanwhile waits for the lock, and then finds it gone.
@@ -108,7 +108,7 @@ class NamedRows:
         rows = connection.execute(query.order_by(self.table.c.name).with_for_update(read=True))
         return {row.name: row.value for row in rows}
 
-    def _lock(self, connection: Connection, name: str, change: Change) -> Row[Any]:
+    def _lock(self, connection: Connection, name: str, change: AuditedChange) -> Row[Any]:
         """Lock the row that is to be changed, in the state that the client asked for."""
         query = select(*self._columns()).where(self.table.c.name == name).with_for_update()
         row = self._found(connection.execute(query).first(), name)
@@ -116,7 +116,12 @@ class NamedRows:
         return row
 
     def _note(
-        self, connection: Connection, change: Change, action: Action, before: Row[Any] | None, after: Row[Any] | None
+        self,
+        connection: Connection,
+        change: AuditedChange,
+        action: Action,
+        before: Row[Any] | None,
+        after: Row[Any] | None,
     ) -> None:
         row: Any = after if after is not None else before
         old, new = (None if state is None else state.value for state in (before, after))

@@ -28,7 +28,7 @@ LOCK = statement("jobs.lock", "SELECT job_id, now() AS now FROM jobs WHERE job_i
 
 
 @dataclass(frozen=True, slots=True)
-class Locked:
+class LockedJob:
     """A job whose row is locked, and the database's clock."""
 
     job: Job
@@ -58,33 +58,33 @@ class JobFilter:
         return conditions
 
 
-def get(database: Database, job_id: str) -> Job:
+def get_job(database: Database, job_id: str) -> Job:
     """Read a job; raises JobNotFoundError."""
-    job = find(database, job_id)
+    job = find_job(database, job_id)
     if job is None:
         raise _missing(job_id)
     return job
 
 
-def lock(connection: Connection, job_id: str) -> Locked:
+def lock_job(connection: Connection, job_id: str) -> LockedJob:
     """Lock a job's row until the transaction ends, and read it; raises JobNotFoundError."""
     row = connection.execute(LOCK, {"job_id": job_id}).first()
     if row is None:
         raise _missing(job_id)
-    return Locked(_job(connection.execute(_select().where(_J.job_id == job_id)).one()), row.now)
+    return LockedJob(_job(connection.execute(_select().where(_J.job_id == job_id)).one()), row.now)
 
 
-def find(database: Database, job_id: str) -> Job | None:
+def find_job(database: Database, job_id: str) -> Job | None:
     """Read a job, if there is one."""
     return _first(database, _select().where(_J.job_id == job_id))
 
 
-def find_by_key(database: Database, endpoint: str, idempotency_key: str) -> Job | None:
+def find_job_by_key(database: Database, endpoint: str, idempotency_key: str) -> Job | None:
     """Read the job that was created with a key, if there is one."""
     return _first(database, _select().where(_J.endpoint == endpoint, _J.idempotency_key == idempotency_key))
 
 
-def find_many(database: Database, job_ids: Collection[str], keys: Collection[tuple[str, str]]) -> list[Job]:
+def find_jobs(database: Database, job_ids: Collection[str], keys: Collection[tuple[str, str]]) -> list[Job]:
     """Read the jobs that have one of these ids, or were created with one of these pairs of endpoint and key."""
     if not job_ids and not keys:
         return []
@@ -92,17 +92,17 @@ def find_many(database: Database, job_ids: Collection[str], keys: Collection[tup
     return [_job(row) for row in database.fetch(_select().where(wanted))]
 
 
-def versions(database: Database, job: Job, request: PageRequest) -> Page[Job]:
+def versions_of(database: Database, job: Job, request: PageRequest) -> Page[Job]:
     """Read a page of a job's versions, the newest first."""
     query = _select().where(or_(_J.job_id == job.first_id, _J.first_version_id == job.first_id))
     if request.after is not None:
         query = query.where(_J.version < int(request.after.key))
     rows = database.fetch(query.order_by(_J.version.desc()).limit(request.limit + 1))
-    page = page_of(rows, "created_at", "version", request)
-    return Page([_job(row) for row in page.items], page.next)
+    page_of_jobs = page_of(rows, "created_at", "version", request)
+    return Page([_job(row) for row in page_of_jobs.items], page_of_jobs.next)
 
 
-def page(database: Database, wanted: JobFilter, request: PageRequest) -> Page[Job]:
+def page_of_jobs(database: Database, wanted: JobFilter, request: PageRequest) -> Page[Job]:
     """Read a page of jobs, newest first."""
     query = newest_first(_select().where(*wanted.conditions()), _J.created_at, _J.job_id, request)
     rows = page_of(database.fetch(query), "created_at", "job_id", request)

@@ -4,8 +4,8 @@ from sqlalchemy import Connection
 
 from app.db import Database
 from app.errors import JobNotFoundError
-from app.executions import cancel as executions
-from app.executions.cancel import Cancelled
+from app.executions import cancellation
+from app.executions.cancellation import Cancelled
 from app.sql import statement
 from schema.states import ExecutionStatus, Trigger
 
@@ -20,7 +20,7 @@ RETIRE_CRON = statement(
 EXECUTIONS = statement("jobs.executions", "SELECT execution_id, status FROM executions WHERE job_id = :job_id")
 
 
-def cancel(database: Database, job_id: str, *, ask_running: bool = False, actor: str | None = None) -> Cancelled:
+def cancel_job(database: Database, job_id: str, *, ask_running: bool = False, actor: str | None = None) -> Cancelled:
     """Cancel a job; does nothing to one cancelled before. With `ask_running`, what runs gets no further attempt.
 
     Raises JobNotFoundError, or ExecutionNotCancellableError for a one-shot job whose execution is over, or running
@@ -36,10 +36,10 @@ def _cancel(connection: Connection, job_id: str, ask_running: bool, actor: str |
     if Trigger(trigger).repeats:
         # The job first: the scheduler, which locks it before it inserts a tick, is then either done or too late.
         connection.execute(RETIRE_CRON, {"job_id": job_id})
-        return executions.cancel_of_job(connection, job_id, ask_running=ask_running, actor=actor)
+        return cancellation.cancel_executions_of(connection, job_id, ask_running=ask_running, actor=actor)
     # Executions first, like conclusions, so that the two never wait for each other; they retire the job.
-    done = executions.cancel_of_job(connection, job_id, ask_running=ask_running, actor=actor)
+    done = cancellation.cancel_executions_of(connection, job_id, ask_running=ask_running, actor=actor)
     if not (done.ended or done.asked):
         for row in connection.execute(EXECUTIONS, {"job_id": job_id}):
-            executions.refuse_unless_cancelled(row.execution_id, ExecutionStatus(row.status))
+            cancellation.refuse_unless_cancelled(row.execution_id, ExecutionStatus(row.status))
     return done

@@ -26,7 +26,7 @@ LOAD = statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class CachedEndpoint:
     """One version of an endpoint with the payload spec of the moment, which may change without a new version."""
 
     name: str
@@ -41,15 +41,15 @@ class Target:
         return self.validator.faults(input_) if self.validator is not None else []
 
 
-class Targets:
+class EndpointCache:
     """Finds endpoints by name; the least recently used are forgotten."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._targets: OrderedDict[str, Target] = OrderedDict()
+        self._targets: OrderedDict[str, CachedEndpoint] = OrderedDict()
         self._lock = threading.Lock()
 
-    def cached(self, name: str) -> Target | None:
+    def cached(self, name: str) -> CachedEndpoint | None:
         """Return what is known of an endpoint without asking; it may be out of date."""
         with self._lock:
             target = self._targets.get(name)
@@ -57,7 +57,7 @@ class Targets:
                 self._targets.move_to_end(name)
             return target
 
-    def load(self, name: str) -> Target:
+    def load(self, name: str) -> CachedEndpoint:
         """Read an endpoint as it is now; raises EndpointNotFoundError."""
         rows = self._database.fetch(LOAD, {"name": name})
         with self._lock:
@@ -65,7 +65,7 @@ class Targets:
             if not rows:
                 raise EndpointNotFoundError(f"There is no endpoint named {name!r}.")
             row = rows[0]
-            target = Target(
+            target = CachedEndpoint(
                 name=name,
                 version=row.version,
                 type=EndpointType(row.endpoint_type),

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row
 from app.db import Database
 from app.errors import ExecutionNotCancellableError, ExecutionNotFoundError
 from app.executions import events
-from app.executions.events import Change, Reason
+from app.executions.events import Reason, StateChange
 from app.sql import statement
 from schema.states import CANCELLABLE, ExecutionStatus
 
@@ -77,7 +77,7 @@ class Cancelled:
     asked: int
 
 
-def cancel(database: Database, execution_id: str, *, ask_running: bool, actor: str | None) -> Cancelled:
+def cancel_execution(database: Database, execution_id: str, *, ask_running: bool, actor: str | None) -> Cancelled:
     """Cancel one execution, and retire its job if that was all of it; does nothing to one cancelled before.
 
     A running one is only asked, and only with `ask_running`. Raises ExecutionNotFoundError, or
@@ -96,7 +96,7 @@ def cancel(database: Database, execution_id: str, *, ask_running: bool, actor: s
     return database.transact(body)
 
 
-def cancel_of_job(
+def cancel_executions_of(
     connection: Connection,
     job_id: str,
     *,
@@ -139,7 +139,7 @@ def _change(
         return []
     changed = {row.execution_id for row in connection.execute(statement, {"ids": [row.execution_id for row in found]})}
     changes = [
-        Change(row.execution_id, ExecutionStatus(row.status), after, row.attempt_count)
+        StateChange(row.execution_id, ExecutionStatus(row.status), after, row.attempt_count)
         for row in found
         if row.execution_id in changed
     ]

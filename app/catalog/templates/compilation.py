@@ -10,9 +10,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.catalog import urls
 from app.catalog.fields import DEFAULTS, FIELDS, Field, Kind
-from app.catalog.nodes import Array, Constant, Count, Escape, Node, Object, Part, Placeholder, Text, Url, Whole
+from app.catalog.templates import urls
+from app.catalog.templates.nodes import (
+    Array,
+    Constant,
+    Count,
+    Escape,
+    Node,
+    Object,
+    Part,
+    Placeholder,
+    Text,
+    Url,
+    Whole,
+)
 from app.errors import Detail, TemplateError
 from schema.states import EndpointType
 

@@ -8,8 +8,8 @@ from app import ids
 from app.db import Database
 from app.errors import ConflictError
 from app.executions import events
-from app.executions.events import Change, Reason
-from app.jobs import read
+from app.executions.events import Reason, StateChange
+from app.jobs import queries
 from app.jobs.model import Job
 from app.sql import statement
 from schema.states import ExecutionStatus, JobStatus
@@ -46,7 +46,7 @@ BRING_FORWARD = statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunNow:
     """The execution that is due now, whether this request made it, and the queue to wake."""
 
     execution_id: str
@@ -54,7 +54,7 @@ class Run:
     queue: str
 
 
-def run(database: Database, job_id: str, key: str | None, shards: int, actor: str | None = None) -> Run:
+def run_job(database: Database, job_id: str, key: str | None, shards: int, actor: str | None = None) -> RunNow:
     """Add an execution to a repeating job, or bring that of a one-shot job forward; a pause does not hold it back.
 
     A second run with the same key finds the execution of the first. Raises JobNotFoundError, or ConflictError for a
@@ -62,12 +62,12 @@ def run(database: Database, job_id: str, key: str | None, shards: int, actor: st
     """
     execution_id, event_id = ids.execution_id(), ids.event_id()
 
-    def body(connection: Connection) -> Run:
-        job = read.lock(connection, job_id).job
+    def body(connection: Connection) -> RunNow:
+        job = queries.lock_job(connection, job_id).job
         forwarded = events.recorded(connection, event_id)
         if forwarded is not None:
             # By a first run whose answer was lost: the execution may be running, or over, by now.
-            return Run(forwarded, is_new=False, queue=job.endpoint_type.queue)
+            return RunNow(forwarded, is_new=False, queue=job.endpoint_type.queue)
         if job.status is JobStatus.RETIRED:
             raise ConflictError(f"The job {job_id!r} is RETIRED and cannot be run.")
         if job.trigger.repeats:
@@ -77,20 +77,20 @@ def run(database: Database, job_id: str, key: str | None, shards: int, actor: st
     return database.transact(body)
 
 
-def _extra(connection: Connection, job: Job, execution_id: str, key: str | None, shards: int) -> Run:
+def _extra(connection: Connection, job: Job, execution_id: str, key: str | None, shards: int) -> RunNow:
     named = {"job_id": job.job_id, "key": f"run_{key or execution_id}"}
     queue = job.endpoint_type.queue
     shard = ids.shard_of(execution_id, shards)
     connection.execute(EXTRA, named | {"execution_id": execution_id, "shard": shard, "queue": queue})
     found = connection.execute(WITH_KEY, named).scalar_one()
-    return Run(found, found == execution_id, queue)
+    return RunNow(found, found == execution_id, queue)
 
 
-def _forward(connection: Connection, job: Job, event_id: str, actor: str | None) -> Run:
+def _forward(connection: Connection, job: Job, event_id: str, actor: str | None) -> RunNow:
     row = connection.execute(BRING_FORWARD, {"job_id": job.job_id}).first()
     if row is None:
         raise ConflictError(f"The execution of job {job.job_id!r} is running already.")
     before, after = ExecutionStatus(row.before), ExecutionStatus(row.status)
-    change = Change(row.execution_id, before, after, row.attempt_count, event_id)
+    change = StateChange(row.execution_id, before, after, row.attempt_count, event_id)
     events.record(connection, [change], actor=actor, reason=Reason.RUN_BY_HAND)
-    return Run(row.execution_id, is_new=False, queue=job.endpoint_type.queue)
+    return RunNow(row.execution_id, is_new=False, queue=job.endpoint_type.queue)

@@ -15,7 +15,7 @@ from schema.states import FINAL, ExecutionStatus, LogLevel
 _E, _A, _L = tables.executions.c, tables.attempts.c, tables.execution_logs.c
 
 
-def get(database: Database, execution_id: str) -> Row[Any]:
+def get_execution(database: Database, execution_id: str) -> Row[Any]:
     """Read an execution with its job's input; raises ExecutionNotFoundError."""
     query = select(*_E, tables.jobs.c.input).join_from(
         tables.executions, tables.jobs, tables.jobs.c.job_id == _E.job_id
@@ -50,13 +50,13 @@ class ExecutionFilter:
         return conditions
 
 
-def page(database: Database, wanted: ExecutionFilter, request: PageRequest) -> Page[Row[Any]]:
+def page_of_executions(database: Database, wanted: ExecutionFilter, request: PageRequest) -> Page[Row[Any]]:
     """Read a page of executions without their input, newest first."""
     query = newest_first(select(*_E).where(*wanted.conditions()), _E.created_at, _E.execution_id, request)
     return page_of(database.fetch(query), "created_at", "execution_id", request)
 
 
-def attempts(database: Database, execution_id: str, request: PageRequest) -> Page[Row[Any]]:
+def attempts_of(database: Database, execution_id: str, request: PageRequest) -> Page[Row[Any]]:
     """Read a page of an execution's attempts, the latest first; raises ExecutionNotFoundError."""
     query = select(*_A).where(_A.execution_id == execution_id)
     if request.after is not None:
@@ -66,7 +66,7 @@ def attempts(database: Database, execution_id: str, request: PageRequest) -> Pag
     return page_of(rows, "created_at", "attempt_number", request)
 
 
-def logs(database: Database, execution_id: str, level: LogLevel | None, request: PageRequest) -> Page[Row[Any]]:
+def logs_of(database: Database, execution_id: str, level: LogLevel | None, request: PageRequest) -> Page[Row[Any]]:
     """Read a page of an execution's log lines, the latest first; raises ExecutionNotFoundError."""
     query = select(*_L).where(_L.execution_id == execution_id)
     if level is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from app.catalog import urls
+from app.catalog.templates import urls
 from app.errors import Detail, TemplateError
 
 

@@ -6,9 +6,9 @@ from datetime import datetime
 from app import ids
 from app.db import Database
 from app.errors import Detail, InputValidationError, TaskExecutorError, UnavailableError
-from app.jobs import insert, read
+from app.jobs import insertion, queries
+from app.jobs.endpoint_cache import CachedEndpoint, EndpointCache
 from app.jobs.model import Job, NewJob
-from app.jobs.targets import Target, Targets
 
 MAX_TRIES = 4
 
@@ -26,7 +26,7 @@ class Creator:
 
     def __init__(self, database: Database, *, shards: int, look_ahead_seconds: float) -> None:
         self.database = database
-        self.targets = Targets(database)
+        self.targets = EndpointCache(database)
         self.shards = shards
         self.look_ahead_ms = round(look_ahead_seconds * 1000)
 
@@ -53,26 +53,26 @@ class Creator:
             if job is not None:
                 return Created(job, is_new=True)
             # The same id: it is ours, written by a first run whose answer was lost.
-            found = self._first_with_key(new) or read.find(self.database, job_id)
+            found = self._first_with_key(new) or queries.find_job(self.database, job_id)
             if found is not None:
                 return Created(found, is_new=found.job_id == job_id)
             target = checked(new, self.targets.load(new.endpoint))
         raise UnavailableError("The endpoint keeps changing; try again.")
 
-    def _insert(self, new: NewJob, target: Target, job_id: str, execution_id: str) -> Job | None:
-        params = insert.target_params(target) | insert.job_params(new, job_id)
+    def _insert(self, new: NewJob, target: CachedEndpoint, job_id: str, execution_id: str) -> Job | None:
+        params = insertion.target_params(target) | insertion.job_params(new, job_id)
         if new.timetable is not None:
-            params |= insert.timetable_params(new) | insert.FIRST_VERSION
-            rows = self.database.fetch(insert.REPEATING, params)
-            return insert.repeating_job(new, target, params, rows[0]) if rows else None
-        params |= insert.one_shot_params(new, target, execution_id, self.shards)
-        rows = self.database.fetch(insert.ONE_SHOT, params | {"look_ahead_ms": self.look_ahead_ms})
-        return insert.one_shot_job(new, target, job_id, insert.summary(execution_id, rows[0])) if rows else None
+            params |= insertion.timetable_params(new) | insertion.FIRST_VERSION
+            rows = self.database.fetch(insertion.REPEATING, params)
+            return insertion.repeating_job(new, target, params, rows[0]) if rows else None
+        params |= insertion.one_shot_params(new, target, execution_id, self.shards)
+        rows = self.database.fetch(insertion.ONE_SHOT, params | {"look_ahead_ms": self.look_ahead_ms})
+        return insertion.one_shot_job(new, target, job_id, insertion.summary(execution_id, rows[0])) if rows else None
 
     def _first_with_key(self, new: NewJob) -> Job | None:
         if new.idempotency_key is None:
             return None
-        return read.find_by_key(self.database, new.endpoint, new.idempotency_key)
+        return queries.find_job_by_key(self.database, new.endpoint, new.idempotency_key)
 
 
 def scheduled(new: NewJob, now: datetime) -> NewJob:
@@ -82,7 +82,7 @@ def scheduled(new: NewJob, now: datetime) -> NewJob:
     return replace(new, first_tick=new.timetable.first_tick(now, start_given=not new.starts_now))
 
 
-def fitting(targets: Targets, new: NewJob) -> Target:
+def fitting(targets: EndpointCache, new: NewJob) -> CachedEndpoint:
     """Find the endpoint and check the input; a cached payload spec may accept, but only a fresh one refuses.
 
     Raises EndpointNotFoundError or InputValidationError.
@@ -93,7 +93,7 @@ def fitting(targets: Targets, new: NewJob) -> Target:
     return checked(new, targets.load(new.endpoint))
 
 
-def checked(new: NewJob, target: Target) -> Target:
+def checked(new: NewJob, target: CachedEndpoint) -> CachedEndpoint:
     """Check the input against an endpoint that was just read; raises InputValidationError."""
     faults = target.faults(new.input)
     if not faults:

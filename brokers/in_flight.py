@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from app.executions.model import Held
+from app.executions.model import ClaimKey
 from brokers.attempt import Attempt
 
 
@@ -58,7 +58,7 @@ class Holdings:
         for wake in wakers:
             wake()
 
-    def in_hand(self) -> set[Held]:
+    def in_hand(self) -> set[ClaimKey]:
         """List the claims in hand."""
         with self._lock:
             return {attempt.claim.held for attempt in self._attempts.values()}

@@ -10,8 +10,8 @@ from marshmallow import Schema
 
 from app.catalog import shapes
 from app.catalog.fields import DEFAULTS
-from app.catalog.nodes import Placeholder, Url, resolve
-from app.catalog.templates import SpecTemplate, compile_spec, escape_pointer
+from app.catalog.templates.compilation import SpecTemplate, compile_spec, escape_pointer
+from app.catalog.templates.nodes import Placeholder, Url, resolve
 from app.errors import Detail, InvalidRequestError, TemplateError
 from schema.states import EndpointType
 
