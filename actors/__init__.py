@@ -20,7 +20,7 @@ from brokers.attempt import Attempt
 from brokers.broker import ExecutionsBroker
 from brokers.listener import PostgresSource, RedisSource, WakeupListener
 from brokers.middleware import Lifecycle, Verdicts
-from brokers.worker_process import Session, SessionSettings
+from brokers.worker_process import WorkerProcess, WorkerSettings
 
 
 def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
@@ -32,7 +32,7 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
         application_name="te-heartbeat",
         statement_timeout_seconds=max(1.0, settings.worker_timeout_seconds / 3),
     )
-    session = Session(database, lease_database, _session_settings(settings, database))
+    process = WorkerProcess(database, lease_database, _worker_settings(settings, database))
     box = SecretBox.from_setting(settings.secret_encryption_key) if settings.secret_encryption_key else None
     catalog = Catalog(
         database,
@@ -40,24 +40,24 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
         config_ttl_seconds=settings.config_cache_ttl_seconds,
         secret_ttl_seconds=settings.secret_cache_ttl_seconds,
     )
-    session.on_catalog_revision = catalog.observe
+    process.on_catalog_revision = catalog.observe
     loop = DeliveryLoop(lambda: open_dispatchers(settings))
-    session.guard.watch("delivery loop", loop.last_sign)
-    broker = ExecutionsBroker(session, [Lifecycle(session, [loop, *_listeners(settings, session)]), Verdicts()])
+    process.watchdog.watch("delivery loop", loop.last_sign)
+    broker = ExecutionsBroker(process, [Lifecycle(process, [loop, *_listeners(settings, process)]), Verdicts()])
     return broker, Deliveries(catalog, loop)
 
 
-def _listeners(settings: Settings, session: Session) -> list[WakeupListener]:
+def _listeners(settings: Settings, process: WorkerProcess) -> list[WakeupListener]:
     if settings.wakeup_redis_url:
-        return [WakeupListener(session, RedisSource(settings.wakeup_redis_url))]
-    if session.database.is_cockroach:
+        return [WakeupListener(process, RedisSource(settings.wakeup_redis_url))]
+    if process.database.is_cockroach:
         return []
     database = db.connect(settings.database_url, pool_size=1, application_name="te-listener")
-    return [WakeupListener(session, PostgresSource(database))]
+    return [WakeupListener(process, PostgresSource(database))]
 
 
-def _session_settings(settings: Settings, database: db.Database) -> SessionSettings:
-    return SessionSettings(
+def _worker_settings(settings: Settings, database: db.Database) -> WorkerSettings:
+    return WorkerSettings(
         capacity=settings.worker_max_concurrent,
         poll_interval_ms=settings.worker_poll_interval_ms,
         shards=settings.shards(cockroach=database.is_cockroach),

@@ -8,7 +8,7 @@ from dramatiq.message import Message
 from dramatiq.middleware import Middleware
 
 from brokers.consumer import ClaimConsumer
-from brokers.worker_process import Session
+from brokers.worker_process import WorkerProcess
 
 
 class ExecutionsBroker(Broker):
@@ -18,10 +18,10 @@ class ExecutionsBroker(Broker):
     created by the API and the scheduler, in their own transactions.
     """
 
-    def __init__(self, session: Session, middleware: list[Middleware]) -> None:
+    def __init__(self, process: WorkerProcess, middleware: list[Middleware]) -> None:
         # Exactly the middleware given: Dramatiq's defaults assume that a raised exception means a retry message.
         super().__init__(middleware=middleware)
-        self.session = session
+        self.process = process
         self.queues: dict[str, None] = {}
 
     def declare_queue(self, queue_name: str) -> None:
@@ -36,11 +36,11 @@ class ExecutionsBroker(Broker):
         """Make the consumer of a queue.
 
         `prefetch` is Dramatiq's guess from its thread count. Deliveries do not occupy threads here, so claims are
-        bounded by the session's capacity (TE_WORKER_MAX_CONCURRENT) instead.
+        bounded by the process's capacity (TE_WORKER_MAX_CONCURRENT) instead.
         """
         if queue_name not in self.queues:
             raise QueueNotFound(queue_name)
-        return ClaimConsumer(self.session, queue_name, timeout)
+        return ClaimConsumer(self.process, queue_name, timeout)
 
     def enqueue(self, message: Message[Any], *, delay: int | None = None) -> NoReturn:
         """Refuse: an execution belongs to a job, and jobs are created through the API."""

@@ -18,7 +18,7 @@ from app.executions.claim import claim_batch, claims_of
 from app.executions.model import DeliveryError
 from app.executions.verdict import Tried, decide
 from brokers.attempt import Attempt
-from brokers.worker_process import Session
+from brokers.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)
 
@@ -33,28 +33,28 @@ class ClaimConsumer(Consumer):
     It belongs to one consumer thread; `ack`, `nack` and `requeue` are called from others and keep nothing here.
     """
 
-    def __init__(self, session: Session, queue: str, timeout_ms: int) -> None:
-        self._session = session
+    def __init__(self, process: WorkerProcess, queue: str, timeout_ms: int) -> None:
+        self._process = process
         self._queue = queue
         self._timeout = timeout_ms / 1000
         self._wake = threading.Event()
-        self._held: list[tuple[float, int, Attempt]] = []  # claimed ahead, by the instant to start at
+        self._ahead: list[tuple[float, int, Attempt]] = []  # claimed ahead, by the instant to start at
         self._order = itertools.count()
         self._next_poll = 0.0
         self._idle_wait = FIRST_IDLE_WAIT_SECONDS
-        self._shard = random.randrange(session.settings.shards)
+        self._shard = random.randrange(process.settings.shards)
         self._uncertain = False
         # What an idle queue reserves for its poll is not there for a busy one meanwhile: start small.
-        self._first_appetite = self._appetite = max(1, session.settings.capacity // 8)
-        session.on_wake(queue, self._woken)
-        session.holdings.on_room(self._wake.set)
+        self._first_appetite = self._appetite = max(1, process.settings.capacity // 8)
+        process.on_wake(queue, self._woken)
+        process.in_flight.on_room(self._wake.set)
 
     def __next__(self) -> MessageProxy | None:
         deadline = time.monotonic() + self._timeout
-        while not self._session.draining.is_set():
+        while not self._process.draining.is_set():
             now = time.monotonic()
-            if self._held and self._held[0][0] <= now:
-                return self._message(heapq.heappop(self._held)[2])
+            if self._ahead and self._ahead[0][0] <= now:
+                return self._message(heapq.heappop(self._ahead)[2])
             if now >= deadline:
                 return None
             self._wake.clear()
@@ -83,18 +83,18 @@ class ClaimConsumer(Consumer):
 
     def close(self) -> None:
         """Hand back what was claimed ahead; may be called twice."""
-        while self._held:
-            heapq.heappop(self._held)[2].release()
+        while self._ahead:
+            heapq.heappop(self._ahead)[2].release()
 
     def _poll(self) -> bool:
         """Claim once; True when something was claimed."""
-        session = self._session
-        if not session.may_claim():
+        process = self._process
+        if not process.may_claim():
             self._next_poll = time.monotonic() + FIRST_IDLE_WAIT_SECONDS
             return False
-        reserved = session.holdings.reserve(self._appetite)
+        reserved = process.in_flight.reserve(self._appetite)
         if not reserved:
-            # `holdings` wakes us when there is room.
+            # `in_flight` wakes us when there is room.
             self._next_poll = 0.0
             return False
         attempts: list[Attempt] = []
@@ -103,31 +103,31 @@ class ClaimConsumer(Consumer):
         except UnavailableError as error:
             self._away(error)
         finally:
-            session.holdings.settle(reserved, attempts)
+            process.in_flight.settle(reserved, attempts)
         for attempt in attempts:
-            heapq.heappush(self._held, (attempt.due_at, next(self._order), attempt))
+            heapq.heappush(self._ahead, (attempt.due_at, next(self._order), attempt))
         return bool(attempts)
 
     def _claim(self, limit: int) -> list[Attempt]:
-        session, settings = self._session, self._session.settings
+        process, settings = self._process, self._process.settings
         if self._uncertain:
             self._hand_back_strays()
         claimed = claim_batch(
-            session.database,
+            process.database,
             queue=self._queue,
             shard=self._shard,
-            worker_id=session.worker_id,
+            worker_id=process.worker_id,
             limit=limit,
             ahead_ms=settings.claim_ahead_ms,
         )
-        session.on_catalog_revision(claimed.catalog_revision)
-        session.counters.add("claimed", len(claimed.claims))
+        process.on_catalog_revision(claimed.catalog_revision)
+        process.counters.add("claimed", len(claimed.claims))
         self._plan_next_poll(len(claimed.claims) == limit, bool(claimed.claims), claimed.next_due_in_seconds)
-        return [session.attempt(claim) for claim in claimed.claims]
+        return [process.attempt(claim) for claim in claimed.claims]
 
     def _plan_next_poll(self, full: bool, any_claimed: bool, next_due_in: float | None) -> None:
         """Poll again at once after a full batch, else when the next row is due, else after the idle wait."""
-        settings = self._session.settings
+        settings = self._process.settings
         self._appetite = min(self._appetite * 2, MOST_PER_CLAIM) if full else self._first_appetite
         # A hint that came while the claim was under way may be about a row the claim did not see.
         if full or self._wake.is_set():
@@ -146,13 +146,13 @@ class ClaimConsumer(Consumer):
 
         Only this thread claims from this queue, so whatever is neither in hand nor being written is a stray.
         """
-        session = self._session
-        known = session.holdings.in_hand() | session.finalizer.pending()
-        held = claims_of(session.database, session.worker_id, self._queue)
-        strays = held - known - session.holdings.in_hand() - session.finalizer.pending()
+        process = self._process
+        known = process.in_flight.in_hand() | process.finalizer.pending()
+        held = claims_of(process.database, process.worker_id, self._queue)
+        strays = held - known - process.in_flight.in_hand() - process.finalizer.pending()
         for stray in strays:
-            session.finalizer.submit_release(stray)
-        session.counters.add("strays", len(strays))
+            process.finalizer.submit_release(stray)
+        process.counters.add("strays", len(strays))
         self._uncertain = False
 
     def _away(self, error: UnavailableError) -> None:
@@ -168,7 +168,7 @@ class ClaimConsumer(Consumer):
     def _wake_at(self) -> float:
         """The next instant at which there is something to do without being woken."""
         poll = self._next_poll or time.monotonic() + self._timeout
-        return min(poll, self._held[0][0]) if self._held else poll
+        return min(poll, self._ahead[0][0]) if self._ahead else poll
 
     def _wait_until(self, instant: float) -> None:
         self._wake.wait(max(0.0, instant - time.monotonic()))

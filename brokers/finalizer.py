@@ -88,7 +88,7 @@ class Finalizer:
     def pending(self) -> set[ClaimKey]:
         """List the claims whose end is not written yet."""
         with self._ready:
-            waiting = {conclusion.claim.held for conclusion in self._conclusions}
+            waiting = {conclusion.claim.key for conclusion in self._conclusions}
             return waiting | set(self._releases) | self._writing
 
     def _is_idle(self) -> bool:
@@ -104,7 +104,7 @@ class Finalizer:
                     return
                 batch = [self._conclusions.popleft() for _ in range(min(MOST_PER_STATEMENT, len(self._conclusions)))]
                 releases = [self._releases.popleft() for _ in range(len(self._releases))]
-                self._writing = {conclusion.claim.held for conclusion in batch} | set(releases)
+                self._writing = {conclusion.claim.key for conclusion in batch} | set(releases)
             self._write_releases(releases)
             self._write(batch)
 

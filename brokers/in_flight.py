@@ -7,7 +7,7 @@ from app.executions.model import ClaimKey
 from brokers.attempt import Attempt
 
 
-class Holdings:
+class InFlight:
     """Counts claims against TE_WORKER_MAX_CONCURRENT, over all queues of the process.
 
     A slot is taken before the claim is sent and given back when the attempt ends, not when its result is written.
@@ -61,7 +61,7 @@ class Holdings:
     def in_hand(self) -> set[ClaimKey]:
         """List the claims in hand."""
         with self._lock:
-            return {attempt.claim.held for attempt in self._attempts.values()}
+            return {attempt.claim.key for attempt in self._attempts.values()}
 
     def wait_until_empty(self, timeout_seconds: float) -> bool:
         """Wait until every attempt has ended; False after the timeout."""

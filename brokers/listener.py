@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import Database
 from app.wakeup import CHANNEL, decode, redis_client
-from brokers.worker_process import Session
+from brokers.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +36,8 @@ class Source(Protocol):
 class WakeupListener:
     """A thread that waits for hints; while its connection is away, polling alone goes on."""
 
-    def __init__(self, session: Session, source: Source) -> None:
-        self._session = session
+    def __init__(self, process: WorkerProcess, source: Source) -> None:
+        self._process = process
         self._source = source
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="te-listener", daemon=True)
@@ -60,12 +60,12 @@ class WakeupListener:
 
     def connected(self) -> None:
         """Look at once: hints may have been missed before the connection was there."""
-        self._session.wake()
+        self._process.wake()
 
     def hear(self, payload: str) -> None:
         """Wake the consumers of the queues that a hint names."""
         for queue in decode(payload):
-            self._session.wake(queue)
+            self._process.wake(queue)
 
     def _run(self) -> None:
         while not self.is_stopping:

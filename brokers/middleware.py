@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.db import driver_message
 from app.errors import UnavailableError
 from brokers.service import Service
-from brokers.worker_process import Session
+from brokers.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
     from dramatiq.broker import Broker, MessageProxy
@@ -51,22 +51,22 @@ class Verdicts(Middleware):
 
 
 class Lifecycle(Middleware):
-    """Opens the session before the first claim and closes it after the last delivery."""
+    """Opens the process before the first claim and closes it after the last delivery."""
 
-    def __init__(self, session: Session, services: Sequence[Service]) -> None:
-        self._session = session
+    def __init__(self, process: WorkerProcess, services: Sequence[Service]) -> None:
+        self._process = process
         self._services = services
 
     def after_process_boot(self, broker: "Broker") -> None:
         """Take over TERM: stop claiming at once, and ignore its repeats."""
-        install_term_handler(self._session)
+        install_term_handler(self._process)
 
     def before_worker_boot(self, broker: "Broker", worker: "Worker") -> None:
         """Register this process; threads start here and not at import, in the child and not in its parent."""
         queues = worker.consumer_whitelist or broker.get_declared_queues()
         threading.excepthook = self._thread_died
         try:
-            self._session.open(queues)
+            self._process.open(queues)
         except UnavailableError as error:
             self._refuse(error.explained)
         except SQLAlchemyError as error:
@@ -76,17 +76,17 @@ class Lifecycle(Middleware):
 
     def before_worker_shutdown(self, broker: "Broker", worker: "Worker") -> None:
         """Stop claiming while Dramatiq stops its threads."""
-        self._session.drain()
+        self._process.drain()
 
     def after_worker_shutdown(self, broker: "Broker", worker: "Worker") -> None:
         """Let deliveries end, write results, leave."""
-        self._session.close()
+        self._process.close()
         for service in reversed(self._services):
             service.stop()
 
     def _refuse(self, message: str) -> NoReturn:
         """End this process: Dramatiq would go on with a worker that never claims, whatever a hook but this raises."""
-        if self._session.draining.is_set():
+        if self._process.draining.is_set():
             sys.exit(0)
         log.error("the worker cannot start: %s", message)
         sys.exit(EXIT_NOT_STARTED)
@@ -96,10 +96,10 @@ class Lifecycle(Middleware):
         log.critical("thread %s died", name, exc_info=args.exc_value)
         if name.startswith("te-"):
             # A worker without its finalizer, heartbeat or delivery loop only looks alive.
-            self._session.give_up(f"its thread {name} died")
+            self._process.give_up(f"its thread {name} died")
 
 
-def install_term_handler(session: Session) -> None:
+def install_term_handler(process: WorkerProcess) -> None:
     """Drain as soon as TERM arrives, and swallow repeats that follow within two seconds.
 
     Dramatiq's parent forwards TERM to its children; when the whole process group got it too (honcho, systemd,
@@ -113,7 +113,7 @@ def install_term_handler(session: Session) -> None:
         if first and now - first[0] < TERM_REPEAT_SECONDS:
             return
         first.append(now)
-        session.draining.set()
+        process.draining.set()
         if callable(inner):
             inner(number, frame)
 

@@ -8,7 +8,7 @@ LastSign = Callable[[], float]
 """Tells when a thread showed its last sign of life, by `time.monotonic()`."""
 
 
-class Guard:
+class Watchdog:
     """Looks at the signs of life of other threads, from one that waits for nothing but the clock."""
 
     def __init__(self, longest_seconds: float, give_up: Callable[[str], None]) -> None:

@@ -18,8 +18,8 @@ from brokers.attempt import Attempt
 from brokers.counters import Counters
 from brokers.finalizer import Finalizer
 from brokers.heartbeat import Heartbeat
-from brokers.in_flight import Holdings
-from brokers.watchdog import Guard
+from brokers.in_flight import InFlight
+from brokers.watchdog import Watchdog
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ EXIT_LEASE_LOST = 75  # EX_TEMPFAIL of sysexits.h: a supervisor should start the
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSettings:
+class WorkerSettings:
     """How a worker process behaves; durations in seconds unless the name says milliseconds."""
 
     capacity: int
@@ -41,15 +41,15 @@ class SessionSettings:
     claim_ahead_ms: int = 50
 
 
-class Session:
+class WorkerProcess:
     """The state that consumers, finalizer and heartbeat of one worker process share."""
 
-    def __init__(self, database: Database, lease_database: Database, settings: SessionSettings) -> None:
+    def __init__(self, database: Database, lease_database: Database, settings: WorkerSettings) -> None:
         self.database = database
         self.settings = settings
         self.worker_id = ids.worker_id()
         self.counters = Counters()
-        self.holdings = Holdings(settings.capacity)
+        self.in_flight = InFlight(settings.capacity)
         self.finalizer = Finalizer(database, self.worker_id, self.counters)
         self.draining = threading.Event()
         self.on_catalog_revision: Callable[[int], None] = lambda _: None
@@ -59,11 +59,11 @@ class Session:
             lease_database,
             self.worker_id,
             lease_seconds=settings.lease_seconds,
-            in_flight=lambda: len(self.holdings),
+            in_flight=lambda: len(self.in_flight),
             on_lost=self.give_up,
         )
-        self.guard = Guard(settings.lease_seconds * SILENCE_LEASES, self.give_up)
-        self.guard.watch("heartbeat", self.heartbeat.last_sign)
+        self.watchdog = Watchdog(settings.lease_seconds * SILENCE_LEASES, self.give_up)
+        self.watchdog.watch("heartbeat", self.heartbeat.last_sign)
 
     def open(self, queues: Collection[str]) -> None:
         """Wait for the database, register this process and start its threads.
@@ -83,7 +83,7 @@ class Session:
         )
         self.finalizer.start()
         self.heartbeat.start(registered_at=registered_at)
-        self.guard.start()
+        self.watchdog.start()
         log.info("worker %s claims from %s", self.worker_id, ", ".join(sorted(queues)))
 
     def may_claim(self) -> bool:
@@ -113,11 +113,11 @@ class Session:
         """Let started deliveries end, write what is known, and write the last heartbeat."""
         self.drain()
         deadline = time.monotonic() + self.settings.shutdown_timeout_seconds
-        if not self.holdings.wait_until_empty(self.settings.shutdown_timeout_seconds):
-            log.warning("%d deliveries are unfinished after the shutdown timeout", len(self.holdings))
+        if not self.in_flight.wait_until_empty(self.settings.shutdown_timeout_seconds):
+            log.warning("%d deliveries are unfinished after the shutdown timeout", len(self.in_flight))
         if not self.finalizer.stop(max(1.0, deadline - time.monotonic())):
             log.warning("some results could not be written before the process ended")
-        self.guard.stop()
+        self.watchdog.stop()
         self.heartbeat.stop()
         self.database.close()
         self._lease_database.close()
@@ -134,8 +134,8 @@ class Session:
 
     def _concluded(self, attempt: Attempt, conclusion: Conclusion) -> None:
         self.finalizer.submit(conclusion)
-        self.holdings.remove(attempt)
+        self.in_flight.remove(attempt)
 
     def _released(self, attempt: Attempt) -> None:
-        self.finalizer.submit_release(attempt.claim.held)
-        self.holdings.remove(attempt)
+        self.finalizer.submit_release(attempt.claim.key)
+        self.in_flight.remove(attempt)

@@ -20,8 +20,8 @@ from yarl import URL
 from actors.dispatch.base import MAX_BODY_BYTES, SCRUB_MARGIN_BYTES, Identity
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.http_outcome import failure, judge
-from actors.dispatch.per_host import Turns
-from actors.dispatch.resolver import Names
+from actors.dispatch.per_host import PerHostLimit
+from actors.dispatch.resolver import Resolver
 from actors.dispatch.signing import signed
 from app.executions.model import DeliveryError
 from app.version import version
@@ -59,17 +59,17 @@ class HttpDispatcher:
         self._guard = guard
         self._connections = connections
         self._connections_per_host = connections_per_host
-        self._names = Names()
+        self._resolver = Resolver()
         # Where a process can never have more deliveries than one host may get, nobody has to wait.
-        self._turns = Turns(connections_per_host) if connections > connections_per_host else None
+        self._per_host = PerHostLimit(connections_per_host) if connections > connections_per_host else None
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Send one request and judge the answer; `timeout_ms` bounds everything from connecting to the last byte."""
         request = _compose(spec, identity)
-        if self._turns is None:
+        if self._per_host is None:
             return await self._send(spec, request)
-        async with self._turns.take((request.url.raw_host, request.url.port)):
+        async with self._per_host.take((request.url.raw_host, request.url.port)):
             return await self._send(spec, request)
 
     async def _send(self, spec: Mapping[str, Any], request: "_Outgoing") -> dict[str, Any]:
@@ -95,7 +95,7 @@ class HttpDispatcher:
         """Close every connection."""
         if self._session is not None:
             await self._session.close()
-        await self._names.close()
+        await self._resolver.close()
 
     async def _exchange(self, method: str, request: "_Outgoing") -> tuple[int, str | None, str]:
         session = self._session or self._open()
@@ -109,7 +109,7 @@ class HttpDispatcher:
             limit=self._connections,
             limit_per_host=self._connections_per_host,
             keepalive_timeout=KEEP_ALIVE_SECONDS,
-            resolver=self._names,
+            resolver=self._resolver,
             socket_factory=self._guard.open_socket,
         )
         self._session = aiohttp.ClientSession(

@@ -19,7 +19,7 @@ from actors.dispatch.base import Identity
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.kafka_bootstrap import check
 from actors.dispatch.kafka_producer import SharedProducer
-from actors.dispatch.resolver import Names
+from actors.dispatch.resolver import Resolver
 from app.executions.model import DeliveryError
 
 IDLE_SECONDS = 300.0
@@ -75,7 +75,7 @@ class KafkaDispatcher:
 
     def __init__(self, guard: EgressGuard) -> None:
         self._guard = guard
-        self._names = Names()
+        self._resolver = Resolver()
         self._shared: dict[_Key, _Shared] = {}
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class KafkaDispatcher:
                     if isinstance(producer, SharedProducer):
                         producer.stop()
                         await producer.closed.wait()
-        await self._names.close()
+        await self._resolver.close()
 
     async def _producer(self, spec: Mapping[str, Any]) -> SharedProducer:
         key = spec["bootstrap_servers"], frozenset(spec["properties"].items()), spec["acks"], spec["timeout_ms"]
@@ -135,7 +135,7 @@ class KafkaDispatcher:
         return await asyncio.shield(shared.opening)
 
     async def _open(self, spec: Mapping[str, Any]) -> SharedProducer:
-        await check(spec["bootstrap_servers"], self._guard, self._names)
+        await check(spec["bootstrap_servers"], self._guard, self._resolver)
         secrets = [value for name, value in spec["properties"].items() if name.endswith(("password", "key.pem"))]
         producer = SharedProducer(_configuration(spec), secrets)
         try:

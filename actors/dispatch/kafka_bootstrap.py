@@ -1,19 +1,19 @@
 """The bootstrap servers of a Kafka cluster: reading the list, and checking where it leads."""
 
 from actors.dispatch.egress import EgressGuard, EgressRefusedError
-from actors.dispatch.resolver import Names
+from actors.dispatch.resolver import Resolver
 from app.executions.model import DeliveryError
 
 DEFAULT_PORT = 9092
 
 
-async def check(bootstrap_servers: str, guard: EgressGuard, names: Names) -> None:
+async def check(bootstrap_servers: str, guard: EgressGuard, resolver: Resolver) -> None:
     """Raise DeliveryError if one of the servers must not be connected to, or none has an address."""
     failure = "the list of bootstrap servers is empty"
     found = False
     for host, port in hosts(bootstrap_servers):
         try:
-            infos = await names.look_up(host, port)
+            infos = await resolver.look_up(host, port)
         except OSError as error:
             failure = f"the host name {host} cannot be resolved: {error.strerror or error}"
             continue

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
 
-class Turns:
+class PerHostLimit:
     """At most `limit` deliveries to one target at a time; first come, first served."""
 
     def __init__(self, limit: int) -> None:

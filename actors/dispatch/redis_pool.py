@@ -9,7 +9,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from actors.dispatch.egress import EgressGuard
-from actors.dispatch.resolver import Names
+from actors.dispatch.resolver import Resolver
 
 DEFAULT_PORT = 6379
 
@@ -17,15 +17,15 @@ DEFAULT_PORT = 6379
 class _Guarded(Connection):
     """Looks its host up, checks the addresses, and connects to one that was checked."""
 
-    def __init__(self, *, guard: EgressGuard, names: Names, **options: Any) -> None:
+    def __init__(self, *, guard: EgressGuard, resolver: Resolver, **options: Any) -> None:
         super().__init__(**options)
         self._guard = guard
-        self._names = names
+        self._resolver = resolver
         self._address = ""
 
     async def _connect(self) -> None:
         failure: OSError | None = None
-        for info in self._guard.permitted(await self._names.look_up(self.host, self.port)):
+        for info in self._guard.permitted(await self._resolver.look_up(self.host, self.port)):
             self._address = info[4][0]
             try:
                 await super()._connect()  # type: ignore[no-untyped-call]
@@ -46,7 +46,7 @@ class _GuardedTls(_Guarded, SSLConnection):
     """The same with TLS."""
 
 
-def open_pool(url: str, guard: EgressGuard, names: Names, size: int) -> BlockingConnectionPool:
+def open_pool(url: str, guard: EgressGuard, resolver: Resolver, size: int) -> BlockingConnectionPool:
     """Make the pool of a URL; raises ValueError, without the URL in its message."""
     # redis-py's own parser would take any option of its connections from the query, files and classes included.
     return BlockingConnectionPool(
@@ -54,7 +54,7 @@ def open_pool(url: str, guard: EgressGuard, names: Names, size: int) -> Blocking
         timeout=None,  # the delivery's own timeout is the bound
         connection_class=_GuardedTls if url.lower().startswith("rediss:") else _Guarded,
         guard=guard,
-        names=names,
+        resolver=resolver,
         retry=Retry(NoBackoff(), 0),
         socket_timeout=None,
         socket_connect_timeout=None,

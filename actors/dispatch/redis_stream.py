@@ -16,7 +16,7 @@ from redis.asyncio import BlockingConnectionPool
 from actors.dispatch.base import Identity
 from actors.dispatch.egress import EgressGuard, EgressRefusedError
 from actors.dispatch.redis_pool import open_pool
-from actors.dispatch.resolver import Names
+from actors.dispatch.resolver import Resolver
 from app.executions.model import DeliveryError
 
 NOTE_SECONDS = 48 * 3600  # longer than any wait between two attempts
@@ -51,7 +51,7 @@ class RedisStreamDispatcher:
     def __init__(self, guard: EgressGuard, *, connections_per_host: int) -> None:
         self._guard = guard
         self._connections_per_host = connections_per_host
-        self._names = Names()
+        self._resolver = Resolver()
         self._targets: dict[str, _Target] = {}
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
@@ -88,13 +88,13 @@ class RedisStreamDispatcher:
         for target in self._targets.values():
             await target.pool.disconnect()
         self._targets.clear()
-        await self._names.close()
+        await self._resolver.close()
 
     def _target(self, url: str) -> _Target:
         target = self._targets.get(url)
         if target is None:
             try:
-                pool = open_pool(url, self._guard, self._names, self._connections_per_host)
+                pool = open_pool(url, self._guard, self._resolver, self._connections_per_host)
             except ValueError as error:
                 raise DeliveryError("CONNECTION_ERROR", str(error), permanent=True) from None
             target = self._targets[url] = _Target(pool, time.monotonic())

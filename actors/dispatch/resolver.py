@@ -14,7 +14,7 @@ from actors.dispatch.egress import AddressInfo
 _THREADS = 32
 
 
-class Names(AbstractResolver):
+class Resolver(AbstractResolver):
     """Looks names up with the system's resolver; also aiohttp's resolver."""
 
     def __init__(self) -> None:

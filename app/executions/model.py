@@ -36,7 +36,7 @@ class Claim:
     input: Any = field(repr=False, default=None)
 
     @property
-    def held(self) -> ClaimKey:
+    def key(self) -> ClaimKey:
         """The claim by name."""
         return ClaimKey(self.execution_id, self.attempt, self.claimed_at)
 

@@ -11,7 +11,7 @@ from app.db import Database
 from brokers.attempt import Attempt
 from brokers.broker import ExecutionsBroker
 from brokers.middleware import Lifecycle, Verdicts
-from brokers.worker_process import Session, SessionSettings
+from brokers.worker_process import WorkerProcess, WorkerSettings
 from tests import rows
 
 
@@ -24,7 +24,7 @@ def database(database_url: str) -> Iterator[Database]:
     database.close()
 
 
-def session_settings(**changes: object) -> SessionSettings:
+def worker_settings(**changes: object) -> WorkerSettings:
     """Settings of a worker process, quick to stop."""
     values: dict[str, object] = {
         "capacity": 20,
@@ -34,20 +34,20 @@ def session_settings(**changes: object) -> SessionSettings:
         "shutdown_timeout_seconds": 5.0,
         "startup_timeout_seconds": 5.0,
     }
-    return SessionSettings(**(values | changes))  # type: ignore[arg-type]
+    return WorkerSettings(**(values | changes))  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def session(database: Database, database_url: str) -> Iterator[Session]:
-    """An open session with a valid lease; no consumer runs."""
+def process(database: Database, database_url: str) -> Iterator[WorkerProcess]:
+    """An open process with a valid lease; no consumer runs."""
     lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
-    session = Session(database, lease, session_settings())
-    session.open(["http"])
-    yield session
-    session.close()
+    process = WorkerProcess(database, lease, worker_settings())
+    process.open(["http"])
+    yield process
+    process.close()
 
 
-StartWorker = Callable[..., tuple[Worker, Session]]
+StartWorker = Callable[..., tuple[Worker, WorkerProcess]]
 
 
 @pytest.fixture
@@ -55,18 +55,18 @@ def start_worker(database_url: str) -> Iterator[StartWorker]:
     """Start a real Dramatiq worker over our broker with a given actor body; stopped at the end."""
     started: list[Worker] = []
 
-    def start(body: Callable[[Attempt], None], **changes: object) -> tuple[Worker, Session]:
+    def start(body: Callable[[Attempt], None], **changes: object) -> tuple[Worker, WorkerProcess]:
         database = db.connect(database_url, pool_size=5, application_name="te-test-worker")
         lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
-        session = Session(database, lease, session_settings(**changes))
-        broker = ExecutionsBroker(session, [Lifecycle(session, []), Verdicts()])
+        process = WorkerProcess(database, lease, worker_settings(**changes))
+        broker = ExecutionsBroker(process, [Lifecycle(process, []), Verdicts()])
         dramatiq.Actor(body, broker=broker, actor_name="http", queue_name="http", priority=0, options={})
         worker = Worker(broker, worker_threads=4, worker_timeout=100)
         worker.start()
         started.append(worker)
-        return worker, session
+        return worker, process
 
     yield start
     for worker in started:
-        if not worker.broker.session.draining.is_set():  # type: ignore[attr-defined]
+        if not worker.broker.process.draining.is_set():  # type: ignore[attr-defined]
             worker.stop()

@@ -25,9 +25,9 @@ from app.scheduler.reclaim import Reclaim
 from brokers.consumer import ClaimConsumer
 from brokers.counters import Counters
 from brokers.finalizer import Finalizer
-from brokers.worker_process import Session
+from brokers.worker_process import WorkerProcess
 from tests import rows
-from tests.contract.conftest import session_settings
+from tests.contract.conftest import worker_settings
 from tests.contract.racing import Hints, never
 from tests.cron_jobs import add_cron_job, daily, scheduled
 from tests.pg_proxy import FAULTS, Fault, PgProxy
@@ -77,10 +77,10 @@ def test_a_claim_holds_each_row_once_and_spends_no_attempt(
     database: Database, faulty: Database, database_url: str, proxy: PgProxy, fault: Fault
 ) -> None:
     lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
-    session = Session(faulty, lease, session_settings())
-    session.open(["http"])
+    process = WorkerProcess(faulty, lease, worker_settings())
+    process.open(["http"])
     executions = rows.add_executions(database, 3)
-    consumer = ClaimConsumer(session, "http", 10_000)
+    consumer = ClaimConsumer(process, "http", 10_000)
     proxy.arm("claimed AS", fault)
     messages = [next(consumer) for _ in executions]
     assert proxy.fired == 1
@@ -91,7 +91,7 @@ def test_a_claim_holds_each_row_once_and_spends_no_attempt(
         assert message is not None
         message.args[0].begin()
         message.args[0].conclude(OK)
-    session.close()
+    process.close()
     assert rows.statuses(database) == {"SUCCESS": 3}
 
 
@@ -119,7 +119,7 @@ def test_a_hand_back_returns_its_attempt_once(
     finalizer = Finalizer(faulty, WORKER, Counters())
     finalizer.start()
     proxy.arm("unnest", fault)
-    finalizer.submit_release(claim.held)
+    finalizer.submit_release(claim.key)
     assert finalizer.stop(60)
     assert proxy.fired == 1
     row = rows.execution(database, claim.execution_id)

@@ -78,7 +78,7 @@ def test_capacity_bounds_what_is_in_hand(database: Database, start_worker: Start
         begun.append(attempt)
         full.release()
 
-    _, session = start_worker(hold, capacity=7)
+    _, process = start_worker(hold, capacity=7)
     for _ in range(7):
         assert full.acquire(timeout=60)
     assert rows.statuses(database) == {"QUEUED": 23, "RUNNING": 7}
@@ -87,7 +87,7 @@ def test_capacity_bounds_what_is_in_hand(database: Database, start_worker: Start
     assert full.acquire(timeout=60), "a concluded attempt must make room for the next claim"
     for attempt in begun:
         attempt.conclude(OK)
-    assert session.holdings.capacity == 7
+    assert process.in_flight.capacity == 7
 
 
 def test_stop_hands_unstarted_claims_back_and_lets_started_ones_end(
@@ -150,14 +150,14 @@ def test_a_claim_whose_answer_was_lost_is_handed_back(database: Database, start_
         succeed(attempt)
         started.set()
 
-    worker, session = start_worker(body, poll_interval_ms=20)
+    worker, process = start_worker(body, poll_interval_ms=20)
     stray = rows.add_executions(database, 1, due_in=timedelta(hours=1))[0]
     database.fetch(
         text(
             "UPDATE executions SET status = 'RUNNING', worker_id = :w, attempt_count = 1, started_at = now(), "
             "run_at = now()"
         ),
-        {"w": session.worker_id},
+        {"w": process.worker_id},
     )
     assert rows.execution(database, stray).status == "RUNNING"
     worker.consumers["http"].consumer._uncertain = True

@@ -9,44 +9,44 @@ from app.db import Database
 from app.executions import workers
 from app.executions.claim import CLAIM, Claimed, claim_batch, claims_of
 from app.executions.release import release
-from brokers.worker_process import Session
+from brokers.worker_process import WorkerProcess
 from tests import rows
 
 
-def claim(session: Session, limit: int = 10, ahead_ms: int = 0) -> Claimed:
+def claim(process: WorkerProcess, limit: int = 10, ahead_ms: int = 0) -> Claimed:
     return claim_batch(
-        session.database, queue="http", shard=0, worker_id=session.worker_id, limit=limit, ahead_ms=ahead_ms
+        process.database, queue="http", shard=0, worker_id=process.worker_id, limit=limit, ahead_ms=ahead_ms
     )
 
 
-def test_a_claim_takes_the_oldest_due_rows_and_spends_an_attempt(session: Session) -> None:
-    late = rows.add_executions(session.database, 1, due_in=timedelta(seconds=-5))[0]
-    rows.add_executions(session.database, 3)
-    claimed = claim(session, limit=2)
+def test_a_claim_takes_the_oldest_due_rows_and_spends_an_attempt(process: WorkerProcess) -> None:
+    late = rows.add_executions(process.database, 1, due_in=timedelta(seconds=-5))[0]
+    rows.add_executions(process.database, 3)
+    claimed = claim(process, limit=2)
     assert claimed.claims[0].execution_id == late
     assert len(claimed.claims) == 2
-    row = rows.execution(session.database, late)
-    assert (row.status, row.attempt_count, row.worker_id) == ("RUNNING", 1, session.worker_id)
+    row = rows.execution(process.database, late)
+    assert (row.status, row.attempt_count, row.worker_id) == ("RUNNING", 1, process.worker_id)
 
 
-def test_future_rows_are_left_and_the_answer_says_when_the_next_is_due(session: Session) -> None:
-    rows.add_executions(session.database, 1, due_in=timedelta(seconds=30))
-    claimed = claim(session)
+def test_future_rows_are_left_and_the_answer_says_when_the_next_is_due(process: WorkerProcess) -> None:
+    rows.add_executions(process.database, 1, due_in=timedelta(seconds=30))
+    claimed = claim(process)
     assert claimed.claims == []
     assert claimed.next_due_in_seconds is not None
     assert 25 < claimed.next_due_in_seconds <= 30
 
 
-def test_rows_due_within_the_window_are_claimed_ahead_and_say_how_long_to_hold_them(session: Session) -> None:
-    rows.add_executions(session.database, 1, due_in=timedelta(seconds=2))
-    (only,) = claim(session, ahead_ms=5000).claims
+def test_rows_due_within_the_window_are_claimed_ahead_and_say_how_long_to_hold_them(process: WorkerProcess) -> None:
+    rows.add_executions(process.database, 1, due_in=timedelta(seconds=2))
+    (only,) = claim(process, ahead_ms=5000).claims
     assert 0 < only.due_in_seconds <= 2
 
 
-def test_the_input_comes_from_the_job_and_the_revision_with_the_claim(session: Session) -> None:
-    rows.add_executions(session.database, 1, input_={"user": {"id": 7}})
-    session.database.fetch(text("UPDATE catalog_revision SET revision = 41"))
-    claimed = claim(session)
+def test_the_input_comes_from_the_job_and_the_revision_with_the_claim(process: WorkerProcess) -> None:
+    rows.add_executions(process.database, 1, input_={"user": {"id": 7}})
+    process.database.fetch(text("UPDATE catalog_revision SET revision = 41"))
+    claimed = claim(process)
     assert claimed.claims[0].input == {"user": {"id": 7}}
     assert claimed.catalog_revision == 41
 
@@ -59,63 +59,63 @@ ENDS_OF_A_LEASE = pytest.mark.parametrize(
 
 
 @ENDS_OF_A_LEASE
-def test_a_worker_without_a_valid_lease_claims_nothing(session: Session, end: str) -> None:
-    (execution_id,) = rows.add_executions(session.database)
-    session.database.fetch(text(f"UPDATE workers SET {end}"))
-    assert claim(session).claims == []
-    assert rows.execution(session.database, execution_id).status == "QUEUED"
+def test_a_worker_without_a_valid_lease_claims_nothing(process: WorkerProcess, end: str) -> None:
+    (execution_id,) = rows.add_executions(process.database)
+    process.database.fetch(text(f"UPDATE workers SET {end}"))
+    assert claim(process).claims == []
+    assert rows.execution(process.database, execution_id).status == "QUEUED"
 
 
 @ENDS_OF_A_LEASE
-def test_a_lease_that_is_over_is_not_renewed(session: Session, end: str) -> None:
-    assert workers.renew(session.database, worker_id=session.worker_id, in_flight=0, lease_ms=15_000)
-    session.database.fetch(text(f"UPDATE workers SET {end}"))
-    assert not workers.renew(session.database, worker_id=session.worker_id, in_flight=0, lease_ms=15_000)
+def test_a_lease_that_is_over_is_not_renewed(process: WorkerProcess, end: str) -> None:
+    assert workers.renew(process.database, worker_id=process.worker_id, in_flight=0, lease_ms=15_000)
+    process.database.fetch(text(f"UPDATE workers SET {end}"))
+    assert not workers.renew(process.database, worker_id=process.worker_id, in_flight=0, lease_ms=15_000)
 
 
-def test_a_released_first_attempt_is_as_if_it_had_never_been_claimed(session: Session) -> None:
-    (execution_id,) = rows.add_executions(session.database)
-    (only,) = claim(session).claims
-    assert release(session.database, session.worker_id, [only.held]) == 1
-    row = rows.execution(session.database, execution_id)
+def test_a_released_first_attempt_is_as_if_it_had_never_been_claimed(process: WorkerProcess) -> None:
+    (execution_id,) = rows.add_executions(process.database)
+    (only,) = claim(process).claims
+    assert release(process.database, process.worker_id, [only.key]) == 1
+    row = rows.execution(process.database, execution_id)
     assert (row.status, row.attempt_count, row.started_at) == ("QUEUED", 0, None)
 
 
-def test_a_released_later_attempt_goes_back_to_retrying(session: Session) -> None:
-    (execution_id,) = rows.add_executions(session.database, max_attempts=3)
-    session.database.fetch(text("UPDATE executions SET status = 'RETRYING', attempt_count = 1"))
-    (only,) = claim(session).claims
-    release(session.database, session.worker_id, [only.held])
-    row = rows.execution(session.database, execution_id)
+def test_a_released_later_attempt_goes_back_to_retrying(process: WorkerProcess) -> None:
+    (execution_id,) = rows.add_executions(process.database, max_attempts=3)
+    process.database.fetch(text("UPDATE executions SET status = 'RETRYING', attempt_count = 1"))
+    (only,) = claim(process).claims
+    release(process.database, process.worker_id, [only.key])
+    row = rows.execution(process.database, execution_id)
     assert (row.status, row.attempt_count) == ("RETRYING", 1)
 
 
-def test_only_the_holder_of_that_very_attempt_can_release(session: Session) -> None:
-    (execution_id,) = rows.add_executions(session.database, max_attempts=3)
-    (only,) = claim(session).claims
-    assert release(session.database, "wrk_other", [only.held]) == 0
-    assert release(session.database, session.worker_id, [only.held._replace(attempt=2)]) == 0
-    assert rows.execution(session.database, execution_id).status == "RUNNING"
+def test_only_the_holder_of_that_very_attempt_can_release(process: WorkerProcess) -> None:
+    (execution_id,) = rows.add_executions(process.database, max_attempts=3)
+    (only,) = claim(process).claims
+    assert release(process.database, "wrk_other", [only.key]) == 0
+    assert release(process.database, process.worker_id, [only.key._replace(attempt=2)]) == 0
+    assert rows.execution(process.database, execution_id).status == "RUNNING"
 
 
-def test_a_repeated_release_leaves_the_next_claim_of_the_row_alone(session: Session) -> None:
+def test_a_repeated_release_leaves_the_next_claim_of_the_row_alone(process: WorkerProcess) -> None:
     """The same worker claims it again under the same attempt number before the repeat arrives."""
-    (execution_id,) = rows.add_executions(session.database)
-    (first,) = claim(session).claims
-    assert release(session.database, session.worker_id, [first.held]) == 1
-    (second,) = claim(session).claims
+    (execution_id,) = rows.add_executions(process.database)
+    (first,) = claim(process).claims
+    assert release(process.database, process.worker_id, [first.key]) == 1
+    (second,) = claim(process).claims
     assert (second.attempt, second.worker_id) == (first.attempt, first.worker_id)
-    assert release(session.database, session.worker_id, [first.held]) == 0
-    assert rows.execution(session.database, execution_id).status == "RUNNING"
-    assert claims_of(session.database, session.worker_id, "http") == {second.held}
+    assert release(process.database, process.worker_id, [first.key]) == 0
+    assert rows.execution(process.database, execution_id).status == "RUNNING"
+    assert claims_of(process.database, process.worker_id, "http") == {second.key}
 
 
-def test_a_row_whose_attempts_are_used_up_neither_runs_nor_blocks_the_queue(session: Session) -> None:
+def test_a_row_whose_attempts_are_used_up_neither_runs_nor_blocks_the_queue(process: WorkerProcess) -> None:
     """Edited by hand: it must not fail the CHECK constraint for the whole batch."""
-    rows.add_executions(session.database, 1, due_in=timedelta(seconds=-9))
-    session.database.fetch(text("UPDATE executions SET attempt_count = 1"))
-    (good,) = rows.add_executions(session.database)
-    assert [c.execution_id for c in claim(session, limit=1).claims] == [good]
+    rows.add_executions(process.database, 1, due_in=timedelta(seconds=-9))
+    process.database.fetch(text("UPDATE executions SET attempt_count = 1"))
+    (good,) = rows.add_executions(process.database)
+    assert [c.execution_id for c in claim(process, limit=1).claims] == [good]
 
 
 def test_the_claim_reads_its_index_and_never_sorts(database: Database) -> None:

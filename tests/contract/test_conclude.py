@@ -10,7 +10,7 @@ from app.executions.conclusion import CONCLUDE, Conclusion, conclude
 from app.executions.model import DeliveryError, LogLine
 from app.executions.verdict import Verdict
 from brokers.attempt import Attempt
-from brokers.worker_process import Session
+from brokers.worker_process import WorkerProcess
 from schema.states import LogLevel
 from tests import rows
 
@@ -22,10 +22,10 @@ VERDICTS: list[tuple[Verdict, str, str, str]] = [
 ]
 
 
-def claimed(session: Session, count: int = 1, max_attempts: int = 3) -> list[Attempt]:
-    rows.add_executions(session.database, count, max_attempts=max_attempts)
-    answer = claim_batch(session.database, queue="http", shard=0, worker_id=session.worker_id, limit=count, ahead_ms=0)
-    return [session.attempt(claim) for claim in answer.claims]
+def claimed(process: WorkerProcess, count: int = 1, max_attempts: int = 3) -> list[Attempt]:
+    rows.add_executions(process.database, count, max_attempts=max_attempts)
+    answer = claim_batch(process.database, queue="http", shard=0, worker_id=process.worker_id, limit=count, ahead_ms=0)
+    return [process.attempt(claim) for claim in answer.claims]
 
 
 def conclusion_of(attempt: Attempt, verdict: Verdict, *logs: LogLine) -> Conclusion:
@@ -39,108 +39,110 @@ def conclusion_of(attempt: Attempt, verdict: Verdict, *logs: LogLine) -> Conclus
 
 @pytest.mark.parametrize(("verdict", "execution", "attempt", "job"), VERDICTS)
 def test_each_verdict_writes_execution_attempt_log_and_job(
-    session: Session, verdict: Verdict, execution: str, attempt: str, job: str
+    process: WorkerProcess, verdict: Verdict, execution: str, attempt: str, job: str
 ) -> None:
-    (mine,) = claimed(session)
+    (mine,) = claimed(process)
     execution_id = mine.claim.execution_id
     ended = conclusion_of(mine, verdict, LogLine(LogLevel.INFO, "a line"))
-    assert conclude(session.database, session.worker_id, [ended]) == {execution_id}
-    row = rows.execution(session.database, execution_id)
-    (tried,) = rows.attempts(session.database, execution_id)
+    assert conclude(process.database, process.worker_id, [ended]) == {execution_id}
+    row = rows.execution(process.database, execution_id)
+    (tried,) = rows.attempts(process.database, execution_id)
     assert (row.status, tried.status, tried.attempt_number) == (execution, attempt, 1)
     assert (row.completed_at is None) == (execution == "RETRYING")
     assert (row.output, tried.output, tried.error) == (verdict.output, verdict.output, verdict.error)
-    assert rows.job_of(session.database, execution_id).status == job
-    logs = session.database.fetch(text("SELECT level, message, attempt_number FROM execution_logs"))
+    assert rows.job_of(process.database, execution_id).status == job
+    logs = process.database.fetch(text("SELECT level, message, attempt_number FROM execution_logs"))
     assert [tuple(line) for line in logs] == [("INFO", "a line", 1)]
 
 
-def test_a_retry_is_the_same_row_later_by_the_databases_clock(session: Session) -> None:
-    (mine,) = claimed(session)
-    conclude(session.database, session.worker_id, [conclusion_of(mine, Verdict.retry(ERROR, 60_000))])
-    row = rows.execution(session.database, mine.claim.execution_id)
-    wait = (row.run_at - rows.database_now(session.database)).total_seconds()
+def test_a_retry_is_the_same_row_later_by_the_databases_clock(process: WorkerProcess) -> None:
+    (mine,) = claimed(process)
+    conclude(process.database, process.worker_id, [conclusion_of(mine, Verdict.retry(ERROR, 60_000))])
+    row = rows.execution(process.database, mine.claim.execution_id)
+    wait = (row.run_at - rows.database_now(process.database)).total_seconds()
     assert 55 < wait <= 60
     assert row.scheduled_at < row.run_at
 
 
-def expire(session: Session, attempt: Attempt) -> None:
-    session.database.fetch(text("UPDATE executions SET status = 'RETRYING'"))
+def expire(process: WorkerProcess, attempt: Attempt) -> None:
+    process.database.fetch(text("UPDATE executions SET status = 'RETRYING'"))
 
 
-def take_over(session: Session, attempt: Attempt) -> None:
-    session.database.fetch(text("UPDATE executions SET worker_id = 'wrk_other'"))
+def take_over(process: WorkerProcess, attempt: Attempt) -> None:
+    process.database.fetch(text("UPDATE executions SET worker_id = 'wrk_other'"))
 
 
-def next_attempt(session: Session, attempt: Attempt) -> None:
-    session.database.fetch(text("UPDATE executions SET attempt_count = 2"))
+def next_attempt(process: WorkerProcess, attempt: Attempt) -> None:
+    process.database.fetch(text("UPDATE executions SET attempt_count = 2"))
 
 
 @pytest.mark.parametrize("lose", [expire, take_over, next_attempt])
-def test_a_stale_claim_writes_nothing_at_all(session: Session, lose: Callable[[Session, Attempt], None]) -> None:
+def test_a_stale_claim_writes_nothing_at_all(
+    process: WorkerProcess, lose: Callable[[WorkerProcess, Attempt], None]
+) -> None:
     """Invariant 2: worker, attempt number and RUNNING must all match."""
-    (mine,) = claimed(session)
+    (mine,) = claimed(process)
     ended = conclusion_of(mine, Verdict.success({"status_code": 200}), LogLine(LogLevel.INFO, "x"))
-    lose(session, mine)
-    before = rows.execution(session.database, mine.claim.execution_id)
-    assert conclude(session.database, session.worker_id, [ended]) == set()
-    assert rows.execution(session.database, mine.claim.execution_id) == before
-    assert rows.attempts(session.database, mine.claim.execution_id) == []
-    assert session.database.fetch(text("SELECT 1 FROM execution_logs")) == []
-    assert rows.job_of(session.database, mine.claim.execution_id).status == "ACTIVE"
+    lose(process, mine)
+    before = rows.execution(process.database, mine.claim.execution_id)
+    assert conclude(process.database, process.worker_id, [ended]) == set()
+    assert rows.execution(process.database, mine.claim.execution_id) == before
+    assert rows.attempts(process.database, mine.claim.execution_id) == []
+    assert process.database.fetch(text("SELECT 1 FROM execution_logs")) == []
+    assert rows.job_of(process.database, mine.claim.execution_id).status == "ACTIVE"
 
 
-def test_a_repeated_statement_is_known_by_its_attempt_id(session: Session) -> None:
+def test_a_repeated_statement_is_known_by_its_attempt_id(process: WorkerProcess) -> None:
     """The first answer was lost on the way: the second run changes nothing and still reports success."""
-    (mine,) = claimed(session)
+    (mine,) = claimed(process)
     ended = conclusion_of(mine, Verdict.success({"status_code": 200}))
-    conclude(session.database, session.worker_id, [ended])
-    assert conclude(session.database, session.worker_id, [ended]) == {mine.claim.execution_id}
-    assert len(rows.attempts(session.database, mine.claim.execution_id)) == 1
+    conclude(process.database, process.worker_id, [ended])
+    assert conclude(process.database, process.worker_id, [ended]) == {mine.claim.execution_id}
+    assert len(rows.attempts(process.database, mine.claim.execution_id)) == 1
 
 
-def test_the_finalizer_keeps_a_bad_row_from_holding_up_its_batch(session: Session) -> None:
+def test_the_finalizer_keeps_a_bad_row_from_holding_up_its_batch(process: WorkerProcess) -> None:
     """A NUL character cannot be stored as JSONB: the outcome is written without the payload."""
-    good, bad, other = claimed(session, 3)
+    good, bad, other = claimed(process, 3)
     ended = [
         conclusion_of(good, Verdict.success({"body": "fine"})),
         conclusion_of(bad, Verdict.success({"body": "bad \x00 byte"})),
         conclusion_of(other, Verdict.success({"body": "fine"})),
     ]
     for one in ended:
-        session.finalizer.submit(one)
-    assert session.finalizer.flush(60)
-    assert rows.statuses(session.database) == {"SUCCESS": 3}
-    assert rows.execution(session.database, bad.claim.execution_id).output is None
-    assert rows.execution(session.database, good.claim.execution_id).output == {"body": "fine"}
-    assert session.counters.snapshot()["results_refused"] == 1
+        process.finalizer.submit(one)
+    assert process.finalizer.flush(60)
+    assert rows.statuses(process.database) == {"SUCCESS": 3}
+    assert rows.execution(process.database, bad.claim.execution_id).output is None
+    assert rows.execution(process.database, good.claim.execution_id).output == {"body": "fine"}
+    assert process.counters.snapshot()["results_refused"] == 1
 
 
-def test_a_lost_claim_is_counted(session: Session) -> None:
-    (mine,) = claimed(session)
-    take_over(session, mine)
-    session.finalizer.submit(conclusion_of(mine, Verdict.success({})))
-    assert session.finalizer.flush(60)
-    assert session.counters.snapshot()["leases_lost"] == 1
+def test_a_lost_claim_is_counted(process: WorkerProcess) -> None:
+    (mine,) = claimed(process)
+    take_over(process, mine)
+    process.finalizer.submit(conclusion_of(mine, Verdict.success({})))
+    assert process.finalizer.flush(60)
+    assert process.counters.snapshot()["leases_lost"] == 1
 
 
-def test_the_first_end_of_an_attempt_wins(session: Session) -> None:
-    (mine,) = claimed(session)
+def test_the_first_end_of_an_attempt_wins(process: WorkerProcess) -> None:
+    (mine,) = claimed(process)
     assert mine.begin()
     assert mine.conclude(Verdict.fail(ERROR))
     assert not mine.conclude(Verdict.success({}))
     assert not mine.release(even_if_started=True)
-    assert session.finalizer.flush(60)
-    assert rows.statuses(session.database) == {"FAILED": 1}
+    assert process.finalizer.flush(60)
+    assert rows.statuses(process.database) == {"FAILED": 1}
 
 
-def test_the_conclusion_finds_its_rows_by_primary_key(session: Session) -> None:
-    claimed(session, 50)
-    rows.add_executions(session.database, 20_000)
-    session.database.fetch(text("ANALYZE"))
-    (mine,) = claimed(session)
+def test_the_conclusion_finds_its_rows_by_primary_key(process: WorkerProcess) -> None:
+    claimed(process, 50)
+    rows.add_executions(process.database, 20_000)
+    process.database.fetch(text("ANALYZE"))
+    (mine,) = claimed(process)
     ended = conclusion_of(mine, Verdict.success({}))
     from app.executions.conclusion import _params
 
-    plan = session.database.fetch(text("EXPLAIN " + CONCLUDE.text), _params(session.worker_id, [ended]))
+    plan = process.database.fetch(text("EXPLAIN " + CONCLUDE.text), _params(process.worker_id, [ended]))
     assert not [row[0] for row in plan if "Seq Scan on executions" in row[0] or "Seq Scan on jobs" in row[0]]

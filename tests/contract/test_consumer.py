@@ -11,8 +11,8 @@ from app.executions.verdict import Verdict
 from brokers import middleware
 from brokers.attempt import Attempt
 from brokers.consumer import ClaimConsumer
-from brokers.in_flight import Holdings
-from brokers.worker_process import Session
+from brokers.in_flight import InFlight
+from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.waiting import eventually
 
@@ -33,10 +33,10 @@ def in_thread(consumer: ClaimConsumer, got: list[Attempt]) -> threading.Thread:
     return thread
 
 
-def test_an_ended_attempt_wakes_a_full_process(session: Session) -> None:
-    session.holdings.capacity = 1
-    rows.add_executions(session.database, 2)
-    consumer = ClaimConsumer(session, "http", LONG_MS)
+def test_an_ended_attempt_wakes_a_full_process(process: WorkerProcess) -> None:
+    process.in_flight.capacity = 1
+    rows.add_executions(process.database, 2)
+    consumer = ClaimConsumer(process, "http", LONG_MS)
     first = next_attempt(consumer)
     got: list[Attempt] = []
     thread = in_thread(consumer, got)
@@ -48,32 +48,32 @@ def test_an_ended_attempt_wakes_a_full_process(session: Session) -> None:
     got[0].conclude(OK)
 
 
-def test_a_hint_wakes_an_idle_consumer(session: Session) -> None:
-    consumer = ClaimConsumer(session, "http", LONG_MS)
+def test_a_hint_wakes_an_idle_consumer(process: WorkerProcess) -> None:
+    consumer = ClaimConsumer(process, "http", LONG_MS)
     consumer._next_poll = float("inf")  # as if the next poll were far away
     got: list[Attempt] = []
     thread = in_thread(consumer, got)
-    rows.add_executions(session.database, 1)
-    session.wake("http")
+    rows.add_executions(process.database, 1)
+    process.wake("http")
     thread.join(timeout=60)
     assert len(got) == 1
     got[0].conclude(OK)
 
 
-def test_messages_that_no_actor_has_seen_are_handed_back(session: Session) -> None:
+def test_messages_that_no_actor_has_seen_are_handed_back(process: WorkerProcess) -> None:
     """Dramatiq passes a generator, or nothing."""
-    rows.add_executions(session.database, 2)
-    consumer = ClaimConsumer(session, "http", 100)
+    rows.add_executions(process.database, 2)
+    consumer = ClaimConsumer(process, "http", 100)
     messages = [next(consumer), next(consumer)]
     consumer.requeue(message for message in messages if message is not None)
     consumer.requeue(iter(()))
-    eventually(lambda: rows.statuses(session.database) == {"QUEUED": 2})
-    assert len(session.holdings) == 0
+    eventually(lambda: rows.statuses(process.database) == {"QUEUED": 2})
+    assert len(process.in_flight) == 0
 
 
-def test_close_may_be_called_twice_and_an_ack_may_come_after_it(session: Session) -> None:
-    rows.add_executions(session.database, 1)
-    consumer = ClaimConsumer(session, "http", 100)
+def test_close_may_be_called_twice_and_an_ack_may_come_after_it(process: WorkerProcess) -> None:
+    rows.add_executions(process.database, 1)
+    consumer = ClaimConsumer(process, "http", 100)
     message = next(consumer)
     assert message is not None
     attempt: Attempt = message.args[0]
@@ -83,16 +83,16 @@ def test_close_may_be_called_twice_and_an_ack_may_come_after_it(session: Session
     attempt.conclude(OK)
     consumer.ack(message)
     consumer.nack(message)
-    assert session.finalizer.flush(60)
-    assert rows.statuses(session.database) == {"SUCCESS": 1}
+    assert process.finalizer.flush(60)
+    assert rows.statuses(process.database) == {"SUCCESS": 1}
 
 
-def test_what_is_in_hand_or_being_written_is_no_stray(database: Database, session: Session) -> None:
+def test_what_is_in_hand_or_being_written_is_no_stray(database: Database, process: WorkerProcess) -> None:
     """After a claim whose answer was lost only what nobody here knows of is handed back."""
     if database.is_cockroach:
         pytest.skip("needs to see who waits for a lock")
     rows.add_executions(database, 3)
-    consumer = ClaimConsumer(session, "http", LONG_MS)
+    consumer = ClaimConsumer(process, "http", LONG_MS)
     writing, waiting, in_hand = (next_attempt(consumer) for _ in range(3))
     for attempt in (writing, waiting, in_hand):
         attempt.begin()
@@ -108,33 +108,33 @@ def test_what_is_in_hand_or_being_written_is_no_stray(database: Database, sessio
     late.begin()
     for attempt in (in_hand, late):
         attempt.conclude(OK)
-    assert session.finalizer.flush(60)
-    assert session.counters.snapshot()["strays"] == 0
+    assert process.finalizer.flush(60)
+    assert process.counters.snapshot()["strays"] == 0
     assert rows.statuses(database) == {"SUCCESS": 4}
-    assert session.counters.snapshot().get("leases_lost", 0) == 0
+    assert process.counters.snapshot().get("leases_lost", 0) == 0
 
 
-def test_a_draining_process_claims_nothing(session: Session) -> None:
-    rows.add_executions(session.database, 1)
-    consumer = ClaimConsumer(session, "http", 10)
-    session.drain()
+def test_a_draining_process_claims_nothing(process: WorkerProcess) -> None:
+    rows.add_executions(process.database, 1)
+    consumer = ClaimConsumer(process, "http", 10)
+    process.drain()
     assert next(consumer) is None
-    assert rows.statuses(session.database) == {"QUEUED": 1}
+    assert rows.statuses(process.database) == {"QUEUED": 1}
 
 
 @pytest.mark.parametrize(("repeat_seconds", "passed_on"), [(3600.0, 1), (0.0, 2)])
 def test_term_stops_claiming_at_once_and_its_repeat_is_swallowed(
-    session: Session, monkeypatch: pytest.MonkeyPatch, repeat_seconds: float, passed_on: int
+    process: WorkerProcess, monkeypatch: pytest.MonkeyPatch, repeat_seconds: float, passed_on: int
 ) -> None:
     """Dramatiq itself notices it within a second; until then nothing more may be claimed."""
     seen: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _frame: seen.append(number))
     monkeypatch.setattr(middleware, "TERM_REPEAT_SECONDS", repeat_seconds)
     try:
-        middleware.install_term_handler(session)
-        assert session.may_claim()
+        middleware.install_term_handler(process)
+        assert process.may_claim()
         signal.raise_signal(signal.SIGTERM)
-        assert not session.may_claim()
+        assert not process.may_claim()
         signal.raise_signal(signal.SIGTERM)
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -142,7 +142,7 @@ def test_term_stops_claiming_at_once_and_its_repeat_is_swallowed(
 
 
 def test_reserved_slots_count_until_they_are_settled() -> None:
-    holdings = Holdings(capacity=10)
+    holdings = InFlight(capacity=10)
     assert holdings.reserve(7) == 7
     assert holdings.reserve(7) == 3
     assert holdings.reserve(1) == 0
@@ -152,7 +152,7 @@ def test_reserved_slots_count_until_they_are_settled() -> None:
 
 def test_whoever_was_refused_is_told_of_room_however_it_comes() -> None:
     """Room comes back from a claim that found less than it reserved, not only from attempts that end."""
-    holdings, told = Holdings(capacity=2), []
+    holdings, told = InFlight(capacity=2), []
     holdings.on_room(lambda: told.append(1))
     holdings.settle(holdings.reserve(2), [])
     assert told == [], "nobody was refused"

@@ -10,7 +10,7 @@ from app.catalog.loader import Catalog
 from app.db import Database
 from brokers.attempt import Attempt
 from brokers.consumer import ClaimConsumer
-from brokers.worker_process import Session
+from brokers.worker_process import WorkerProcess
 from tests import rows
 
 
@@ -18,17 +18,17 @@ def nothing_may_be_sent() -> dict[object, object]:
     raise AssertionError
 
 
-def test_what_cannot_be_prepared_now_goes_back_unspent(database: Database, session: Session) -> None:
+def test_what_cannot_be_prepared_now_goes_back_unspent(database: Database, process: WorkerProcess) -> None:
     """The catalogue cannot be read: that is no failure of the target, so it costs no attempt."""
     (execution_id,) = rows.add_executions(database)
-    message = next(ClaimConsumer(session, "http", 60_000))
+    message = next(ClaimConsumer(process, "http", 60_000))
     assert message is not None
     attempt: Attempt = message.args[0]
     away = db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-test-away")
     with closing(away):
         catalog = Catalog(away, None, config_ttl_seconds=60, secret_ttl_seconds=60)
         Deliveries(catalog, DeliveryLoop(nothing_may_be_sent)).start(attempt)
-    assert session.finalizer.flush(60)
+    assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
     assert rows.attempts(database, execution_id) == []

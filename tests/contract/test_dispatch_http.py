@@ -16,7 +16,7 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.http import KEPT_BYTES, USER_AGENT, HttpDispatcher
 from actors.dispatch.http_outcome import retry_after_ms
-from actors.dispatch.per_host import Turns
+from actors.dispatch.per_host import PerHostLimit
 from schema.states import EndpointType
 from tests.contract.dispatching import OPEN, TRACEPARENT, failure, identity, rendered, run
 
@@ -467,7 +467,7 @@ def test_waiting_for_a_turn_does_not_count_against_the_timeout(receiver):
 
 def test_a_target_that_nobody_uses_is_forgotten():
     async def use():
-        turns = Turns(1)
+        turns = PerHostLimit(1)
         async with turns.take("a"), turns.take("b"):
             assert len(turns._targets) == 2
         return turns._targets

@@ -15,14 +15,14 @@ from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError
 from app.executions.release import release
 from app.executions.verdict import Verdict
-from brokers.worker_process import Session
+from brokers.worker_process import WorkerProcess
 from tests import rows
 
 DELAY = timedelta(milliseconds=90_000)
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
 
 
-def make_fixed_delay(session: Session, execution_id: str, **columns: str) -> None:
+def make_fixed_delay(process: WorkerProcess, execution_id: str, **columns: str) -> None:
     """Turn an execution's job into a fixed-delay one whose latest tick it is."""
     columns = {
         "trigger_type": "'INTERVAL'",
@@ -32,65 +32,67 @@ def make_fixed_delay(session: Session, execution_id: str, **columns: str) -> Non
     } | columns
     changes = ", ".join(f"{name} = {value}" for name, value in columns.items())
     query = f"UPDATE jobs SET {changes} WHERE job_id = (SELECT job_id FROM executions WHERE execution_id = :id)"
-    session.database.fetch(text(query), {"id": execution_id})
+    process.database.fetch(text(query), {"id": execution_id})
 
 
-def claimed(session: Session, max_attempts: int = 1, **columns: str) -> Claim:
-    (execution_id,) = rows.add_executions(session.database, max_attempts=max_attempts)
-    make_fixed_delay(session, execution_id, **columns)
-    answer = claim_batch(session.database, queue="http", shard=0, worker_id=session.worker_id, limit=1, ahead_ms=0)
+def claimed(process: WorkerProcess, max_attempts: int = 1, **columns: str) -> Claim:
+    (execution_id,) = rows.add_executions(process.database, max_attempts=max_attempts)
+    make_fixed_delay(process, execution_id, **columns)
+    answer = claim_batch(process.database, queue="http", shard=0, worker_id=process.worker_id, limit=1, ahead_ms=0)
     return answer.claims[0]
 
 
-def succeed(session: Session, claim: Claim) -> None:
-    conclude_with(session, claim, Verdict.success({}))
+def succeed(process: WorkerProcess, claim: Claim) -> None:
+    conclude_with(process, claim, Verdict.success({}))
 
 
-def fail(session: Session, claim: Claim) -> None:
-    conclude_with(session, claim, Verdict.fail(ERROR))
+def fail(process: WorkerProcess, claim: Claim) -> None:
+    conclude_with(process, claim, Verdict.fail(ERROR))
 
 
-def conclude_with(session: Session, claim: Claim, verdict: Verdict) -> None:
+def conclude_with(process: WorkerProcess, claim: Claim, verdict: Verdict) -> None:
     ended = Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 7, ())
-    conclude(session.database, session.worker_id, [ended])
+    conclude(process.database, process.worker_id, [ended])
 
 
-def lose(session: Session, claim: Claim) -> None:
-    session.database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone'"))
-    reclaim.reclaim_lost(session.database, [reclaim.Candidate(claim.execution_id, 1)])
+def lose(process: WorkerProcess, claim: Claim) -> None:
+    process.database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone'"))
+    reclaim.reclaim_lost(process.database, [reclaim.Candidate(claim.execution_id, 1)])
 
 
-def hand_back_asked(session: Session, claim: Claim) -> None:
-    cancel_execution(session.database, claim.execution_id, ask_running=True, actor=None)
-    release(session.database, session.worker_id, [claim.held])
+def hand_back_asked(process: WorkerProcess, claim: Claim) -> None:
+    cancel_execution(process.database, claim.execution_id, ask_running=True, actor=None)
+    release(process.database, process.worker_id, [claim.key])
 
 
-def cancel_queued(session: Session, claim: Claim) -> None:
-    release(session.database, session.worker_id, [claim.held])
-    cancel_execution(session.database, claim.execution_id, ask_running=False, actor=None)
+def cancel_queued(process: WorkerProcess, claim: Claim) -> None:
+    release(process.database, process.worker_id, [claim.key])
+    cancel_execution(process.database, claim.execution_id, ask_running=False, actor=None)
 
 
 ENDS = [succeed, fail, lose, hand_back_asked, cancel_queued]
 
 
-def job_and_end(session: Session, claim: Claim) -> tuple[Any, datetime | None]:
-    row = rows.execution(session.database, claim.execution_id)
-    return rows.job_of(session.database, claim.execution_id), row.completed_at
+def job_and_end(process: WorkerProcess, claim: Claim) -> tuple[Any, datetime | None]:
+    row = rows.execution(process.database, claim.execution_id)
+    return rows.job_of(process.database, claim.execution_id), row.completed_at
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_every_end_sets_the_next_run_an_interval_later(session: Session, end: Callable[[Session, Claim], None]) -> None:
-    claim = claimed(session)
-    end(session, claim)
-    job, ended_at = job_and_end(session, claim)
+def test_every_end_sets_the_next_run_an_interval_later(
+    process: WorkerProcess, end: Callable[[WorkerProcess, Claim], None]
+) -> None:
+    claim = claimed(process)
+    end(process, claim)
+    job, ended_at = job_and_end(process, claim)
     assert ended_at is not None
     assert (job.status, job.retired_at, job.cron_next_run_at) == ("ACTIVE", None, ended_at + DELAY)
 
 
-def test_a_retry_does_not_start_the_delay(session: Session) -> None:
-    claim = claimed(session, max_attempts=2)
-    conclude_with(session, claim, Verdict.retry(ERROR, 1000))
-    job, ended_at = job_and_end(session, claim)
+def test_a_retry_does_not_start_the_delay(process: WorkerProcess) -> None:
+    claim = claimed(process, max_attempts=2)
+    conclude_with(process, claim, Verdict.retry(ERROR, 1000))
+    job, ended_at = job_and_end(process, claim)
     assert (ended_at, job.cron_next_run_at) == (None, None)
 
 
@@ -104,17 +106,19 @@ NOT_MINE = {
 
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("columns", NOT_MINE.values(), ids=NOT_MINE.keys())
-def test_nothing_else_sets_it(session: Session, end: Callable[[Session, Claim], None], columns: dict[str, str]) -> None:
-    claim = claimed(session)
-    make_fixed_delay(session, claim.execution_id, **columns)
-    before = rows.job_of(session.database, claim.execution_id)
-    end(session, claim)
-    assert rows.job_of(session.database, claim.execution_id) == before
+def test_nothing_else_sets_it(
+    process: WorkerProcess, end: Callable[[WorkerProcess, Claim], None], columns: dict[str, str]
+) -> None:
+    claim = claimed(process)
+    make_fixed_delay(process, claim.execution_id, **columns)
+    before = rows.job_of(process.database, claim.execution_id)
+    end(process, claim)
+    assert rows.job_of(process.database, claim.execution_id) == before
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_a_next_run_that_is_set_stays(session: Session, end: Callable[[Session, Claim], None]) -> None:
-    claim = claimed(session, cron_next_run_at="now() + INTERVAL '1 hour'")
-    before = rows.job_of(session.database, claim.execution_id).cron_next_run_at
-    end(session, claim)
-    assert rows.job_of(session.database, claim.execution_id).cron_next_run_at == before
+def test_a_next_run_that_is_set_stays(process: WorkerProcess, end: Callable[[WorkerProcess, Claim], None]) -> None:
+    claim = claimed(process, cron_next_run_at="now() + INTERVAL '1 hour'")
+    before = rows.job_of(process.database, claim.execution_id).cron_next_run_at
+    end(process, claim)
+    assert rows.job_of(process.database, claim.execution_id).cron_next_run_at == before

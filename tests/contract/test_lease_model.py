@@ -187,7 +187,7 @@ class LeaseProtocol(RuleBasedStateMachine):
         if holds:
             row.attempt -= 1
             row.status = S.CANCELLED if row.asked_to_end else S.RETRYING if row.attempt else S.QUEUED
-        assert release(self.database, worker.worker_id, [mine.held]) == int(holds)
+        assert release(self.database, worker.worker_id, [mine.key]) == int(holds)
         worker.handed_back.append(mine)
 
     @precondition(lambda self: any(worker.handed_back for worker in self.workers))
@@ -196,7 +196,7 @@ class LeaseProtocol(RuleBasedStateMachine):
         """A repeat arrives late: by then the same worker may hold the row again, under the same number."""
         worker = data.draw(st.sampled_from([worker for worker in self.workers if worker.handed_back]))
         mine = worker.handed_back[-1]
-        assert release(self.database, worker.worker_id, [mine.held]) == 0
+        assert release(self.database, worker.worker_id, [mine.key]) == 0
 
     @precondition(lambda self: self._count(S.RUNNING))
     @rule()

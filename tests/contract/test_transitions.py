@@ -19,7 +19,7 @@ from app.executions.release import release
 from app.executions.retry import retry_execution
 from app.executions.verdict import Verdict
 from app.jobs.run_now import run_job
-from brokers.worker_process import Session
+from brokers.worker_process import WorkerProcess
 from schema.states import FINAL, TRANSITIONS, EndpointType, ExecutionStatus
 from tests import rows
 
@@ -31,20 +31,20 @@ VERDICTS = {
     "fail": Verdict.fail(ERROR),
 }
 
-Verb = Callable[[Session, str], None]
+Verb = Callable[[WorkerProcess, str], None]
 
 
-def put_in(session: Session, status: ExecutionStatus, attempt: int, max_attempts: int) -> str:
-    """Make an execution in a state, as held by this session where it is held at all."""
-    (execution_id,) = rows.add_executions(session.database, max_attempts=max_attempts)
+def put_in(process: WorkerProcess, status: ExecutionStatus, attempt: int, max_attempts: int) -> str:
+    """Make an execution in a state, as held by this process where it is held at all."""
+    (execution_id,) = rows.add_executions(process.database, max_attempts=max_attempts)
     change = {
         "status": status.value,
         "attempt": attempt,
-        "worker": session.worker_id,
+        "worker": process.worker_id,
         "held": status is S.RUNNING,
         "final": status in FINAL,
     }
-    session.database.fetch(
+    process.database.fetch(
         text(
             "UPDATE executions SET status = :status, attempt_count = :attempt, worker_id = :worker, "
             "started_at = CASE WHEN :held THEN now() END, completed_at = CASE WHEN :final THEN now() END"
@@ -54,87 +54,87 @@ def put_in(session: Session, status: ExecutionStatus, attempt: int, max_attempts
     return execution_id
 
 
-def do_claim(session: Session, execution_id: str) -> None:
-    claim_batch(session.database, queue="http", shard=0, worker_id=session.worker_id, limit=1, ahead_ms=0)
+def do_claim(process: WorkerProcess, execution_id: str) -> None:
+    claim_batch(process.database, queue="http", shard=0, worker_id=process.worker_id, limit=1, ahead_ms=0)
 
 
-def do_release(session: Session, execution_id: str) -> None:
-    row = rows.execution(session.database, execution_id)
+def do_release(process: WorkerProcess, execution_id: str) -> None:
+    row = rows.execution(process.database, execution_id)
     held = ClaimKey(execution_id, row.attempt_count, row.started_at or datetime.now(UTC))
-    release(session.database, session.worker_id, [held])
+    release(process.database, process.worker_id, [held])
 
 
-def do_promote(session: Session, execution_id: str) -> None:
-    promote(session.database, shard=0, ahead_ms=1000, limit=10)
+def do_promote(process: WorkerProcess, execution_id: str) -> None:
+    promote(process.database, shard=0, ahead_ms=1000, limit=10)
 
 
-def do_reclaim(session: Session, execution_id: str) -> None:
-    session.database.fetch(text("UPDATE workers SET lease_expires_at = now() - INTERVAL '1 second'"))
-    attempt = rows.execution(session.database, execution_id).attempt_count
-    reclaim.reclaim_lost(session.database, [reclaim.Candidate(execution_id, attempt)])
-    session.database.fetch(text("UPDATE workers SET lease_expires_at = now() + INTERVAL '1 minute'"))
+def do_reclaim(process: WorkerProcess, execution_id: str) -> None:
+    process.database.fetch(text("UPDATE workers SET lease_expires_at = now() - INTERVAL '1 second'"))
+    attempt = rows.execution(process.database, execution_id).attempt_count
+    reclaim.reclaim_lost(process.database, [reclaim.Candidate(execution_id, attempt)])
+    process.database.fetch(text("UPDATE workers SET lease_expires_at = now() + INTERVAL '1 minute'"))
 
 
-def do_cancel(session: Session, execution_id: str) -> None:
+def do_cancel(process: WorkerProcess, execution_id: str) -> None:
     try:
-        cancel_execution(session.database, execution_id, ask_running=False, actor=None)
+        cancel_execution(process.database, execution_id, ask_running=False, actor=None)
     except TaskExecutorError:
         return
 
 
-def do_retry(session: Session, execution_id: str) -> None:
+def do_retry(process: WorkerProcess, execution_id: str) -> None:
     try:
-        retry_execution(session.database, execution_id, actor=None)
+        retry_execution(process.database, execution_id, actor=None)
     except TaskExecutorError:
         return
 
 
-def do_request(session: Session, execution_id: str) -> None:
+def do_request(process: WorkerProcess, execution_id: str) -> None:
     """Ask a running one to end, which changes nothing yet: the verbs after it are tried on such a row."""
     try:
-        cancel_execution(session.database, execution_id, ask_running=True, actor=None)
+        cancel_execution(process.database, execution_id, ask_running=True, actor=None)
     except TaskExecutorError:
         return
 
 
-def do_pause(session: Session, execution_id: str) -> None:
-    with session.database.engine.begin() as connection:
-        paused.hold(connection, rows.execution(session.database, execution_id).job_id, None)
+def do_pause(process: WorkerProcess, execution_id: str) -> None:
+    with process.database.engine.begin() as connection:
+        paused.hold(connection, rows.execution(process.database, execution_id).job_id, None)
 
 
-def do_hold_retries(session: Session, execution_id: str) -> None:
-    session.database.fetch(text("UPDATE jobs SET status = 'PAUSED', paused_at = now() WHERE status = 'ACTIVE'"))
-    paused.hold_retries(session.database)
+def do_hold_retries(process: WorkerProcess, execution_id: str) -> None:
+    process.database.fetch(text("UPDATE jobs SET status = 'PAUSED', paused_at = now() WHERE status = 'ACTIVE'"))
+    paused.hold_retries(process.database)
 
 
-def do_resume(session: Session, execution_id: str) -> None:
-    session.database.fetch(text("UPDATE executions SET on_hold = true WHERE status = 'PENDING'"))
-    with session.database.engine.begin() as connection:
-        paused.let_go(connection, rows.execution(session.database, execution_id).job_id, 0, None)
+def do_resume(process: WorkerProcess, execution_id: str) -> None:
+    process.database.fetch(text("UPDATE executions SET on_hold = true WHERE status = 'PENDING'"))
+    with process.database.engine.begin() as connection:
+        paused.let_go(connection, rows.execution(process.database, execution_id).job_id, 0, None)
 
 
-def do_exhaust(session: Session, execution_id: str) -> None:
-    session.database.fetch(text("UPDATE executions SET run_at = now() - INTERVAL '2 minutes'"))
-    fail_exhausted(session.database, limit=10)
+def do_exhaust(process: WorkerProcess, execution_id: str) -> None:
+    process.database.fetch(text("UPDATE executions SET run_at = now() - INTERVAL '2 minutes'"))
+    fail_exhausted(process.database, limit=10)
 
 
-def do_run(session: Session, execution_id: str) -> None:
+def do_run(process: WorkerProcess, execution_id: str) -> None:
     try:
-        run_job(session.database, rows.execution(session.database, execution_id).job_id, None, 1)
+        run_job(process.database, rows.execution(process.database, execution_id).job_id, None, 1)
     except TaskExecutorError:
         return
 
 
 def do_conclude(verdict: Verdict) -> Verb:
-    def run(session: Session, execution_id: str) -> None:
-        row, now = rows.execution(session.database, execution_id), datetime.now(UTC)
+    def run(process: WorkerProcess, execution_id: str) -> None:
+        row, now = rows.execution(process.database, execution_id), datetime.now(UTC)
         claimed = Claim(
             execution_id=execution_id,
             job_id=row.job_id,
             endpoint=row.endpoint,
             endpoint_version=1,
             endpoint_type=EndpointType.HTTP,
-            worker_id=session.worker_id,
+            worker_id=process.worker_id,
             attempt=row.attempt_count,
             max_attempts=row.max_attempts,
             scheduled_at=now,
@@ -144,7 +144,7 @@ def do_conclude(verdict: Verdict) -> Verb:
             received_at=0,
         )
         ended = Conclusion(claimed, f"att_{execution_id}", verdict, now, 1, ())
-        conclude(session.database, session.worker_id, [ended])
+        conclude(process.database, process.worker_id, [ended])
 
     return run_job
 
@@ -167,7 +167,7 @@ VERBS: dict[str, Verb] = {
 
 
 @pytest.fixture
-def observed(session: Session) -> set[tuple[ExecutionStatus, ExecutionStatus]]:
+def observed(process: WorkerProcess) -> set[tuple[ExecutionStatus, ExecutionStatus]]:
     """Every change of state that any verb makes, from any state, with attempts left and with none."""
     found = set()
     for before in S:
@@ -175,15 +175,15 @@ def observed(session: Session) -> set[tuple[ExecutionStatus, ExecutionStatus]]:
             if (before is S.RUNNING) > (attempt > 0):
                 continue
             for verb, asked in product(VERBS.values(), (False, True)):
-                execution_id = put_in(session, before, attempt, max_attempts)
+                execution_id = put_in(process, before, attempt, max_attempts)
                 if asked and before is S.RUNNING:
-                    do_request(session, execution_id)
-                verb(session, execution_id)
-                after = ExecutionStatus(rows.execution(session.database, execution_id).status)
+                    do_request(process, execution_id)
+                verb(process, execution_id)
+                after = ExecutionStatus(rows.execution(process.database, execution_id).status)
                 if after is not before:
                     found.add((before, after))
                 for table in ("execution_events", "execution_logs", "attempts", "executions"):
-                    session.database.fetch(text(f"DELETE FROM {table}"))
+                    process.database.fetch(text(f"DELETE FROM {table}"))
     return found
 
 

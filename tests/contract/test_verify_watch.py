@@ -19,7 +19,7 @@ def test_it_notes_each_change_and_leaves_no_trace(database: Database) -> None:
     (execution_id,) = rows.add_executions(database)
     workers.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
     claimed = claim.claim_batch(database, queue="http", shard=0, worker_id="w1", limit=1, ahead_ms=0)
-    release(database, "w1", [one.held for one in claimed.claims])
+    release(database, "w1", [one.key for one in claimed.claims])
     changes = watch.changes(["target"])
     assert changes is not None
     assert [(c.before, c.after, c.attempt_after, c.worker_after, c.lease_valid) for c in changes] == [

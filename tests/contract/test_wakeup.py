@@ -10,7 +10,7 @@ from app import db
 from app.db import Database
 from app.wakeup import Notifier
 from brokers.listener import PostgresSource, RedisSource, Source, WakeupListener
-from brokers.worker_process import Session
+from brokers.worker_process import WorkerProcess
 
 
 @pytest.fixture(params=["notify", "redis"])
@@ -26,18 +26,18 @@ def way(request: pytest.FixtureRequest, database_url: str) -> tuple[Source, str]
 
 
 @pytest.fixture
-def listener(session: Session, way: tuple[Source, str]) -> Iterator[WakeupListener]:
-    listener = WakeupListener(session, way[0])
+def listener(process: WorkerProcess, way: tuple[Source, str]) -> Iterator[WakeupListener]:
+    listener = WakeupListener(process, way[0])
     yield listener
     listener.stop()
 
 
 def test_a_hint_wakes_the_consumer_of_its_queue_only(
-    session: Session, database: Database, listener: WakeupListener, way: tuple[Source, str]
+    process: WorkerProcess, database: Database, listener: WakeupListener, way: tuple[Source, str]
 ) -> None:
     http, kafka = threading.Event(), threading.Event()
-    session.on_wake("http", http.set)
-    session.on_wake("kafka", kafka.set)
+    process.on_wake("http", http.set)
+    process.on_wake("kafka", kafka.set)
     listener.start()
     # Both are woken once when the connection stands, since hints may have been missed before.
     assert http.wait(60)
@@ -51,14 +51,14 @@ def test_a_hint_wakes_the_consumer_of_its_queue_only(
 
 
 def test_the_listener_comes_back_after_its_connection_was_cut(
-    session: Session, database: Database, database_url: str
+    process: WorkerProcess, database: Database, database_url: str
 ) -> None:
     if database.is_cockroach:
         pytest.skip("CockroachDB has no NOTIFY")
     source = PostgresSource(db.connect(database_url, pool_size=1, application_name="te-cut"))
-    listener = WakeupListener(session, source)
+    listener = WakeupListener(process, source)
     http = threading.Event()
-    session.on_wake("http", http.set)
+    process.on_wake("http", http.set)
     listener.start()
     assert http.wait(60)
     http.clear()

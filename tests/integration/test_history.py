@@ -64,7 +64,7 @@ def changes(api: Api, execution_id: str) -> list[Change]:
 
 def test_a_long_life(api: Api, database: Database, execution_id: str) -> None:
     path = f"/executions/{execution_id}"
-    release(database, WORKER, [claim(database).held])
+    release(database, WORKER, [claim(database).key])
     end(database, claim(database), Verdict.retry(ERROR, 1000))
     second = claim(database)
     api.post(f"{path}/cancel?if_running=request")
