@@ -18,7 +18,7 @@ class Resolver(AbstractResolver):
     """Looks names up with the system's resolver; also aiohttp's resolver."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="te-names")
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="te-resolver")
 
     async def look_up(self, host: str, port: int, family: int = socket.AF_UNSPEC) -> list[AddressInfo]:
         """Return the addresses of a host, at least one; raises OSError."""

@@ -43,7 +43,7 @@ CLAIM = statement(
 )
 
 CLAIMS_OF = statement(
-    "executions.key",
+    "executions.claims_of",
     """
     SELECT execution_id, attempt_count, started_at FROM executions
      WHERE worker_id = :worker AND status = 'RUNNING' AND queue = :queue ORDER BY execution_id

@@ -6,9 +6,9 @@ Indexes that workers read in time order lead with `queue` and `shard`; list page
 
 from schema.tables.catalog import catalog_revision, configs, endpoint_versions, endpoints, payload_specs, secrets
 from schema.tables.columns import metadata
-from schema.tables.records import attempts, execution_events, execution_logs
+from schema.tables.executions import attempts, execution_events, execution_logs, executions
+from schema.tables.jobs import jobs
 from schema.tables.service import api_keys, audit_log, region_heartbeats, region_status, workers
-from schema.tables.work import executions, jobs
 
 __all__ = [
     "api_keys",

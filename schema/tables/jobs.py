@@ -1,4 +1,4 @@
-"""Jobs and their executions."""
+"""Jobs."""
 
 from sqlalchemy import (
     CheckConstraint,
@@ -14,7 +14,6 @@ from sqlalchemy.dialects.postgresql import JSONB
 from schema.states import (
     CatchUp,
     EndpointType,
-    ExecutionStatus,
     JobStatus,
     Overlap,
     Trigger,
@@ -98,93 +97,4 @@ Index(
     jobs.c.cron_next_run_at,
     jobs.c.job_id,
     postgresql_where=text("cron_next_run_at IS NOT NULL"),
-)
-
-executions = Table(
-    "executions",
-    metadata,
-    word("execution_id", required=True),
-    region(),
-    word("job_id", required=True),
-    word("endpoint", required=True),
-    count("endpoint_version", required=True),
-    word("endpoint_type", required=True),
-    word("queue", required=True),
-    count("shard", required=True),
-    word("idempotency_key"),
-    word("status", default=ExecutionStatus.PENDING),
-    Column("output", JSONB),
-    count("attempt_count", default=0),
-    count("max_attempts", default=1),
-    # Kept after the claim ends: with attempt_count it is the witness of who held the row last.
-    word("worker_id"),
-    instant("run_at", default_now=True),
-    instant("scheduled_at", default_now=True),
-    instant("started_at"),
-    instant("completed_at"),
-    count("duration_ms"),
-    # PENDING although due: its job is paused.
-    flag("on_hold", default=False),
-    # Asked for while it was RUNNING: no attempt follows the present one.
-    instant("cancel_requested_at"),
-    instant("created_at", default_now=True),
-    PrimaryKeyConstraint("execution_id", name="pk_executions"),
-    ForeignKeyConstraint(["job_id"], ["jobs.job_id"], name="fk_executions_job"),
-    one_of("status", "chk_executions_status", ExecutionStatus),
-    CheckConstraint("attempt_count >= 0 AND attempt_count <= max_attempts", name="chk_executions_attempts"),
-    CheckConstraint(
-        "status <> 'RUNNING' OR (worker_id IS NOT NULL AND started_at IS NOT NULL AND attempt_count >= 1)",
-        name="chk_executions_running",
-    ),
-    CheckConstraint(
-        "(status IN ('SUCCESS', 'FAILED', 'CANCELLED')) = (completed_at IS NOT NULL)",
-        name="chk_executions_completed",
-    ),
-    CheckConstraint("NOT on_hold OR status = 'PENDING'", name="chk_executions_on_hold"),
-)
-Index("idx_executions_tick", executions.c.job_id, executions.c.idempotency_key, unique=True)
-Index("idx_executions_job", executions.c.job_id, executions.c.created_at, executions.c.execution_id)
-Index("idx_executions_created", executions.c.created_at, executions.c.execution_id)
-# What went wrong is a short list beside what went well.
-Index(
-    "idx_executions_unsuccessful",
-    executions.c.created_at,
-    executions.c.execution_id,
-    postgresql_where=text("status IN ('FAILED', 'CANCELLED')"),
-)
-# What a job has not finished, however long its history.
-Index(
-    "idx_executions_open",
-    executions.c.job_id,
-    executions.c.execution_id,
-    postgresql_where=text("completed_at IS NULL"),
-)
-# The claim reads exactly this index: equality on queue and shard, then its ORDER BY.
-Index(
-    "idx_executions_pickup",
-    executions.c.queue,
-    executions.c.shard,
-    executions.c.run_at,
-    executions.c.execution_id,
-    postgresql_where=text("status IN ('QUEUED', 'RETRYING')"),
-)
-Index(
-    "idx_executions_waiting",
-    executions.c.shard,
-    executions.c.run_at,
-    executions.c.execution_id,
-    postgresql_where=text("status = 'PENDING' AND NOT on_hold"),
-)
-Index(
-    "idx_executions_running",
-    executions.c.worker_id,
-    executions.c.execution_id,
-    postgresql_where=text("status = 'RUNNING'"),
-)
-Index(
-    "idx_executions_finished",
-    executions.c.shard,
-    executions.c.completed_at,
-    executions.c.execution_id,
-    postgresql_where=text("completed_at IS NOT NULL"),
 )

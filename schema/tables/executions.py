@@ -1,0 +1,176 @@
+"""Executions, and what happened to them: attempts, log lines, changes of state that leave no attempt behind."""
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    PrimaryKeyConstraint,
+    Table,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from schema.states import (
+    AttemptStatus,
+    ExecutionStatus,
+    LogLevel,
+)
+from schema.tables.columns import count, flag, instant, metadata, one_of, region, word
+
+executions = Table(
+    "executions",
+    metadata,
+    word("execution_id", required=True),
+    region(),
+    word("job_id", required=True),
+    word("endpoint", required=True),
+    count("endpoint_version", required=True),
+    word("endpoint_type", required=True),
+    word("queue", required=True),
+    count("shard", required=True),
+    word("idempotency_key"),
+    word("status", default=ExecutionStatus.PENDING),
+    Column("output", JSONB),
+    count("attempt_count", default=0),
+    count("max_attempts", default=1),
+    # Kept after the claim ends: with attempt_count it is the witness of who held the row last.
+    word("worker_id"),
+    instant("run_at", default_now=True),
+    instant("scheduled_at", default_now=True),
+    instant("started_at"),
+    instant("completed_at"),
+    count("duration_ms"),
+    # PENDING although due: its job is paused.
+    flag("on_hold", default=False),
+    # Asked for while it was RUNNING: no attempt follows the present one.
+    instant("cancel_requested_at"),
+    instant("created_at", default_now=True),
+    PrimaryKeyConstraint("execution_id", name="pk_executions"),
+    ForeignKeyConstraint(["job_id"], ["jobs.job_id"], name="fk_executions_job"),
+    one_of("status", "chk_executions_status", ExecutionStatus),
+    CheckConstraint("attempt_count >= 0 AND attempt_count <= max_attempts", name="chk_executions_attempts"),
+    CheckConstraint(
+        "status <> 'RUNNING' OR (worker_id IS NOT NULL AND started_at IS NOT NULL AND attempt_count >= 1)",
+        name="chk_executions_running",
+    ),
+    CheckConstraint(
+        "(status IN ('SUCCESS', 'FAILED', 'CANCELLED')) = (completed_at IS NOT NULL)",
+        name="chk_executions_completed",
+    ),
+    CheckConstraint("NOT on_hold OR status = 'PENDING'", name="chk_executions_on_hold"),
+)
+Index("idx_executions_tick", executions.c.job_id, executions.c.idempotency_key, unique=True)
+Index("idx_executions_job", executions.c.job_id, executions.c.created_at, executions.c.execution_id)
+Index("idx_executions_created", executions.c.created_at, executions.c.execution_id)
+# What went wrong is a short list beside what went well.
+Index(
+    "idx_executions_unsuccessful",
+    executions.c.created_at,
+    executions.c.execution_id,
+    postgresql_where=text("status IN ('FAILED', 'CANCELLED')"),
+)
+# What a job has not finished, however long its history.
+Index(
+    "idx_executions_open",
+    executions.c.job_id,
+    executions.c.execution_id,
+    postgresql_where=text("completed_at IS NULL"),
+)
+# The claim reads exactly this index: equality on queue and shard, then its ORDER BY.
+Index(
+    "idx_executions_pickup",
+    executions.c.queue,
+    executions.c.shard,
+    executions.c.run_at,
+    executions.c.execution_id,
+    postgresql_where=text("status IN ('QUEUED', 'RETRYING')"),
+)
+Index(
+    "idx_executions_waiting",
+    executions.c.shard,
+    executions.c.run_at,
+    executions.c.execution_id,
+    postgresql_where=text("status = 'PENDING' AND NOT on_hold"),
+)
+Index(
+    "idx_executions_running",
+    executions.c.worker_id,
+    executions.c.execution_id,
+    postgresql_where=text("status = 'RUNNING'"),
+)
+Index(
+    "idx_executions_finished",
+    executions.c.shard,
+    executions.c.completed_at,
+    executions.c.execution_id,
+    postgresql_where=text("completed_at IS NOT NULL"),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    word("attempt_id", required=True),
+    region(),
+    word("execution_id", required=True),
+    count("attempt_number", required=True),
+    word("status", required=True),
+    word("worker_id"),
+    instant("started_at", required=True),
+    instant("completed_at"),
+    count("duration_ms"),
+    Column("output", JSONB),
+    Column("error", JSONB),
+    instant("created_at", default_now=True),
+    PrimaryKeyConstraint("attempt_id", name="pk_attempts"),
+    ForeignKeyConstraint(["execution_id"], ["executions.execution_id"], name="fk_attempts_execution"),
+    UniqueConstraint("execution_id", "attempt_number", name="uq_attempts_exec_number"),
+    one_of("status", "chk_attempts_status", AttemptStatus),
+)
+
+execution_logs = Table(
+    "execution_logs",
+    metadata,
+    word("log_id", required=True),
+    region(),
+    word("execution_id", required=True),
+    count("attempt_number", required=True),
+    word("level", required=True),
+    word("message", required=True),
+    instant("logged_at", default_now=True),
+    PrimaryKeyConstraint("log_id", name="pk_execution_logs"),
+    ForeignKeyConstraint(["execution_id"], ["executions.execution_id"], name="fk_logs_execution"),
+    one_of("level", "chk_logs_level", LogLevel),
+)
+Index(
+    "idx_logs_by_execution",
+    execution_logs.c.execution_id,
+    execution_logs.c.logged_at,
+    execution_logs.c.log_id,
+)
+
+# Changes of state that leave no attempt behind: cancelled, retried by hand, held by a pause, handed back.
+execution_events = Table(
+    "execution_events",
+    metadata,
+    word("event_id", required=True),
+    region(),
+    word("execution_id", required=True),
+    word("from_status", required=True),
+    word("to_status", required=True),
+    count("attempt_number", required=True),
+    word("actor"),
+    word("reason", required=True),
+    instant("occurred_at", default_now=True),
+    PrimaryKeyConstraint("event_id", name="pk_execution_events"),
+    ForeignKeyConstraint(["execution_id"], ["executions.execution_id"], name="fk_execution_events_execution"),
+    one_of("from_status", "chk_execution_events_from", ExecutionStatus),
+    one_of("to_status", "chk_execution_events_to", ExecutionStatus),
+)
+Index(
+    "idx_execution_events_execution",
+    execution_events.c.execution_id,
+    execution_events.c.occurred_at,
+    execution_events.c.event_id,
+)
