@@ -12,8 +12,8 @@ from typing import Self
 import requests
 from cryptography.fernet import Fernet
 
-from app.dev.child import Child
-from app.dev.ports import free_port
+from app.dev.process.child import Child
+from app.dev.process.ports import free_port
 from app.dev.servers import Postgres, Valkey
 from schema import migrate
 

@@ -28,10 +28,10 @@ def _command() -> str:
 
 def _run(name: str, terminal: Terminal) -> int:
     # Imported here: it takes a moment, in which Ctrl-C may come.
-    from app.dev.api_client import ApiError  # noqa: PLC0415
-    from app.dev.child import ChildError  # noqa: PLC0415
     from app.dev.demo import run  # noqa: PLC0415
+    from app.dev.process.child import ChildError  # noqa: PLC0415
     from app.dev.serve import serve  # noqa: PLC0415
+    from app.dev.stack.client import ApiError  # noqa: PLC0415
 
     try:
         return (run if name == "demo" else serve)(terminal)

@@ -4,9 +4,9 @@ import os
 
 from app.dev.demo.report import show_hints
 from app.dev.demo.run import stay
-from app.dev.settings import preferred_port, product_environment
-from app.dev.stack import Stack
-from app.dev.targets import Targets
+from app.dev.stack.runner import Stack
+from app.dev.stack.settings import preferred_port, product_environment
+from app.dev.stack.targets import Targets
 from app.dev.terminal import Terminal
 
 _NAME_WIDTH = 12

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import requests
 
-from app.dev.child import Child
-from app.dev.ports import free_port
+from app.dev.process.child import Child
+from app.dev.process.ports import free_port
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.dev.receiver import Receiver
-from app.verify import clock
+from app.dev.verify import clock
 from tests import rows
 from tests.acceptance.client import Client
 from tests.acceptance.fleet import SHORT_LEASE, Fleet

@@ -15,10 +15,10 @@ import requests
 
 from app import db
 from app.db import Database
-from app.dev.child import Child
+from app.dev.process.child import Child
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres
-from app.verify.links import Link, Links, Mode
+from app.dev.verify.links import Link, Links, Mode
 from brokers.worker_process import EXIT_LEASE_LOST
 from schema import migrate
 from tests import rows

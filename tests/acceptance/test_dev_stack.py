@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from app.dev import ports
-from app.dev.api_client import ApiError
-from app.dev.child import Child, ChildError
-from app.dev.stack import Stack
+from app.dev.process import ports
+from app.dev.process.child import Child, ChildError
+from app.dev.stack.client import ApiError
+from app.dev.stack.runner import Stack
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance

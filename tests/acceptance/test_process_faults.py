@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.dev.child import Child
+from app.dev.process.child import Child
 from app.dev.receiver import Receiver
 from tests import rows
 from tests.acceptance.client import Client

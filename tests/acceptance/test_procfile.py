@@ -7,7 +7,7 @@ import sys
 import psutil
 import pytest
 
-from app.dev.ports import free_port
+from app.dev.process.ports import free_port
 from app.dev.receiver import Receiver
 from tests.acceptance.client import Client
 from tests.acceptance.fleet import BIN, Fleet, wait_until_ready

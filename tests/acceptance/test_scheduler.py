@@ -11,8 +11,8 @@ import pytest
 
 from app import db
 from app.db import Database
-from app.dev.child import Child
-from app.dev.ports import free_port
+from app.dev.process.child import Child
+from app.dev.process.ports import free_port
 from app.dev.servers import Postgres
 from schema import migrate
 from tests import rows

@@ -13,7 +13,7 @@ from app.dev.demo import arrivals
 from app.dev.demo.catalogue import STREAM, TOPIC
 from app.dev.demo.job import DemoJob
 from app.dev.demo.report import show_arrivals
-from app.dev.targets import Targets
+from app.dev.stack.targets import Targets
 from app.dev.terminal import Terminal
 
 SECRET = "sk-demo-not-to-be-seen"

@@ -17,7 +17,7 @@ import pytest
 import redis
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from app.dev import ports
+from app.dev.process import ports
 from app.dev.servers import Postgres, Server, ServerError, Tansu, Valkey
 
 ALL = [Postgres, Valkey, Tansu]

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from app.verify.links import Link, Links, Mode
+from app.dev.verify.links import Link, Links, Mode
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 import pytest
 
 from app.db import Database
+from app.dev.verify.stored import OtherWorkError, refuse_other_work
+from app.dev.verify.watch import Watch
 from app.executions import claim, workers
 from app.executions.release import release
-from app.verify.stored import OtherWorkError, refuse_other_work
-from app.verify.watch import Watch
 from schema.states import ExecutionStatus
 from tests import rows
 

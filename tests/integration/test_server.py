@@ -17,7 +17,7 @@ import requests
 from app import db
 from app.access import api_keys
 from app.access.api_keys import Scope
-from app.dev.ports import free_port
+from app.dev.process.ports import free_port
 from app.dev.servers import Postgres
 from schema import migrate
 from tests.integration.catalog import http_endpoint, one_shot

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.verify.checks import run_checks
-from app.verify.evidence import Accepted, Arrival, Attempt, Conduct, Evidence, Execution, Transition
-from app.verify.report import lateness, repeats_by_cause
+from app.dev.verify.checks import run_checks
+from app.dev.verify.evidence import Accepted, Arrival, Attempt, Conduct, Evidence, Execution, Transition
+from app.dev.verify.report import lateness, repeats_by_cause
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, Trigger
 
 S = ExecutionStatus

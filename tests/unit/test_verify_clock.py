@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-from app.verify import clock
+from app.dev.verify import clock
 
 PROGRAM = """
 import datetime, time

@@ -6,10 +6,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from app.verify.checks import Result
-from app.verify.faults import CALM_SHARE, Act, schedule
-from app.verify.options import FaultKind, Options, seconds
-from app.verify.report import Report, write_json, write_junit
+from app.dev.verify.checks import Result
+from app.dev.verify.faults import CALM_SHARE, Act, schedule
+from app.dev.verify.options import FaultKind, Options, seconds
+from app.dev.verify.report import Report, write_json, write_junit
 from tests.unit.test_verify_checks import GOOD
 
 PROCESSES = ["web", "worker-1", "worker-2", "scheduler-1"]

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 
 from app.dev.demo.catalogue import FLAKY_PATH, RECEIVER_PATH, STREAM, TOPIC
 from app.dev.receiver import Received
-from app.dev.targets import Targets
+from app.dev.stack.targets import Targets
 
 _PATIENCE_SECONDS = 10.0
 

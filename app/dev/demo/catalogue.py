@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from app.dev.targets import Targets
+from app.dev.stack.targets import Targets
 
 TOPIC = "demo.orders"
 STREAM = "demo:orders"

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.dev.api_client import Api
+from app.dev.stack.client import Api
 
 DELAY = timedelta(seconds=3)
 _FINAL = {"SUCCESS", "FAILED", "CANCELLED"}

@@ -5,8 +5,8 @@ from collections import Counter
 from app.dev.demo import arrivals
 from app.dev.demo.arrivals import Arrival
 from app.dev.demo.job import DemoJob
-from app.dev.stack import Stack
-from app.dev.targets import Targets
+from app.dev.stack.runner import Stack
+from app.dev.stack.targets import Targets
 from app.dev.terminal import Terminal
 
 _SHOWN_CHARACTERS = 4

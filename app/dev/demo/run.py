@@ -4,14 +4,14 @@ import os
 import secrets
 import time
 
-from app.dev.api_client import Api
 from app.dev.demo.catalogue import TOPIC, entries
 from app.dev.demo.job import DemoJob, script
 from app.dev.demo.report import show_arrivals, show_hints, show_table
 from app.dev.demo.watch import watch
-from app.dev.settings import preferred_port, product_environment
-from app.dev.stack import Stack
-from app.dev.targets import Targets
+from app.dev.stack.client import Api
+from app.dev.stack.runner import Stack
+from app.dev.stack.settings import preferred_port, product_environment
+from app.dev.stack.targets import Targets
 from app.dev.terminal import Terminal
 
 

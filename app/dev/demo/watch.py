@@ -4,9 +4,9 @@ import time
 from collections import Counter
 from datetime import UTC, datetime
 
-from app.dev.api_client import Api
 from app.dev.demo.job import DemoJob
-from app.dev.stack import Stack
+from app.dev.stack.client import Api
+from app.dev.stack.runner import Stack
 from app.dev.terminal import Terminal
 
 _GRACE_SECONDS = 30.0  # beyond the last due time, retries included

@@ -12,7 +12,7 @@ from typing import Literal
 
 import psycopg2
 
-from app.dev.child import Child
+from app.dev.process.child import Child
 from app.dev.servers.server import Server, ServerError, executable, package_directory
 
 RestartMode = Literal["smart", "fast", "immediate"]

@@ -8,9 +8,9 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Self
 
-from app.dev.child import Child, ChildError
-from app.dev.ports import free_port, is_free
-from app.dev.workdir import WorkDir
+from app.dev.process.child import Child, ChildError
+from app.dev.process.ports import free_port, is_free
+from app.dev.process.workdir import WorkDir
 
 _PORTS_TRIED = 5
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from app.db import Database
-from app.verify.evidence import Transition
+from app.dev.verify.evidence import Transition
 from schema.states import ExecutionStatus
 
 _INSTALL = [

@@ -8,24 +8,24 @@ from contextlib import suppress
 import requests
 
 from app import db
-from app.dev.api_client import Api, ApiError
-from app.dev.child import ChildError
+from app.dev.process.child import ChildError
+from app.dev.process.workdir import WorkDir
+from app.dev.stack.client import Api, ApiError
 from app.dev.terminal import Terminal
-from app.dev.workdir import WorkDir
+from app.dev.verify import arrivals, stored
+from app.dev.verify.catalogue import Catalogue
+from app.dev.verify.checks import run_checks
+from app.dev.verify.evidence import Evidence
+from app.dev.verify.faults import schedule
+from app.dev.verify.injector import Injector
+from app.dev.verify.ledger import Ledger
+from app.dev.verify.load import Load
+from app.dev.verify.options import Options
+from app.dev.verify.repeating import Repeating
+from app.dev.verify.report import Report, show, write_json, write_junit
+from app.dev.verify.system import LEASE_SECONDS, System, running, thaw
+from app.dev.verify.watch import Watch
 from app.errors import UnavailableError
-from app.verify import arrivals, stored
-from app.verify.catalogue import Catalogue
-from app.verify.checks import run_checks
-from app.verify.evidence import Evidence
-from app.verify.faults import schedule
-from app.verify.injector import Injector
-from app.verify.ledger import Ledger
-from app.verify.load import Load
-from app.verify.options import Options
-from app.verify.repeating import Repeating
-from app.verify.report import Report, show, write_json, write_junit
-from app.verify.system import LEASE_SECONDS, System, running, thaw
-from app.verify.watch import Watch
 from schema.states import FINAL
 
 _TURN_SECONDS = 0.05

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from app.dev.api_client import Api
-from app.dev.targets import Targets
+from app.dev.stack.client import Api
+from app.dev.stack.targets import Targets
 
 _RETRIES = {"max_attempts": 20, "backoff": "fixed", "initial_delay_ms": 200, "max_delay_ms": 1000}
 _TIMEOUT_MS = 5000

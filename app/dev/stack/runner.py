@@ -12,12 +12,12 @@ from typing import Self
 import requests
 from cryptography.fernet import Fernet
 
-from app.dev import programs
-from app.dev.api_client import Api
-from app.dev.child import Child, ChildError, Echo
-from app.dev.ports import free_port
+from app.dev.process.child import Child, ChildError, Echo
+from app.dev.process.ports import free_port
 from app.dev.servers import Postgres
-from app.dev.steps import Step, silently
+from app.dev.stack import programs
+from app.dev.stack.client import Api
+from app.dev.stack.steps import Step, silently
 
 DEFAULT_LOGS = programs.ROOT / ".dev" / "logs"
 READY_SECONDS = 60.0

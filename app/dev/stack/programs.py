@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 MIGRATE = ("flask", "--app", "app", "db", "upgrade")
 SCHEDULER = ("app.scheduler",)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from app.dev.receiver import Received, Record
-from app.verify.evidence import Accepted, Arrival, Conduct
+from app.dev.verify.evidence import Accepted, Arrival, Conduct
 from schema.states import EndpointType
 
 

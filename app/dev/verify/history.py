@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from app.verify.evidence import Evidence, Transition
+from app.dev.verify.evidence import Evidence, Transition
 from schema.states import FINAL, AttemptStatus, ExecutionStatus, may_become
 
 _RUNNING = ExecutionStatus.RUNNING

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import click
 
-from app.dev.api_client import ApiError
-from app.dev.child import ChildError
 from app.dev.interrupt import catch_signals
+from app.dev.process.child import ChildError
+from app.dev.stack.client import ApiError
 from app.dev.terminal import Terminal
+from app.dev.verify.options import FaultKind, Options, seconds
+from app.dev.verify.run import verify
+from app.dev.verify.stored import OtherWorkError
 from app.errors import TaskExecutorError
-from app.verify.options import FaultKind, Options, seconds
-from app.verify.run import verify
-from app.verify.stored import OtherWorkError
 
 _INTERRUPTED = 130
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import redis
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from app.verify.evidence import Arrival
+from app.dev.verify.evidence import Arrival
 from schema.states import EndpointType
 
 _GRAIN = timedelta(milliseconds=1)

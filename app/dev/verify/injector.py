@@ -11,9 +11,9 @@ from contextlib import suppress
 import psutil
 
 from app.dev.servers import Postgres
-from app.dev.stack import Stack
-from app.verify.faults import Act, Fault
-from app.verify.links import Link, Mode
+from app.dev.stack.runner import Stack
+from app.dev.verify.faults import Act, Fault
+from app.dev.verify.links import Link, Mode
 
 _LEASE_LOST = 75  # a worker that gave up its lease asks to be started again
 _MODES = {Act.CUT: Mode.CUT, Act.STALL: Mode.STALL, Act.DROP: Mode.DROP}

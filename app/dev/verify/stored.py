@@ -8,7 +8,7 @@ from sqlalchemy import Row, func, select
 
 from app import db
 from app.db import Database
-from app.verify.evidence import Attempt, Execution
+from app.dev.verify.evidence import Attempt, Execution
 from schema import migrate
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus
 from schema.tables import attempts, executions, jobs, workers

@@ -9,13 +9,13 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from app.dev.servers import Postgres
-from app.dev.stack import Stack
-from app.dev.targets import Targets
+from app.dev.stack.runner import Stack
+from app.dev.stack.targets import Targets
 from app.dev.terminal import Terminal
-from app.verify import clock
-from app.verify.ledger import Sightings
-from app.verify.links import Link, Links
-from app.verify.options import FaultKind, Options
+from app.dev.verify import clock
+from app.dev.verify.ledger import Sightings
+from app.dev.verify.links import Link, Links
+from app.dev.verify.options import FaultKind, Options
 
 LEASE_SECONDS = 4.0
 _WORKERS = _SCHEDULERS = 2

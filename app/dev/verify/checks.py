@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from app.verify.evidence import Accepted, Arrival, Attempt, Evidence, Execution
-from app.verify.history import no_stale_write, states_in_order
+from app.dev.verify.evidence import Accepted, Arrival, Attempt, Evidence, Execution
+from app.dev.verify.history import no_stale_write, states_in_order
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus
 
 SLOWEST_ANSWER_SECONDS = 31.0

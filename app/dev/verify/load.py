@@ -9,10 +9,10 @@ from typing import Any
 
 import requests
 
-from app.dev.api_client import Api
-from app.verify.catalogue import Catalogue
-from app.verify.evidence import Accepted
-from app.verify.ledger import Ledger
+from app.dev.stack.client import Api
+from app.dev.verify.catalogue import Catalogue
+from app.dev.verify.evidence import Accepted
+from app.dev.verify.ledger import Ledger
 from schema.states import Trigger
 
 ANSWER_SECONDS = 40.0  # a client that waits this long knows that the API hangs

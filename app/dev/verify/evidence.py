@@ -1,4 +1,4 @@
-"""What both sides know at the end of a run, as values; `app.verify.checks` judges it."""
+"""What both sides know at the end of a run, as values; `app.dev.verify.checks` judges it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.db import Database
-from app.dev.api_client import Api
-from app.verify import stored
-from app.verify.catalogue import Catalogue
-from app.verify.evidence import Accepted
-from app.verify.ledger import Ledger
-from app.verify.load import ask
+from app.dev.stack.client import Api
+from app.dev.verify import stored
+from app.dev.verify.catalogue import Catalogue
+from app.dev.verify.evidence import Accepted
+from app.dev.verify.ledger import Ledger
+from app.dev.verify.load import ask
 from schema.states import Trigger
 
 

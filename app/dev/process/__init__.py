@@ -1,0 +1,1 @@
+"""Programs as children of this process, and the ports and directories that they use."""
