@@ -18,7 +18,7 @@ from app.api.services import EXTENSION, Services
 from app.config import Settings
 from app.db import Database
 from schema import migrate
-from tests.integration import document
+from tests.integration.http import document
 from tests.servers import Cluster
 
 SECRET_KEY = Fernet.generate_key().decode()

@@ -1,0 +1,51 @@
+"""500 executions, eight threads in two processes, two schedulers: each is attempted once."""
+
+from collections import Counter
+from datetime import timedelta
+from urllib.parse import quote
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from app.dev.receiver import Receiver
+from tests import rows
+from tests.acceptance.fleet import Fleet
+from tests.waiting import eventually
+
+SERIALIZABLE = "?options=" + quote("-c default_transaction_isolation=serializable")
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize(
+    ("module", "url_suffix"),
+    [
+        (module, url_suffix)
+        for module in ("actors", "tests.acceptance.faults.unlocked_actors")
+        for url_suffix in ("", SERIALIZABLE)
+    ],
+    ids=["read-committed", "serializable", "read-committed-without-locks", "serializable-without-locks"],
+)
+def test_each_execution_is_attempted_exactly_once(
+    database: Database, database_url: str, fleet: Fleet, receiver: Receiver, module: str, url_suffix: str
+) -> None:
+    path = f"/ok/once-{module}-{bool(url_suffix)}"
+    rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST"})
+    url = database_url + url_suffix
+    # A small capacity, so that neither process can take everything.
+    fleet.worker("-p", "2", "-t", "4", module=module, TE_DATABASE_URL=url, TE_WORKER_MAX_CONCURRENT="8")
+    eventually(lambda: len(database.fetch(text("SELECT 1 FROM workers"))) == 2, what="both worker processes")
+    for _ in range(2):
+        fleet.scheduler(TE_DATABASE_URL=url)
+    now = rows.add_executions(database, 300)
+    soon = rows.add_executions(database, 200, status="PENDING", due_in=timedelta(seconds=2))
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 500})
+
+    keys = Counter(r.headers["Idempotency-Key"] for r in receiver.wait_for(0, path=path))
+    assert keys == Counter(now + soon)
+    tried = database.fetch(text("SELECT execution_id, attempt_number, worker_id FROM attempts"))
+    assert Counter(row.execution_id for row in tried) == Counter(now + soon)
+    assert {row.attempt_number for row in tried} == {1}
+    assert len({row.worker_id for row in tried}) == 2, "both worker processes must have taken part"
+    early = database.fetch(text("SELECT execution_id FROM executions WHERE started_at < scheduled_at"))
+    assert early == []

@@ -1,0 +1,15 @@
+"""`dramatiq tests.acceptance.faults.unlocked_actors`: the worker with the lock clause taken out of its claim.
+
+What a row lock gives is a hint: on CockroachDB it may be lost. Exactness must come from the UPDATE alone.
+"""
+
+from sqlalchemy import text
+
+from app.executions import claim
+
+assert "FOR UPDATE SKIP LOCKED" in claim.CLAIM.text
+claim.CLAIM = text(claim.CLAIM.text.replace("FOR UPDATE SKIP LOCKED", ""))
+
+from actors import broker, http, kafka, redis_stream  # noqa: E402
+
+__all__ = ["broker", "http", "kafka", "redis_stream"]

@@ -1,0 +1,216 @@
+"""Materialising cron ticks: every tick once, in order, whatever number of schedulers run."""
+
+import logging
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from app.executions import materialization
+from app.schedule.due_ticks import Advance
+from app.scheduler.materialize import Materialize
+from schema.states import EndpointType
+from tests import rows
+from tests.contract.store.racing import Hints, at_once, never, schedulers, total
+from tests.cron_jobs import add_cron_job, daily, job, missed_ticks, scheduled
+
+HOUR = timedelta(hours=1)
+GRACE = timedelta(minutes=1)
+
+
+def chore(database: Database, *, ahead_ms: int = 0, batch: int = 100, hints: Hints | None = None) -> Materialize:
+    return Materialize(
+        database, shards=1, ahead_ms=ahead_ms, batch=batch, grace=GRACE, hint=hints or Hints(), stopping=never
+    )
+
+
+def due(database: Database, ahead_ms: int = 0) -> list[materialization.DueJob]:
+    return materialization.due(database, ahead_ms=ahead_ms, limit=100)
+
+
+@pytest.mark.parametrize("way", ["read committed", "serializable"])
+def test_ten_minutes_of_downtime_yield_every_tick_once_with_three_schedulers(
+    database: Database, database_url: str, way: str
+) -> None:
+    """No statement of this chore holds a lock, so there is none to lose."""
+    assert "FOR UPDATE" not in materialization.DUE.text + materialization.MATERIALIZE.text
+    begin = rows.database_now(database)
+    zones = ["UTC", "Asia/Kathmandu", "America/New_York"]
+    jobs = {add_cron_job(database, "* * * * *", timezone=z, missed=timedelta(minutes=10)): z for z in zones * 8}
+    with schedulers(database_url, way, 3) as databases:
+        counts = at_once(*(chore(one, batch=5).run_once for one in databases))
+    for job_id, zone in jobs.items():
+        row, found = job(database, job_id), scheduled(database, job_id)
+        assert found == missed_ticks("* * * * *", zone, found[0] - timedelta(minutes=1), row.cron_last_tick_at)
+        assert found[0] - begin < timedelta(minutes=-8)
+        assert found[-1] - begin > timedelta(minutes=-1)
+        assert row.cron_next_run_at == found[-1] + timedelta(minutes=1)
+    assert total(counts, "ticks") == sum(len(scheduled(database, job_id)) for job_id in jobs)
+
+
+def test_an_execution_has_everything_from_its_job_and_its_tick(database: Database) -> None:
+    rows.add_endpoint(database, "stream", type_=EndpointType.REDIS_STREAM)
+    job_id = add_cron_job(database, daily(database), missed=timedelta(days=1), max_attempts=4)
+    database.fetch(text("UPDATE jobs SET endpoint = 'stream', endpoint_version = 7, endpoint_type = 'REDIS_STREAM'"))
+    hints = Hints()
+    assert chore(database, hints=hints).run_once().ticks == 1
+    (row,) = database.fetch(text("SELECT * FROM executions"))
+    tick = job(database, job_id).cron_last_tick_at
+    assert (row.job_id, row.endpoint, row.endpoint_version) == (job_id, "stream", 7)
+    assert (row.endpoint_type, row.queue, row.status) == ("REDIS_STREAM", "redis_stream", "QUEUED")
+    assert (row.run_at, row.scheduled_at) == (tick, tick)
+    assert (row.attempt_count, row.max_attempts) == (0, 4)
+    assert row.idempotency_key == f"{job_id}_{int(tick.timestamp())}000"
+    assert hints.queues == ["redis_stream"]
+
+
+def test_a_tick_within_the_look_ahead_is_queued_before_its_time(database: Database) -> None:
+    job_id = add_cron_job(database)
+    assert chore(database).run_once().ticks == 0
+    assert chore(database, ahead_ms=61_000).run_once().ticks in {1, 2}
+    (first, *_) = scheduled(database, job_id)
+    assert first > rows.database_now(database) - timedelta(seconds=5)
+
+
+def test_many_missed_ticks_of_one_job_take_few_statements(database: Database) -> None:
+    """1,500 ticks: three full statements and one that finds the rest."""
+    job_id = add_cron_job(database, missed=timedelta(minutes=1500))
+    assert 1499 <= chore(database).run_once().ticks <= 1501
+    found = scheduled(database, job_id)
+    assert {later - earlier for earlier, later in pairwise(found)} == {timedelta(minutes=1)}
+    assert len({row.created_at for row in database.fetch(text("SELECT created_at FROM executions"))}) in {3, 4}
+
+
+def test_whoever_comes_second_changes_nothing(database: Database) -> None:
+    """Two schedulers read the same job; also what a statement does that runs twice because its answer was lost."""
+    job_id = add_cron_job(database, daily(database), missed=timedelta(days=1))
+    (found,) = due(database)
+    mine = Advance(found, (found.next_run_at,), found.next_run_at + 2 * HOUR)
+    other = Advance(found, (found.next_run_at,), found.next_run_at + HOUR)
+    first = materialization.materialize(database, [mine], shards=1)
+    assert (first.jobs, first.executions, first.queues) == (1, 1, {"http"})
+    for late in (mine, other):
+        again = materialization.materialize(database, [late], shards=1)
+        assert (again.jobs, again.executions, again.queues) == (0, 0, set())
+    assert job(database, job_id).cron_next_run_at == found.next_run_at + 2 * HOUR
+    assert scheduled(database, job_id) == [found.next_run_at]
+
+
+@pytest.mark.parametrize("column", ["status = 'RETIRED', retired_at = now(), cron_next_run_at = NULL", "version = 2"])
+def test_a_job_that_was_retired_after_it_was_read_does_not_fire(database: Database, column: str) -> None:
+    add_cron_job(database, daily(database), missed=timedelta(days=1))
+    (found,) = due(database)
+    database.fetch(text(f"UPDATE jobs SET {column}"))
+    done = materialization.materialize(
+        database, [Advance(found, (found.next_run_at,), found.next_run_at + HOUR)], shards=1
+    )
+    assert done.executions == (1 if column == "version = 2" else 0)
+
+
+def test_a_tick_that_has_its_execution_already_is_passed_over(database: Database) -> None:
+    """Edited by hand: the second guard is the unique key of the tick."""
+    job_id = add_cron_job(database, daily(database), missed=timedelta(days=1))
+    before = job(database, job_id).cron_next_run_at
+    chore(database).run_once()
+    database.fetch(text("UPDATE jobs SET cron_next_run_at = :at"), {"at": before})
+    chore(database).run_once()
+    assert scheduled(database, job_id) == sorted(set(scheduled(database, job_id)))
+
+
+def test_ticks_at_or_after_the_end_do_not_fire_and_the_job_retires(database: Database) -> None:
+    now = rows.database_now(database).replace(second=0, microsecond=0)
+    ends_at = now - timedelta(minutes=2)
+    job_id = add_cron_job(database, missed=timedelta(minutes=5), ends_at=ends_at)
+    counts = chore(database).run_once()
+    found = scheduled(database, job_id)
+    assert found[-1] == ends_at - timedelta(minutes=1)
+    assert (counts.ticks, counts.retired) == (len(found), 1)
+    row = job(database, job_id)
+    assert (row.status, row.cron_next_run_at, row.cron_last_tick_at) == ("RETIRED", None, found[-1])
+    assert row.retired_at is not None
+
+
+def test_a_job_whose_next_tick_is_not_before_its_end_retires_without_firing(database: Database) -> None:
+    job_id = add_cron_job(database, missed=timedelta(minutes=5))
+    database.fetch(text("UPDATE jobs SET cron_ends_at = cron_next_run_at, cron_last_tick_at = created_at"))
+    assert chore(database).run_once().retired == 1
+    row = job(database, job_id)
+    assert (row.status, row.cron_last_tick_at, scheduled(database, job_id)) == ("RETIRED", row.created_at, [])
+
+
+def test_the_last_tick_of_all_retires_the_job(database: Database) -> None:
+    """The calendar ends: there is no tick after this one."""
+    job_id = add_cron_job(database, daily(database), missed=timedelta(days=1))
+    (found,) = due(database)
+    materialization.materialize(database, [Advance(found, (found.next_run_at,), None)], shards=1)
+    assert (job(database, job_id).status, len(scheduled(database, job_id))) == ("RETIRED", 1)
+
+
+def test_jobs_that_cannot_be_read_are_said_once_and_stop_nobody(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    """More of them than fit in a batch, all longer due than the good one."""
+    for zone in ("Mars/Olympus", "Mars/Olympus", "Moon/Sea"):
+        bad = add_cron_job(database, missed=timedelta(days=30))
+        database.fetch(text("UPDATE jobs SET cron_timezone = :zone WHERE job_id = :job"), {"zone": zone, "job": bad})
+    bad = add_cron_job(database, missed=timedelta(days=30))
+    database.fetch(text("UPDATE jobs SET cron_expression = '0 0 30 2 *' WHERE job_id = :job"), {"job": bad})
+    good = add_cron_job(database, daily(database), missed=timedelta(days=3))
+    ours = chore(database, batch=2)
+    with caplog.at_level(logging.ERROR):
+        assert ours.run_once().ticks == 3
+        assert ours.run_once().ticks == 0
+    assert len(scheduled(database, good)) == 3
+    assert sum("is passed over" in record.message for record in caplog.records) == 4
+
+
+def test_executions_are_spread_over_the_shards(database: Database) -> None:
+    for _ in range(4):
+        add_cron_job(database, missed=timedelta(minutes=10))
+    Materialize(database, shards=16, ahead_ms=0, batch=100, grace=GRACE, hint=Hints(), stopping=never).run_once()
+    shards = {row.shard for row in database.fetch(text("SELECT DISTINCT shard FROM executions"))}
+    assert len(shards) > 5
+    assert shards <= set(range(16))
+
+
+def test_a_stop_ends_the_run_between_two_statements(database: Database) -> None:
+    add_cron_job(database, missed=timedelta(minutes=1500))
+    answers = iter([False, True])
+    stopped = Materialize(
+        database, shards=1, ahead_ms=0, batch=100, grace=GRACE, hint=Hints(), stopping=lambda: next(answers)
+    ).run_once()
+    assert stopped.ticks == 500
+
+
+def test_due_jobs_are_read_by_their_index(database: Database) -> None:
+    for _ in range(20):
+        add_cron_job(database, missed=timedelta(minutes=1))
+    rows.add_executions(database, 5000)
+    database.fetch(text("ANALYZE jobs"))
+    params = {
+        "ahead_ms": 0,
+        "limit": 100,
+        "after_run_at": datetime.fromtimestamp(0, None).astimezone(),
+        "after_job": "",
+    }
+    plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + materialization.DUE.text), params))
+    assert "idx_jobs_cron_due" in plan
+    assert "Seq Scan" not in plan
+
+
+def test_jobs_are_advanced_by_their_key_whatever_the_statistics_say(database: Database) -> None:
+    add_cron_job(database, daily(database), missed=timedelta(days=1))
+    copy = (
+        "INSERT INTO jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, cron_expression, "
+        "                  cron_timezone, cron_next_run_at) "
+        "SELECT 'job_' || n, 'target', 1, 'HTTP', 'CRON', cron_expression, 'UTC', cron_next_run_at "
+        "  FROM jobs, generate_series(1, 20000) AS n"
+    )
+    database.fetch(text(copy))
+    advances = [Advance(one, (one.next_run_at,), one.next_run_at + 48 * HOUR) for one in due(database)]
+    explain = text("EXPLAIN " + materialization.MATERIALIZE.text)
+    plan = "\n".join(row[0] for row in database.fetch(explain, materialization._params(advances, 1)))
+    assert "Index Scan on pk_jobs" in plan
+    assert "Seq Scan on jobs" not in plan

@@ -1,0 +1,88 @@
+"""Intervals, catch-up and overlap on the database: what is skipped is counted, and what is busy is left alone."""
+
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from app.executions import materialization
+from app.schedule.due_ticks import Advance
+from tests import rows
+from tests.contract.scheduler.test_materialize import chore, due
+from tests.contract.store.racing import at_once, schedulers, total
+from tests.cron_jobs import add_interval_job, job, scheduled
+
+TEN = timedelta(seconds=10)
+HOUR = timedelta(hours=1)
+
+
+def skipped(database: Database, job_id: str) -> tuple[int, int]:
+    row = job(database, job_id)
+    return row.skipped_catch_up, row.skipped_overlap
+
+
+@pytest.mark.parametrize("way", ["read committed", "serializable"])
+def test_the_ticks_of_an_interval_come_once_with_three_schedulers(
+    database: Database, database_url: str, way: str
+) -> None:
+    jobs = [add_interval_job(database, TEN, missed=timedelta(minutes=10)) for _ in range(6)]
+    with schedulers(database_url, way, 3) as databases:
+        counts = at_once(*(chore(one, batch=2).run_once for one in databases))
+    for job_id in jobs:
+        found = scheduled(database, job_id)
+        assert len(found) >= 61
+        assert {after - before for before, after in pairwise(found)} == {TEN}
+    assert total(counts, "ticks") == sum(len(scheduled(database, job_id)) for job_id in jobs)
+
+
+def test_what_is_not_made_up_for_is_counted(database: Database) -> None:
+    latest = add_interval_job(database, HOUR, missed=timedelta(hours=5, minutes=1), catch_up="latest")
+    none = add_interval_job(database, HOUR, missed=timedelta(hours=5, minutes=2), catch_up="none")
+    some = add_interval_job(database, HOUR, missed=timedelta(hours=5, minutes=2), max_catch_up=2)
+    assert chore(database).run_once().skipped == 5 + 6 + 4
+    assert (len(scheduled(database, latest)), skipped(database, latest)) == (1, (5, 0))
+    assert (len(scheduled(database, none)), skipped(database, none)) == (0, (6, 0))
+    assert (len(scheduled(database, some)), skipped(database, some)) == (2, (4, 0))
+    assert chore(database).run_once().skipped == 0
+
+
+def test_a_job_that_must_not_overlap_runs_one_at_a_time(database: Database) -> None:
+    job_id = add_interval_job(database, HOUR, missed=timedelta(hours=3), overlap="skip")
+    assert chore(database).run_once().ticks == 1
+    assert skipped(database, job_id) == (0, 3)
+    # Within the look-ahead, with its execution unfinished: not decided yet.
+    database.fetch(text("UPDATE jobs SET cron_next_run_at = now() + INTERVAL '3 seconds'"))
+    assert chore(database, ahead_ms=5000).run_once().ticks == 0
+    assert skipped(database, job_id) == (0, 3)
+    database.fetch(text("UPDATE executions SET status = 'CANCELLED', completed_at = now()"))
+    assert chore(database, ahead_ms=5000).run_once().ticks == 1
+
+
+def test_a_job_that_became_busy_after_it_was_read_is_left_alone(database: Database) -> None:
+    job_id = add_interval_job(database, HOUR, overlap="skip")
+    (read,) = due(database)
+    assert not read.busy
+    (other,) = rows.add_executions(database)
+    database.fetch(text("UPDATE executions SET job_id = :job"), {"job": job_id})
+    won = materialization.materialize(database, [Advance(read, (read.next_run_at,), None)], shards=1)
+    assert (won.jobs, won.executions) == (0, 0)
+    assert job(database, job_id).cron_next_run_at == read.next_run_at
+    assert [row.execution_id for row in database.fetch(text("SELECT execution_id FROM executions"))] == [other]
+
+
+def test_a_fixed_delay_waits_with_no_next_tick(database: Database) -> None:
+    job_id = add_interval_job(database, HOUR, missed=timedelta(hours=3), fixed_delay=True)
+    assert chore(database).run_once().ticks == 1
+    row = job(database, job_id)
+    assert (row.status, row.cron_next_run_at) == ("ACTIVE", None)
+    assert row.cron_last_tick_at == scheduled(database, job_id)[0]
+
+
+def test_an_interval_job_retires_at_its_end(database: Database) -> None:
+    ends_at = rows.database_now(database) - timedelta(minutes=90)
+    job_id = add_interval_job(database, HOUR, missed=timedelta(hours=3), cron_ends_at=ends_at)
+    counts = chore(database).run_once()
+    assert (counts.ticks, counts.retired) == (2, 1)
+    assert job(database, job_id).status == "RETIRED"

@@ -1,0 +1,71 @@
+"""Promoting delayed executions: each once, ahead of its time, with run_at untouched."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from app.executions import promotion
+from app.scheduler.promote import Promote
+from tests import rows
+from tests.contract.store.racing import WAYS, Hints, at_once, never, schedulers, strip_locks, total
+
+
+def chore(database: Database, *, ahead_ms: int = 0, shards: int = 1, hints: Hints | None = None) -> Promote:
+    return Promote(database, shards=shards, ahead_ms=ahead_ms, hint=hints or Hints(), stopping=never)
+
+
+def test_what_is_due_within_the_look_ahead_is_queued_and_stays_due_when_it_was(database: Database) -> None:
+    (soon,) = rows.add_executions(database, status="PENDING", due_in=timedelta(seconds=4))
+    (late,) = rows.add_executions(database, status="PENDING", due_in=timedelta(seconds=60))
+    before, hints = rows.execution(database, soon).run_at, Hints()
+    assert chore(database, ahead_ms=5000, hints=hints).run_once().promoted == 1
+    assert rows.execution(database, soon).status == "QUEUED"
+    assert rows.execution(database, soon).run_at == before
+    assert rows.execution(database, late).status == "PENDING"
+    assert hints.queues == ["http"]
+    assert chore(database, ahead_ms=5000).run_once().promoted == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_two_schedulers_promote_each_execution_once(
+    database: Database, database_url: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows.add_executions(database, 1700, status="PENDING")
+    strip_locks(monkeypatch, way, promotion, "PROMOTE")
+    with schedulers(database_url, way) as databases:
+        counts = at_once(*(chore(one).run_once for one in databases))
+    left = rows.statuses(database).get("PENDING", 0)
+    assert total(counts, "promoted") + left == 1700
+    # A scheduler whose batch came back short, because the other was faster, has stopped: the next tick does the rest.
+    chore(database).run_once()
+    assert rows.statuses(database) == {"QUEUED": 1700}
+
+
+def test_one_run_goes_on_until_a_batch_is_short(database: Database) -> None:
+    rows.add_executions(database, 1234, status="PENDING")
+    assert chore(database).run_once().promoted == 1234
+
+
+def test_every_shard_is_looked_at(database: Database) -> None:
+    rows.add_executions(database, 64, status="PENDING", shards=4)
+    assert chore(database, shards=4).run_once().promoted == 64
+
+
+def test_an_execution_that_was_cancelled_meanwhile_stays_cancelled(database: Database) -> None:
+    (execution_id,) = rows.add_executions(database, status="PENDING")
+    database.fetch(text("UPDATE executions SET status = 'CANCELLED', completed_at = now()"))
+    assert chore(database).run_once().promoted == 0
+    assert rows.execution(database, execution_id).status == "CANCELLED"
+
+
+def test_the_promotion_reads_its_index_and_never_sorts(database: Database) -> None:
+    rows.add_executions(database, 20_000, status="PENDING")
+    database.fetch(text("ANALYZE executions"))
+    params = {"shard": 0, "ahead_ms": 0, "limit": 500}
+    plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + promotion.PROMOTE.text), params))
+    assert "idx_executions_waiting" in plan
+    due = plan.split("CTE due")[1].split("CTE")[0]
+    assert "Seq Scan" not in due
+    assert "Sort" not in due

@@ -1,0 +1,160 @@
+"""Pruning: what finished before the retention goes, with everything below it, and nothing else."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import text
+
+from app import ids
+from app.db import Database
+from app.scheduler import prune
+from app.scheduler.prune import Prune
+from tests import rows
+from tests.contract.store.racing import WAYS, at_once, never, schedulers, total
+from tests.cron_jobs import add_cron_job, daily
+from tests.waiting import eventually
+
+RETENTION_MS = 30 * 24 * 3600 * 1000
+
+
+def chore(database: Database, *, shards: int = 1) -> Prune:
+    return Prune(database, shards=shards, retention_ms=RETENTION_MS, stopping=never)
+
+
+CHILDREN = "unnest(:executions, CAST(:numbers AS BIGINT[]), :ids) AS u (execution_id, number, id)"
+ATTEMPTS = f"""
+    INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, started_at)
+    SELECT id, execution_id, number, 'FAILED', now() FROM {CHILDREN}
+"""
+LOGS = f"""
+    INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message)
+    SELECT id, execution_id, number, 'INFO', 'a line' FROM {CHILDREN}
+"""
+EVENTS = f"""
+    INSERT INTO execution_events (event_id, execution_id, from_status, to_status, attempt_number, reason)
+    SELECT id, execution_id, 'RUNNING', 'QUEUED', number, 'HANDED_BACK' FROM {CHILDREN}
+"""
+
+
+def finish(database: Database, executions: list[str], *, days_ago: float, children: int = 2) -> list[str]:
+    """End executions some days ago, each with attempts and log lines, and retire their jobs."""
+    end = (
+        "UPDATE executions SET status = 'SUCCESS', completed_at = now() - :days * INTERVAL '1 day' "
+        " WHERE execution_id = ANY (:ids)"
+    )
+    database.fetch(text(end), {"days": days_ago, "ids": executions})
+    retire = (
+        "UPDATE jobs SET status = 'RETIRED', retired_at = now(), cron_next_run_at = NULL "
+        " WHERE job_id IN (SELECT job_id FROM executions WHERE execution_id = ANY (:ids))"
+    )
+    database.fetch(text(retire), {"ids": executions})
+    pairs = [(execution, n) for execution in executions for n in range(1, children + 1)]
+    params = {"executions": [execution for execution, _ in pairs], "numbers": [n for _, n in pairs]}
+    database.fetch(text(ATTEMPTS), params | {"ids": [ids.attempt_id() for _ in pairs]})
+    database.fetch(text(LOGS), params | {"ids": [ids.log_id() for _ in pairs]})
+    database.fetch(text(EVENTS), params | {"ids": [ids.event_id() for _ in pairs]})
+    return executions
+
+
+def left(database: Database) -> dict[str, int]:
+    tables = ("jobs", "executions", "attempts", "execution_logs", "execution_events")
+    return {table: database.fetch(text(f"SELECT count(*) AS n FROM {table}"))[0].n for table in tables}
+
+
+def test_old_executions_go_with_their_children_and_their_jobs(database: Database) -> None:
+    finish(database, rows.add_executions(database, 3), days_ago=31)
+    finish(database, rows.add_executions(database, 2), days_ago=29)
+    rows.add_executions(database, 1)
+    counts = chore(database).run_once()
+    assert (counts.executions, counts.jobs) == (3, 3)
+    assert left(database) == {"jobs": 3, "executions": 3, "attempts": 4, "execution_logs": 4, "execution_events": 4}
+    assert chore(database).run_once().executions == 0
+
+
+def test_an_execution_with_more_children_than_a_batch_goes_too(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prune, "BATCH", 4)
+    finish(database, rows.add_executions(database, 10), days_ago=31, children=7)
+    assert chore(database).run_once().executions == 10
+    assert left(database) == {"jobs": 0, "executions": 0, "attempts": 0, "execution_logs": 0, "execution_events": 0}
+
+
+def test_a_run_ends_when_its_time_is_over(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish(database, rows.add_executions(database, 3), days_ago=31)
+    monkeypatch.setattr(prune, "MAX_RUN_SECONDS", -1.0)
+    assert chore(database).run_once().executions == 0
+
+
+@pytest.mark.parametrize("status", ["ACTIVE", "RETIRED"])
+def test_a_cron_job_outlives_its_executions(database: Database, status: str) -> None:
+    add_cron_job(database, daily(database))
+    executions = rows.add_executions(database, 1)
+    database.fetch(text("UPDATE executions SET job_id = (SELECT job_id FROM jobs WHERE trigger_type = 'CRON')"))
+    finish(database, executions, days_ago=31)
+    if status == "ACTIVE":
+        database.fetch(text("UPDATE jobs SET status = 'ACTIVE', retired_at = NULL WHERE trigger_type = 'CRON'"))
+    counts = chore(database).run_once()
+    assert (counts.executions, counts.jobs) == (1, 0)
+
+
+def test_a_job_that_is_active_or_has_another_execution_stays(database: Database) -> None:
+    first, second, third = finish(database, rows.add_executions(database, 3), days_ago=31)
+    query = (
+        "UPDATE executions SET job_id = (SELECT job_id FROM executions WHERE execution_id = :a), idempotency_key = 'x'"
+    )
+    database.fetch(text(f"{query} WHERE execution_id = :b"), {"a": first, "b": second})
+    database.fetch(text("UPDATE executions SET completed_at = now() WHERE execution_id = :b"), {"b": second})
+    active = "UPDATE jobs SET status = 'ACTIVE', retired_at = NULL WHERE job_id = :job"
+    database.fetch(text(active), {"job": rows.job_of(database, third).job_id})
+    counts = chore(database).run_once()
+    assert (counts.executions, counts.jobs) == (2, 0)
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if "without" not in way])
+def test_two_schedulers_delete_each_row_once(database: Database, database_url: str, way: str) -> None:
+    """No statement of this chore asks for a lock."""
+    finish(database, rows.add_executions(database, 1200), days_ago=31)
+    with schedulers(database_url, way) as databases:
+        counts = at_once(*(chore(one).run_once for one in databases))
+    assert total(counts, "executions") == 1200
+    assert left(database) == {"jobs": 0, "executions": 0, "attempts": 0, "execution_logs": 0, "execution_events": 0}
+
+
+def test_children_that_another_scheduler_deletes_meanwhile_do_not_end_the_search_for_more(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the executions would be deleted over the heads of those that are left."""
+    if database.is_cockroach:
+        pytest.skip("watches PostgreSQL's locks")
+    monkeypatch.setattr(prune, "BATCH", 4)
+    finish(database, rows.add_executions(database, 2), days_ago=31, children=5)
+    first_page = "SELECT log_id FROM execution_logs ORDER BY execution_id, logged_at, log_id LIMIT 4"
+    waiting = text("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
+    with database.engine.connect() as other, ThreadPoolExecutor() as pool:
+        other.execute(text(f"DELETE FROM execution_logs WHERE log_id IN ({first_page})"))
+        ours = pool.submit(chore(database).run_once)
+        eventually(lambda: database.fetch(waiting))
+        other.commit()
+        assert ours.result(20).executions == 2
+
+
+def test_every_shard_is_pruned(database: Database) -> None:
+    finish(database, rows.add_executions(database, 40, shards=4), days_ago=31)
+    assert chore(database, shards=4).run_once().executions == 40
+
+
+def test_worker_rows_go_after_a_day_unless_they_hold_something(database: Database) -> None:
+    insert = text(
+        "INSERT INTO workers (worker_id, host, pid, lease_expires_at) "
+        "VALUES (:worker, 'h', 1, now() - :hours * INTERVAL '1 hour')"
+    )
+    for worker, hours in (("wrk_old", 25), ("wrk_holds", 25), ("wrk_dead", 23)):
+        database.fetch(insert, {"worker": worker, "hours": hours})
+    rows.add_executions(database)
+    database.fetch(
+        text("UPDATE executions SET status = 'RUNNING', worker_id = 'wrk_holds', attempt_count = 1, started_at = now()")
+    )
+    assert chore(database).run_once().workers == 1
+    found = {row.worker_id for row in database.fetch(text("SELECT worker_id FROM workers"))}
+    assert found == {"wrk_holds", "wrk_dead"}

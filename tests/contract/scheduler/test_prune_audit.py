@@ -1,0 +1,31 @@
+"""Pruning the audit log: what is older than its retention goes, in batches, and nothing else."""
+
+import pytest
+from sqlalchemy import text
+
+from app import audit, ids
+from app.audit import SYSTEM, Action, ResourceType
+from app.db import Database
+from app.scheduler import prune_audit
+from app.scheduler.prune_audit import PruneAudit
+from tests.contract.store.racing import never
+
+YEAR_MS = 365 * 24 * 3600 * 1000
+
+
+def add(database: Database, name: str, *, days_ago: int) -> None:
+    params = {"by": SYSTEM, "action": Action.CREATE, "resource_type": ResourceType.CONFIG, "resource": name}
+    database.transact(lambda connection: audit.record(connection, ids.audit_id(), **params))
+    age = "UPDATE audit_log SET occurred_at = now() - :days * INTERVAL '1 day' WHERE resource = :name"
+    database.fetch(text(age), {"days": days_ago, "name": name})
+
+
+def test_only_what_is_older_than_the_retention_goes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prune_audit, "BATCH", 2)
+    for number in range(5):
+        add(database, f"old-{number}", days_ago=366)
+    add(database, "young", days_ago=364)
+    chore = PruneAudit(database, retention_ms=YEAR_MS, stopping=never)
+    assert chore.run_once().entries == 5
+    assert [row.resource for row in database.fetch(text("SELECT resource FROM audit_log"))] == ["young"]
+    assert chore.run_once().entries == 0

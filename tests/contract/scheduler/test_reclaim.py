@@ -1,0 +1,254 @@
+"""Reclaiming: attempts of dead workers and stuck claims end once, and nobody else's do."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import text
+
+from app import ids
+from app.db import Database
+from app.executions import reclaim, workers
+from app.executions.claim import claim_batch
+from app.executions.conclusion import Conclusion, conclude
+from app.executions.model import Claim
+from app.executions.verdict import Verdict
+from app.scheduler.reclaim import Reclaim
+from tests import rows
+from tests.contract.store.racing import Hints, at_once, never, schedulers, total
+
+STUCK_MS = 300_000
+UNTIL_NOW = "SET lease_expires_at = now() - INTERVAL '1 second'"
+DEATHS = {
+    "its lease is over": f"UPDATE workers {UNTIL_NOW}",
+    "it left in order": "UPDATE workers SET status = 'DEAD'",
+    "its row is missing": "DELETE FROM workers",
+}
+
+
+def dead(database: Database, hints: Hints | None = None) -> Reclaim:
+    return Reclaim.from_dead_workers(database, hint=hints or Hints(), stopping=never)
+
+
+def stuck(database: Database, hints: Hints | None = None) -> Reclaim:
+    return Reclaim.of_stuck(database, stuck_ms=STUCK_MS, hint=hints or Hints(), stopping=never)
+
+
+def claimed(database: Database, count: int = 1, *, max_attempts: int = 2, worker: str = "wrk_1") -> list[Claim]:
+    """Create executions and claim them for a worker with a valid lease."""
+    workers.register(database, worker_id=worker, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
+    rows.add_executions(database, count, max_attempts=max_attempts)
+    return claim_batch(database, queue="http", shard=0, worker_id=worker, limit=count, ahead_ms=0).claims
+
+
+def concluded(claim: Claim) -> Conclusion:
+    return Conclusion(claim, ids.attempt_id(), Verdict.success({"status_code": 200}), claim.claimed_at, 5, ())
+
+
+@pytest.mark.parametrize("death", DEATHS.values(), ids=DEATHS.keys())
+def test_what_a_dead_worker_held_is_due_again_at_once(database: Database, death: str) -> None:
+    (claim,) = claimed(database)
+    database.fetch(text("UPDATE executions SET run_at = now() - INTERVAL '1 hour'"))
+    database.fetch(text(death))
+    hints = Hints()
+    counts = dead(database, hints).run_once()
+    assert (counts.retrying, counts.failed, hints.queues) == (1, 0, ["http"])
+    row = rows.execution(database, claim.execution_id)
+    assert (row.status, row.attempt_count, row.worker_id, row.completed_at) == ("RETRYING", 1, "wrk_1", None)
+    assert timedelta(0) <= rows.database_now(database) - row.run_at < timedelta(seconds=30)
+    assert rows.job_of(database, claim.execution_id).status == "ACTIVE"
+
+
+def test_the_lost_attempt_is_on_record(database: Database) -> None:
+    (claim,) = claimed(database)
+    database.fetch(text(DEATHS["its row is missing"]))
+    dead(database).run_once()
+    (tried,) = rows.attempts(database, claim.execution_id)
+    assert (tried.attempt_number, tried.status, tried.worker_id) == (1, "FAILED", "wrk_1")
+    assert tried.started_at == rows.execution(database, claim.execution_id).started_at
+    assert tried.completed_at >= tried.started_at
+    assert abs(tried.duration_ms - (tried.completed_at - tried.started_at) / timedelta(milliseconds=1)) <= 0.5
+    assert tried.error == {
+        "type": "WORKER_LOST",
+        "message": "the worker's lease ran out before it wrote a result",
+        "retryable": True,
+        "may_have_been_delivered": True,
+    }
+    (line,) = database.fetch(text("SELECT * FROM execution_logs"))
+    assert (line.execution_id, line.attempt_number, line.level) == (claim.execution_id, 1, "WARN")
+    assert line.message.endswith("; trying again")
+
+
+def test_without_attempts_left_the_execution_fails_and_its_job_retires(database: Database) -> None:
+    (claim,) = claimed(database, max_attempts=1)
+    database.fetch(text(DEATHS["it left in order"]))
+    hints = Hints()
+    counts = dead(database, hints).run_once()
+    assert (counts.retrying, counts.failed, hints.queues) == (0, 1, [])
+    row = rows.execution(database, claim.execution_id)
+    assert (row.status, row.completed_at is None) == ("FAILED", False)
+    assert len(rows.attempts(database, claim.execution_id)) == 1
+    job = rows.job_of(database, claim.execution_id)
+    assert (job.status, job.retired_at) == ("RETIRED", row.completed_at)
+    (line,) = database.fetch(text("SELECT * FROM execution_logs"))
+    assert (line.level, line.message.endswith("; no attempts are left")) == ("ERROR", True)
+
+
+@pytest.mark.parametrize(
+    ("policy", "status"),
+    [
+        ('{"fail_on": ["WORKER_LOST"]}', "FAILED"),
+        ('{"fail_on": ["STUCK", 503]}', "RETRYING"),
+        ('{"max_age_ms": 60000}', "FAILED"),
+        ('{"max_age_ms": 7200000, "fail_on": []}', "RETRYING"),
+        ('{"max_age_ms": null}', "RETRYING"),
+    ],
+)
+def test_the_retry_policy_has_its_say(database: Database, policy: str, status: str) -> None:
+    (claim,) = claimed(database)
+    database.fetch(text("UPDATE executions SET scheduled_at = now() - INTERVAL '1 hour'"))
+    database.fetch(text("UPDATE endpoint_versions SET retry_policy = CAST(:policy AS JSONB)"), {"policy": policy})
+    database.fetch(text(DEATHS["it left in order"]))
+    dead(database).run_once()
+    row = rows.execution(database, claim.execution_id)
+    assert (row.status, row.completed_at is None) == (status, status == "RETRYING")
+    (line,) = database.fetch(text("SELECT * FROM execution_logs"))
+    assert line.message.endswith("allows no other attempt") == (status == "FAILED")
+
+
+def test_a_cron_job_goes_on_after_a_failed_execution(database: Database) -> None:
+    (claim,) = claimed(database, max_attempts=1)
+    database.fetch(text("UPDATE jobs SET trigger_type = 'CRON', cron_expression = '@daily', cron_timezone = 'UTC'"))
+    database.fetch(text(DEATHS["its row is missing"]))
+    assert dead(database).run_once().failed == 1
+    assert rows.job_of(database, claim.execution_id).status == "ACTIVE"
+
+
+def test_the_living_keep_what_they_hold(database: Database) -> None:
+    claimed(database, 2, worker="wrk_living")
+    lost = claimed(database, 1, worker="wrk_dead")
+    database.fetch(text(f"UPDATE workers {UNTIL_NOW} WHERE worker_id = 'wrk_dead'"))
+    assert dead(database).run_once().retrying == 1
+    assert rows.statuses(database) == {"RETRYING": 1, "RUNNING": 2}
+    assert rows.execution(database, lost[0].execution_id).status == "RETRYING"
+    assert stuck(database).run_once().retrying == 0
+
+
+def test_a_stuck_claim_of_a_living_worker_is_taken_back(database: Database) -> None:
+    old, young = claimed(database, 2, max_attempts=2)
+    query = text("UPDATE executions SET started_at = now() - INTERVAL '301 seconds' WHERE execution_id = :id")
+    database.fetch(query, {"id": old.execution_id})
+    assert dead(database).run_once().retrying == 0
+    hints = Hints()
+    assert stuck(database, hints).run_once().retrying == 1
+    assert rows.execution(database, old.execution_id).status == "RETRYING"
+    assert rows.execution(database, young.execution_id).status == "RUNNING"
+    (tried,) = rows.attempts(database, old.execution_id)
+    assert (tried.error["type"], tried.error["may_have_been_delivered"]) == ("STUCK", True)
+    assert 301_000 <= tried.duration_ms < 400_000
+    assert hints.queues == ["http"]
+
+
+@pytest.mark.parametrize("max_attempts", [1, 2])
+def test_a_conclusion_that_comes_late_changes_nothing(database: Database, max_attempts: int) -> None:
+    (claim,) = claimed(database, max_attempts=max_attempts)
+    database.fetch(text(DEATHS["its lease is over"]))
+    dead(database).run_once()
+    before = rows.execution(database, claim.execution_id)
+    assert conclude(database, "wrk_1", [concluded(claim)]) == set()
+    assert rows.execution(database, claim.execution_id) == before
+    assert [a.status for a in rows.attempts(database, claim.execution_id)] == ["FAILED"]
+
+
+def test_numbers_stay_gapless_over_a_loss(database: Database) -> None:
+    (claim,) = claimed(database, max_attempts=2)
+    database.fetch(text(DEATHS["its row is missing"]))
+    dead(database).run_once()
+    workers.register(database, worker_id="wrk_2", host="h", pid=2, queues=["http"], capacity=9, lease_ms=60_000)
+    (again,) = claim_batch(database, queue="http", shard=0, worker_id="wrk_2", limit=1, ahead_ms=0).claims
+    conclude(database, "wrk_2", [concluded(again)])
+    found = [(a.attempt_number, a.status, a.worker_id) for a in rows.attempts(database, claim.execution_id)]
+    assert found == [(1, "FAILED", "wrk_1"), (2, "SUCCESS", "wrk_2")]
+
+
+CHANGES = {
+    "concluded": "UPDATE executions SET status = 'SUCCESS', completed_at = now()",
+    "claimed again": "UPDATE executions SET attempt_count = 2, worker_id = 'wrk_1'",
+    "handed back": "UPDATE executions SET status = 'QUEUED', attempt_count = 0",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_a_candidate_that_changed_after_it_was_read_is_left_alone(database: Database, change: str) -> None:
+    (claim,) = claimed(database)
+    database.fetch(text(DEATHS["its lease is over"]))
+    candidates = reclaim.lost(database, limit=10)
+    database.fetch(text(change))
+    before = rows.execution(database, claim.execution_id)
+    done = reclaim.reclaim_lost(database, candidates)
+    assert (done.retrying, done.failed) == (0, 0)
+    assert rows.execution(database, claim.execution_id) == before
+    assert rows.attempts(database, claim.execution_id) == []
+
+
+def test_a_candidate_whose_worker_lives_after_all_is_left_alone(database: Database) -> None:
+    """It cannot happen, since a lease is never renewed once it is over; the statement does not rely on it."""
+    (claim,) = claimed(database)
+    database.fetch(text(DEATHS["its lease is over"]))
+    candidates = reclaim.lost(database, limit=10)
+    database.fetch(text("UPDATE workers SET lease_expires_at = now() + INTERVAL '1 minute'"))
+    assert reclaim.reclaim_lost(database, candidates).retrying == 0
+    assert reclaim.reclaim_stuck(database, candidates, stuck_ms=STUCK_MS).retrying == 0
+    assert rows.execution(database, claim.execution_id).status == "RUNNING"
+
+
+@pytest.mark.parametrize("way", ["read committed", "serializable"])
+def test_of_two_schedulers_and_a_late_conclusion_one_wins_each_row(
+    database: Database, database_url: str, way: str
+) -> None:
+    """No statement of this chore holds a lock beyond itself: candidates are read without one."""
+    assert "FOR UPDATE" not in reclaim.LOST.text + reclaim.STUCK.text + reclaim.RECLAIM.text
+    held = claimed(database, 600, max_attempts=2)
+    database.fetch(text(f"UPDATE workers {UNTIL_NOW}"))
+    with schedulers(database_url, way, 3) as (first, second, worker):
+        answers = at_once(
+            lambda: dead(first).run_once(),
+            lambda: dead(second).run_once(),
+            lambda: [conclude(worker, "wrk_1", [concluded(c) for c in held[n : n + 40]]) for n in range(0, 600, 40)],
+        )
+    taken, effective = total(answers[:2], "retrying"), set().union(*answers[2])  # type: ignore[arg-type,call-overload]
+    dead(database).run_once()
+    assert rows.statuses(database).get("SUCCESS", 0) == len(effective)
+    assert taken + len(effective) <= 600
+    pairs = database.fetch(
+        text(
+            "SELECT e.status, a.status AS attempt, count(*) AS n FROM executions e "
+            "  JOIN attempts a ON a.execution_id = e.execution_id GROUP BY e.status, a.status"
+        )
+    )
+    assert {(row.status, row.attempt) for row in pairs} <= {("SUCCESS", "SUCCESS"), ("RETRYING", "FAILED")}
+    assert sum(row.n for row in pairs) == 600
+
+
+def test_an_attempt_that_is_on_record_already_does_not_block_the_others(database: Database) -> None:
+    """Edited by hand: the number is taken, and the batch must not fail for it."""
+    held = claimed(database, 2)
+    conclude(database, "wrk_1", [concluded(held[0])])
+    database.fetch(text("UPDATE executions SET status = 'RUNNING', completed_at = NULL"))
+    database.fetch(text(DEATHS["its row is missing"]))
+    assert dead(database).run_once().retrying == 2
+
+
+def test_a_run_takes_back_more_than_one_batch(database: Database) -> None:
+    claimed(database, 1100)
+    database.fetch(text(DEATHS["its row is missing"]))
+    assert dead(database).run_once().retrying == 1100
+
+
+def test_candidates_are_read_by_the_index_of_running_rows(database: Database) -> None:
+    rows.add_executions(database, 20_000)
+    claimed(database, 50)
+    database.fetch(text("ANALYZE executions"))
+    for statement, params in ((reclaim.LOST, {"limit": 500}), (reclaim.STUCK, {"limit": 500, "stuck_ms": 1})):
+        plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + statement.text), params))
+        assert "idx_executions_running" in plan
+        assert "Seq Scan on executions" not in plan

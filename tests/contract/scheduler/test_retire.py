@@ -1,0 +1,70 @@
+"""Retiring finished one-shot jobs: the second net."""
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from app.scheduler import retire
+from app.scheduler.retire import Retire
+from tests import rows
+from tests.contract.store.racing import never
+from tests.cron_jobs import add_cron_job, job
+
+
+def finished(database: Database, count: int = 1) -> list[str]:
+    """Create executions that ended without their jobs being retired."""
+    executions = rows.add_executions(database, count)
+    database.fetch(text("UPDATE executions SET status = 'SUCCESS', completed_at = now() WHERE status = 'QUEUED'"))
+    database.fetch(text("UPDATE jobs SET created_at = now() - INTERVAL '2 minutes'"))
+    return executions
+
+
+def chore(database: Database) -> Retire:
+    return Retire(database, stopping=never)
+
+
+def test_a_job_whose_execution_is_final_is_retired(database: Database) -> None:
+    (execution_id,) = finished(database)
+    assert chore(database).run_once().retired == 1
+    row = rows.job_of(database, execution_id)
+    assert (row.status, row.retired_at is None) == ("RETIRED", False)
+    assert chore(database).run_once().retired == 0
+
+
+@pytest.mark.parametrize("status", ["PENDING", "QUEUED", "RUNNING", "RETRYING"])
+def test_a_job_with_something_to_do_stays_active(database: Database, status: str) -> None:
+    (execution_id,) = finished(database)
+    query = (
+        "UPDATE executions SET status = :status, completed_at = NULL, attempt_count = 1, worker_id = 'wrk_1', "
+        "started_at = now()"
+    )
+    database.fetch(text(query), {"status": status})
+    assert chore(database).run_once().retired == 0
+    assert rows.job_of(database, execution_id).status == "ACTIVE"
+
+
+def test_a_job_of_this_minute_may_still_get_its_execution(database: Database) -> None:
+    rows.add_executions(database)
+    database.fetch(text("DELETE FROM executions"))
+    assert chore(database).run_once().retired == 0
+    database.fetch(text("UPDATE jobs SET created_at = now() - INTERVAL '2 minutes'"))
+    assert chore(database).run_once().retired == 1
+
+
+def test_cron_jobs_are_not_retired_here(database: Database) -> None:
+    job_id = add_cron_job(database)
+    database.fetch(text("UPDATE jobs SET created_at = now() - INTERVAL '2 minutes'"))
+    assert chore(database).run_once().retired == 0
+    assert job(database, job_id).status == "ACTIVE"
+
+
+def test_the_walk_is_bounded_goes_on_where_it_ended_and_begins_again(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retire, "BATCH", 10)
+    monkeypatch.setattr(retire, "MAX_BATCHES", 2)
+    finished(database, 45)
+    walk = chore(database)
+    assert [walk.run_once().retired for _ in range(4)] == [20, 20, 5, 0]
+    finished(database, 5)
+    assert sum(walk.run_once().retired for _ in range(4)) == 5  # wherever their random ids fall

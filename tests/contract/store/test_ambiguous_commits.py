@@ -1,0 +1,191 @@
+"""A commit whose outcome is lost, refused or unknown: each statement of a worker or scheduler has one effect.
+
+What comes up as UnavailableError is tried again as its caller does: the finalizer keeps results, a chore runs again.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+from sqlalchemy import text
+
+from app import db, ids
+from app.db import Database
+from app.errors import UnavailableError
+from app.executions import reclaim, workers
+from app.executions.claim import claim_batch
+from app.executions.conclusion import Conclusion
+from app.executions.model import Claim
+from app.executions.verdict import Verdict
+from app.scheduler.chore import Chore
+from app.scheduler.materialize import Materialize
+from app.scheduler.promote import Promote
+from app.scheduler.reclaim import Reclaim
+from brokers.consumer import ClaimConsumer
+from brokers.counters import Counters
+from brokers.finalizer import Finalizer
+from brokers.worker_process import WorkerProcess
+from tests import rows
+from tests.contract.conftest import worker_settings
+from tests.contract.store.racing import Hints, never
+from tests.cron_jobs import add_cron_job, daily, scheduled
+from tests.pg_proxy import FAULTS, Fault, PgProxy
+
+pytestmark = pytest.mark.parametrize("fault", FAULTS, ids=str)
+
+WORKER = "wrk_1"
+OK = Verdict.success({"status_code": 200})
+
+
+@pytest.fixture
+def proxy(database_url: str) -> Iterator[PgProxy]:
+    with PgProxy(urlsplit(database_url).port or 5432) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def faulty(database_url: str, proxy: PgProxy) -> Iterator[Database]:
+    """The same database, through the proxy."""
+    parts = urlsplit(database_url)
+    login = parts.netloc.rpartition("@")[0]
+    url = urlunsplit(parts._replace(netloc=f"{login}@127.0.0.1:{proxy.port}"))
+    database = db.connect(url, pool_size=2, application_name="te-faulty")
+    yield database
+    database.close()
+
+
+def claimed(database: Database, *, max_attempts: int = 3) -> Claim:
+    workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
+    rows.add_executions(database, max_attempts=max_attempts)
+    (claim,) = claim_batch(database, queue="http", shard=0, worker_id=WORKER, limit=1, ahead_ms=0).claims
+    return claim
+
+
+def until_it_runs(chore: Chore) -> None:
+    """Run a chore as the scheduler does: again at its next turn when the database could not be reached."""
+    for _ in range(3):
+        try:
+            chore.run_once()
+        except UnavailableError:
+            continue
+        return
+    raise AssertionError("one fault may cost one turn")
+
+
+def test_a_claim_holds_each_row_once_and_spends_no_attempt(
+    database: Database, faulty: Database, database_url: str, proxy: PgProxy, fault: Fault
+) -> None:
+    lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
+    process = WorkerProcess(faulty, lease, worker_settings())
+    process.open(["http"])
+    executions = rows.add_executions(database, 3)
+    consumer = ClaimConsumer(process, "http", 10_000)
+    proxy.arm("claimed AS", fault)
+    messages = [next(consumer) for _ in executions]
+    assert proxy.fired == 1
+    held = {message.args[0].claim.execution_id for message in messages if message is not None}
+    assert held == set(executions)
+    assert {rows.execution(database, one).attempt_count for one in executions} == {1}
+    for message in messages:
+        assert message is not None
+        message.args[0].begin()
+        message.args[0].conclude(OK)
+    process.close()
+    assert rows.statuses(database) == {"SUCCESS": 3}
+
+
+def test_a_conclusion_is_written_once_and_counted_as_ours(
+    database: Database, faulty: Database, proxy: PgProxy, fault: Fault
+) -> None:
+    claim, counters = claimed(database), Counters()
+    finalizer = Finalizer(faulty, WORKER, counters)
+    finalizer.start()
+    proxy.arm("tried AS", fault)
+    finalizer.submit(Conclusion(claim, ids.attempt_id(), OK, claim.claimed_at, 5, ()))
+    assert finalizer.stop(60)
+    assert proxy.fired == 1
+    assert rows.execution(database, claim.execution_id).status == "SUCCESS"
+    (tried,) = rows.attempts(database, claim.execution_id)
+    assert (tried.attempt_number, tried.status) == (1, "SUCCESS")
+    assert rows.job_of(database, claim.execution_id).status == "RETIRED"
+    assert counters.snapshot() == {"concluded": 1}
+
+
+def test_a_hand_back_returns_its_attempt_once(
+    database: Database, faulty: Database, proxy: PgProxy, fault: Fault
+) -> None:
+    claim = claimed(database)
+    finalizer = Finalizer(faulty, WORKER, Counters())
+    finalizer.start()
+    proxy.arm("unnest", fault)
+    finalizer.submit_release(claim.key)
+    assert finalizer.stop(60)
+    assert proxy.fired == 1
+    row = rows.execution(database, claim.execution_id)
+    assert (row.status, row.attempt_count) == ("QUEUED", 0)
+
+
+def test_a_tick_is_materialised_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
+    job_id = add_cron_job(database, daily(database), missed=timedelta(hours=2))
+    proxy.arm("advanced AS", fault)
+    until_it_runs(
+        Materialize(faulty, shards=1, ahead_ms=0, batch=10, grace=timedelta(minutes=1), hint=Hints(), stopping=never)
+    )
+    assert proxy.fired == 1
+    assert len(scheduled(database, job_id)) == 1
+
+
+def test_a_promotion_happens_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
+    rows.add_executions(database, 3, status="PENDING")
+    proxy.arm("promoted AS", fault)
+    until_it_runs(Promote(faulty, shards=1, ahead_ms=0, hint=Hints(), stopping=never))
+    assert proxy.fired == 1
+    assert rows.statuses(database) == {"QUEUED": 3}
+
+
+@pytest.mark.parametrize("max_attempts", [1, 2])
+def test_a_lost_attempt_is_recorded_once(
+    database: Database, faulty: Database, proxy: PgProxy, fault: Fault, max_attempts: int
+) -> None:
+    claim = claimed(database, max_attempts=max_attempts)
+    workers.leave(database, WORKER)
+    proxy.arm("taken AS", fault)
+    until_it_runs(Reclaim.from_dead_workers(faulty, hint=Hints(), stopping=never))
+    assert proxy.fired == 1
+    assert rows.execution(database, claim.execution_id).status == ("FAILED" if max_attempts == 1 else "RETRYING")
+    (tried,) = rows.attempts(database, claim.execution_id)
+    assert (tried.attempt_number, tried.error["type"]) == (1, reclaim.LossReason.WORKER_LOST.name)
+
+
+def test_a_worker_registers_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
+    def register() -> bool:
+        workers.register(faulty, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
+        return True
+
+    proxy.arm("INSERT INTO workers", fault)
+    assert _again(register)
+    assert proxy.fired == 1
+    assert [row.worker_id for row in database.fetch(text("SELECT worker_id FROM workers"))] == [WORKER]
+
+
+def test_a_lease_is_renewed_or_known_to_be_unknown(
+    database: Database, faulty: Database, proxy: PgProxy, fault: Fault
+) -> None:
+    """False means lost for good and ends the worker: no fault of the link may be taken for it."""
+    claimed(database)
+
+    def renew() -> bool:
+        return workers.renew(faulty, worker_id=WORKER, in_flight=1, lease_ms=60_000)
+
+    proxy.arm("UPDATE workers", fault)
+    assert _again(renew)
+    assert proxy.fired == 1
+    assert database.fetch(text("SELECT in_flight FROM workers"))[0].in_flight == 1
+
+
+def _again(body: Callable[[], bool]) -> bool:
+    try:
+        return body()
+    except UnavailableError:
+        return body()

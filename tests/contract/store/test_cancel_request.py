@@ -1,0 +1,130 @@
+"""Asking a running execution to end: its present attempt counts, and no other follows."""
+
+from functools import partial
+
+import pytest
+from sqlalchemy import text
+
+from app import ids
+from app.db import Database
+from app.executions import reclaim
+from app.executions.cancellation import Cancelled, cancel_execution
+from app.executions.claim import claim_batch
+from app.executions.conclusion import Conclusion, conclude
+from app.executions.model import Claim, DeliveryError, LogLine
+from app.executions.release import release
+from app.executions.verdict import Verdict
+from brokers.worker_process import WorkerProcess
+from schema.states import LogLevel
+from tests import rows
+from tests.contract.store.racing import at_once
+
+ERROR = DeliveryError("HTTP_ERROR", "answered 503")
+
+
+def running(process: WorkerProcess, *, max_attempts: int = 3) -> Claim:
+    """An execution that this process has claimed."""
+    rows.add_executions(process.database, max_attempts=max_attempts)
+    answer = claim_batch(process.database, queue="http", shard=0, worker_id=process.worker_id, limit=1, ahead_ms=0)
+    return answer.claims[0]
+
+
+def ask(database: Database, claim: Claim) -> object:
+    return cancel_execution(database, claim.execution_id, ask_running=True, actor="ops")
+
+
+def end(process: WorkerProcess, claim: Claim, verdict: Verdict) -> object:
+    line = LogLine(LogLevel.WARN, "attempt 1 failed")
+    ended = Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, (line,))
+    return conclude(process.database, process.worker_id, [ended])
+
+
+def lines(database: Database) -> list[str]:
+    return [row.message for row in database.fetch(text("SELECT message FROM execution_logs"))]
+
+
+def recorded(database: Database) -> list[tuple[str, str, int, str | None, str]]:
+    query = text(
+        "SELECT from_status, to_status, attempt_number, actor, reason FROM execution_events ORDER BY occurred_at"
+    )
+    return [tuple(row) for row in database.fetch(query)]
+
+
+def test_a_request_changes_no_state_and_a_second_one_nothing_at_all(process: WorkerProcess) -> None:
+    claim = running(process)
+    assert ask(process.database, claim) == Cancelled(ended=0, asked=1)
+    first = rows.execution(process.database, claim.execution_id)
+    assert (first.status, first.cancel_requested_at is None) == ("RUNNING", False)
+    assert ask(process.database, claim) == Cancelled(ended=0, asked=1)
+    assert rows.execution(process.database, claim.execution_id) == first
+    assert recorded(process.database) == [("RUNNING", "RUNNING", 1, "ops", "CANCEL_REQUESTED")]
+    assert rows.job_of(process.database, claim.execution_id).status == "ACTIVE"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "status"),
+    [
+        (Verdict.success({}), "SUCCESS"),
+        (Verdict.fail(ERROR), "FAILED"),
+        (Verdict.retry(ERROR, 1000), "CANCELLED"),
+    ],
+)
+def test_only_the_retry_becomes_a_cancellation(process: WorkerProcess, verdict: Verdict, status: str) -> None:
+    claim = running(process)
+    due = rows.execution(process.database, claim.execution_id).run_at
+    ask(process.database, claim)
+    end(process, claim, verdict)
+    row = rows.execution(process.database, claim.execution_id)
+    assert (row.status, row.completed_at is None, row.run_at) == (status, False, due)
+    assert len(rows.attempts(process.database, claim.execution_id)) == 1
+    assert rows.job_of(process.database, claim.execution_id).status == "RETIRED"
+    (line,) = lines(process.database)
+    assert line.endswith("not tried again") == (status == "CANCELLED")
+
+
+@pytest.mark.parametrize(("max_attempts", "status"), [(3, "CANCELLED"), (1, "FAILED")])
+def test_a_lost_worker_ends_what_was_asked_to_end(process: WorkerProcess, max_attempts: int, status: str) -> None:
+    claim = running(process, max_attempts=max_attempts)
+    ask(process.database, claim)
+    process.database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone'"))
+    done = reclaim.reclaim_lost(process.database, [reclaim.Candidate(claim.execution_id, 1)])
+    assert (done.queues, done.retrying) == (frozenset(), 0)
+    assert (done.cancelled, done.failed) == ((1, 0) if status == "CANCELLED" else (0, 1))
+    row = rows.execution(process.database, claim.execution_id)
+    assert (row.status, row.completed_at is None) == (status, False)
+    (tried,) = rows.attempts(process.database, claim.execution_id)
+    assert tried.error["type"] == "WORKER_LOST"
+    assert rows.job_of(process.database, claim.execution_id).status == "RETIRED"
+    assert lines(process.database)[0].endswith("not tried again") == (status == "CANCELLED")
+
+
+def test_handed_back_unsent_it_ends_with_its_attempt_number_restored(process: WorkerProcess) -> None:
+    claim = running(process)
+    ask(process.database, claim)
+    assert release(process.database, process.worker_id, [claim.key]) == 1
+    row = rows.execution(process.database, claim.execution_id)
+    assert (row.status, row.attempt_count, row.completed_at is None) == ("CANCELLED", 0, False)
+    assert rows.attempts(process.database, claim.execution_id) == []
+    assert rows.job_of(process.database, claim.execution_id).status == "RETIRED"
+
+
+def test_a_hand_back_is_on_record_with_its_claim(process: WorkerProcess) -> None:
+    claim = running(process)
+    release(process.database, process.worker_id, [claim.key])
+    release(process.database, process.worker_id, [claim.key])
+    (begun,) = process.database.fetch(text("SELECT occurred_at FROM execution_events WHERE reason = 'CLAIMED'"))
+    assert begun.occurred_at == claim.claimed_at
+    assert recorded(process.database) == [
+        ("QUEUED", "RUNNING", 1, process.worker_id, "CLAIMED"),
+        ("RUNNING", "QUEUED", 1, process.worker_id, "HANDED_BACK"),
+    ]
+    assert rows.job_of(process.database, claim.execution_id).status == "ACTIVE"
+
+
+def test_a_request_and_a_failing_attempt_at_once_always_end_it(process: WorkerProcess) -> None:
+    """Whichever comes first: asked and then not retried, or retrying and then cancelled."""
+    for _ in range(20):
+        claim = running(process)
+        at_once(partial(ask, process.database, claim), partial(end, process, claim, Verdict.retry(ERROR, 9000)))
+        assert rows.execution(process.database, claim.execution_id).status == "CANCELLED"
+        assert rows.job_of(process.database, claim.execution_id).status == "RETIRED"

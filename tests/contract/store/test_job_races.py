@@ -1,0 +1,84 @@
+"""Changes of a job that meet each other, or the scheduler: one effect, and no tick from a version that is gone."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from app.errors import JobNotUpdatableError
+from app.jobs import queries
+from app.jobs.creation import Creator
+from app.jobs.pause import pause_job
+from app.jobs.update import update_job
+from tests.contract.scheduler.test_materialize import chore
+from tests.contract.store.racing import WAYS, at_once, schedulers
+from tests.cron_jobs import add_interval_job
+
+MINUTE = timedelta(minutes=1)
+ROUNDS = 8
+
+
+@contextmanager
+def unlocked(monkeypatch: pytest.MonkeyPatch, way: str) -> Iterator[None]:
+    with monkeypatch.context() as patched:
+        if way.endswith("without locks"):
+            patched.setattr(queries, "LOCK", text(queries.LOCK.text.replace("FOR UPDATE", "")))
+        yield
+
+
+def creator(database: Database) -> Creator:
+    return Creator(database, shards=1, look_ahead_seconds=5)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_of_two_updates_one_takes_over(
+    database: Database, database_url: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    def attempt(one: Database, job_id: str) -> str | None:
+        try:
+            return update_job(creator(one), job_id, {"input": {"from": one.engine.url.database}}).job_id
+        except JobNotUpdatableError:
+            return None
+
+    with unlocked(monkeypatch, way), schedulers(database_url, way, 3) as databases:
+        for _ in range(ROUNDS):
+            job_id = add_interval_job(database, MINUTE)
+            made = at_once(*(partial(attempt, one, job_id) for one in databases))
+            (winner,) = [new_id for new_id in made if new_id is not None]
+            assert queries.get_job(database, job_id).replaced_by_id == winner
+            assert [
+                job.version for job in queries.versions_of(database, queries.get_job(database, job_id), _page()).items
+            ] == [2, 1]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("verb", ["update", "pause"])
+def test_no_tick_is_left_waiting_of_a_job_that_was_updated_or_paused(
+    database: Database, database_url: str, way: str, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with unlocked(monkeypatch, way), schedulers(database_url, way, 2) as (first, second):
+        for _ in range(ROUNDS):
+            job_id = add_interval_job(database, MINUTE, missed=timedelta(minutes=30))
+            change = (
+                partial(update_job, creator(first), job_id, {})
+                if verb == "update"
+                else partial(pause_job, first, job_id)
+            )
+            at_once(change, chore(second).run_once)
+            waiting = database.fetch(
+                text(
+                    "SELECT execution_id FROM executions WHERE job_id = :job AND completed_at IS NULL AND NOT on_hold"
+                ),
+                {"job": job_id},
+            )
+            assert waiting == []
+            assert queries.get_job(database, job_id).next_run_at is None
+
+
+def _page() -> "queries.PageRequest":
+    return queries.PageRequest()

@@ -1,0 +1,131 @@
+"""What the document says of a `spec` and a `retry_policy` is what the catalog takes, value by value."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from marshmallow import Schema
+
+from app.catalog.fields import DEFAULTS
+from app.catalog.shapes import RETRY_POLICY, SPECS
+from schema.states import EndpointType
+from tests.integration.http.document import document
+
+WHOLE: dict[str, tuple[Schema, dict[str, Any]]] = {
+    "HttpSpec": (
+        SPECS[EndpointType.HTTP],
+        {
+            "url": "{{config.base}}/hook",
+            "method": "PUT",
+            "headers": {"X-User": "{{input.user}}"},
+            "body_template": {"a": ["{{input.a}}"]},
+            "signing": {"secret": "{{secret.new}}", "previous_secret": " {{ secret.old }} "},
+            "timeout_ms": 5000,
+            "expected_status_codes": [200, 599],
+        },
+    ),
+    "KafkaSpec": (
+        SPECS[EndpointType.KAFKA],
+        {
+            "bootstrap_servers": "kafka:9092",
+            "topic": "t",
+            "key_template": "{{input.key}}",
+            "value_template": {"a": 1},
+            "headers": {"an event": "x"},
+            "properties": {"sasl.username": "u"},
+            "acks": "1",
+            "timeout_ms": 5000,
+        },
+    ),
+    "RedisStreamSpec": (
+        SPECS[EndpointType.REDIS_STREAM],
+        {
+            "redis_url": "REDISS://h",
+            "stream": "s",
+            "fields_template": {"a": "{{input.a}}"},
+            "max_len": "{{config.most}}",
+            "approximate_trimming": False,
+            "timeout_ms": 5000,
+        },
+    ),
+    "RetryPolicySpec": (
+        RETRY_POLICY,
+        {
+            "max_attempts": 3,
+            "backoff": "custom",
+            "initial_delay_ms": 0,
+            "max_delay_ms": 86_400_000,
+            "delays_ms": [0, 5],
+            "fail_on": [404, "TIMEOUT"],
+            "max_age_ms": 1000,
+        },
+    ),
+}
+# No 1.0, which is a whole number in JSON Schema only.
+VALUES: list[Any] = [
+    *(None, True, False, -1, 0, 1, 99, 100, 600, 1.5, 86_400_001, 10**12, 2**53 - 1, 2**53),
+    *("", "x", "GET", "all", "TIMEOUT", "http://h/", "HTTPS://h", "redis://h", "http://", "x http://h/", "x" * 1025),
+    *("{{config.a}}", "x{{config.a}}", " {{secret.a}}\n", "{{secret.a}} x", "{{secret.}}", "x" * 8193),
+    *([], [0], [200], [1.5], ["TIMEOUT"], [None], [1] * 101),
+    *({}, {"a": "b"}, {"a": 1}, {"a b": "c"}, {"": "c"}, {"sasl.password": "p"}, {"sasl.password": None}),
+]
+
+
+def described(name: str) -> Draft202012Validator:
+    return Draft202012Validator({"$ref": f"#/components/schemas/{name}", "components": document()["components"]})
+
+
+def changed(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the object with each of its values replaced by each of VALUES, and with a field that nobody knows."""
+    yield whole
+    yield {**whole, "nobody": 1}
+    for name, value in whole.items():
+        for other in VALUES:
+            yield {**whole, name: other}
+        for inner in value if isinstance(value, dict) else ():
+            for other in VALUES:
+                other_whole = copy.deepcopy(whole)
+                other_whole[name][inner] = other
+                yield other_whole
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_the_document_describes_what_is_taken(name: str) -> None:
+    shape, whole = WHOLE[name]
+    assert set(whole) == set(shape.fields)
+    taken = {True: 0, False: 0}
+    for candidate in changed(whole):
+        faults = shape.validate(candidate)
+        assert described(name).is_valid(candidate) is (not faults), (candidate, faults)
+        taken[not faults] += 1
+    assert all(taken.values())
+
+
+@pytest.mark.parametrize("endpoint_type", SPECS)
+def test_what_a_spec_must_have(endpoint_type: EndpointType) -> None:
+    name = {"HTTP": "HttpSpec", "KAFKA": "KafkaSpec", "REDIS_STREAM": "RedisStreamSpec"}[endpoint_type]
+    shape, whole = WHOLE[name]
+    for left_out in whole:
+        rest = {field: value for field, value in whole.items() if field != left_out}
+        assert described(name).is_valid(rest) is (not shape.validate(rest)), left_out
+
+
+def test_what_is_left_out_is_told() -> None:
+    schemas = document()["components"]["schemas"]
+    for endpoint_type, name in zip(SPECS, ("HttpSpec", "KafkaSpec", "RedisStreamSpec"), strict=True):
+        told = {field: value["default"] for field, value in schemas[name]["properties"].items() if "default" in value}
+        assert told == DEFAULTS[endpoint_type]
+    policy = {field: value.get("default") for field, value in schemas["RetryPolicySpec"]["properties"].items()}
+    assert (policy["max_attempts"], policy["backoff"], policy["initial_delay_ms"]) == (1, "exponential", 1000)
+    assert "`{{input.…}}`" in schemas["KafkaSpec"]["properties"]["key_template"]["description"]
+    assert "`{{input.…}}`" not in schemas["KafkaSpec"]["properties"]["topic"]["description"]
+
+
+@pytest.mark.parametrize("schema", ["NewEndpoint", "ChangedEndpoint", "Endpoint"])
+def test_requests_and_answers_refer_to_them(schema: str) -> None:
+    properties = document()["components"]["schemas"][schema]["properties"]
+    names = [option["$ref"].rsplit("/", 1)[1] for option in properties["spec"]["anyOf"]]
+    assert names == ["HttpSpec", "KafkaSpec", "RedisStreamSpec"]
+    assert "#/components/schemas/RetryPolicySpec" in str(properties["retry_policy"])

@@ -1,0 +1,153 @@
+"""Reading executions, attempts and logs."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import text
+
+from app.db import Database
+from tests.integration.conftest import Api, pointers, problem
+from tests.integration.executions.test_cancel import add_tick
+from tests.integration.http.test_pagination import walk
+from tests.integration.registered import INPUT, created, cron, one_shot, register
+
+
+def add_attempt(database: Database, execution_id: str, number: int, status: str, **values: Any) -> None:
+    database.fetch(
+        text(
+            "INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, "
+            "  completed_at, duration_ms, output, error) "
+            "VALUES (:id, :execution, :number, :status, 'wrk_1', now(), now() + INTERVAL '1 second', 1000, "
+            "  CAST(:output AS JSONB), CAST(:error AS JSONB))"
+        ),
+        {
+            "id": f"att_{number}",
+            "execution": execution_id,
+            "number": number,
+            "status": status,
+            "output": json.dumps(values.get("output")) if "output" in values else None,
+            "error": json.dumps(values.get("error")) if "error" in values else None,
+        },
+    )
+
+
+def add_log(database: Database, execution_id: str, number: int, level: str) -> None:
+    database.fetch(
+        text(
+            "INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message, logged_at) "
+            "VALUES (:id, :execution, 1, :level, :message, now() + :after)"
+        ),
+        {
+            "id": f"log_{number}",
+            "execution": execution_id,
+            "level": level,
+            "message": f"line {number}",
+            "after": timedelta(seconds=number),
+        },
+    )
+
+
+def test_an_execution(api: Api) -> None:
+    register(api, retry_policy={"max_attempts": 3})
+    job = created(api, one_shot("k"))
+    execution = api.get(f"/executions/{job['execution']['execution_id']}").json
+    assert execution | {"created_at": "", "run_at": "", "scheduled_at": ""} == {
+        "execution_id": job["execution"]["execution_id"],
+        "job_id": job["job_id"],
+        "endpoint": "target",
+        "endpoint_type": "HTTP",
+        "endpoint_version": 1,
+        "idempotency_key": "k",
+        "status": "QUEUED",
+        "input": INPUT,
+        "output": None,
+        "attempt_count": 0,
+        "max_attempts": 3,
+        "worker_id": None,
+        "scheduled_at": "",
+        "run_at": "",
+        "started_at": None,
+        "completed_at": None,
+        "duration_ms": None,
+        "cancel_requested_at": None,
+        "created_at": "",
+    }
+
+
+def test_attempts_latest_first(api: Api, database: Database) -> None:
+    register(api)
+    execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
+    path = f"/executions/{execution_id}/attempts"
+    assert api.get(path).json == {"items": [], "cursor": None}
+    error = {"type": "HTTP_ERROR", "status_code": 503, "message": "no", "retryable": True}
+    for number in range(1, 12):
+        add_attempt(database, execution_id, number, "FAILED", error=error)
+    add_attempt(database, execution_id, 12, "SUCCESS", output={"status_code": 200, "body": "OK"})
+    latest = api.get(path, limit=1).json["items"][0]
+    assert (latest["attempt_number"], latest["status"], latest["error"]) == (12, "SUCCESS", None)
+    assert latest["output"] == {"status_code": 200, "body": "OK"}
+    assert latest["duration_ms"] == 1000
+    assert api.get(path).json["items"][1]["error"] == error
+    assert walk(api, path, "attempt_number", limit=5) == list(range(12, 0, -1))
+
+
+def test_logs_latest_first_and_by_level(api: Api, database: Database) -> None:
+    register(api)
+    execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
+    path = f"/executions/{execution_id}/logs"
+    assert api.get(path).json == {"items": [], "cursor": None}
+    levels = ["INFO", "WARN", "ERROR", "DEBUG", "INFO", "INFO"]
+    for number, level in enumerate(levels):
+        add_log(database, execution_id, number, level)
+    assert walk(api, path, "message", limit=4) == [f"line {number}" for number in range(5, -1, -1)]
+    assert walk(api, path, "message", limit=1, level="INFO") == ["line 5", "line 4", "line 0"]
+    assert walk(api, path, "level", level="WARN") == ["WARN"]
+    line = api.get(path, level="ERROR").json["items"][0]
+    assert set(line) == {"log_id", "execution_id", "attempt_number", "level", "message", "logged_at"}
+    assert pointers(problem(api.get(path, level="info"), 400, "INVALID_REQUEST")) == ["level"]
+
+
+def test_executions_of_a_job_by_status(api: Api, database: Database) -> None:
+    register(api)
+    job = created(api, cron())
+    path = f"/jobs/{job['job_id']}/executions"
+    assert api.get(path).json == {"items": [], "cursor": None}
+    ticks = [
+        add_tick(database, job, str(number), status)
+        for number, status in enumerate(["SUCCESS", "FAILED", "SUCCESS", "QUEUED", "RUNNING"])
+    ]
+    assert walk(api, path, "execution_id", limit=2) == ticks[::-1]
+    assert walk(api, path, "execution_id", limit=1, status="SUCCESS") == [ticks[2], ticks[0]]
+    assert walk(api, path, "execution_id", status="CANCELLED") == []
+    assert "input" not in api.get(path).json["items"][0]
+    assert pointers(problem(api.get(path, status="DONE"), 400, "INVALID_REQUEST")) == ["status"]
+
+
+def test_all_executions_by_every_filter(api: Api, database: Database) -> None:
+    for name in ("target", "other"):
+        register(api, name)
+    one, two = created(api, one_shot("one")), created(api, one_shot("two", endpoint="other"))
+    job = created(api, cron())
+    ticks = [add_tick(database, job, name, status) for name, status in (("a", "SUCCESS"), ("b", "FAILED"))]
+    first, second = (each["execution"]["execution_id"] for each in (one, two))
+
+    def found(path: str = "/executions", **filters: str) -> list[str]:
+        return walk(api, path, "execution_id", limit=1, **filters)
+
+    assert found() == [*ticks[::-1], second, first]
+    assert found(status="QUEUED") == [second, first]
+    assert found(endpoint="other") == [second]
+    assert found(job_id=job["job_id"]) == ticks[::-1]
+    assert found(job_id=job["job_id"], status="FAILED") == [ticks[1]]
+    assert found(job_id="job_0") == []
+    middle = api.get(f"/executions/{second}").json["created_at"]
+    assert found(created_after=middle) == ticks[::-1]
+    assert found(created_before=middle) == [first]
+    of_job = f"/jobs/{job['job_id']}/executions"
+    assert found(of_job, created_before=middle) == []
+    assert found(of_job, created_after=middle, endpoint="target", status="SUCCESS") == [ticks[0]]
+    assert found(of_job, endpoint="other") == []
+    assert "input" not in api.get("/executions").json["items"][0]
+    assert pointers(problem(api.get("/executions", created_after="today"), 400, "INVALID_REQUEST")) == ["created_after"]
+    assert pointers(problem(api.get(of_job, job_id=job["job_id"]), 400, "INVALID_REQUEST")) == ["job_id"]

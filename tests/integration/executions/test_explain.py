@@ -1,0 +1,177 @@
+"""Explaining an execution: one plain answer for each way to be somewhere."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from app.executions import workers
+from app.executions.verdict import Verdict
+from tests.integration.conftest import Api, Statements
+from tests.integration.executions.test_history import ERROR, WORKER, claim, end, execution_id
+from tests.integration.registered import created, one_shot
+
+__all__ = ["execution_id"]
+
+Prepare = Callable[[Api, Database, str], object]
+
+
+def explained(api: Api, execution_id: str) -> dict[str, Any]:
+    response = api.get(f"/executions/{execution_id}/explain")
+    assert response.status_code == 200
+    found: dict[str, Any] = response.json
+    assert found["status"] == api.get(f"/executions/{execution_id}").json["status"]
+    assert found["explanation"].endswith(".")
+    return found
+
+
+def sql(statement: str) -> Prepare:
+    return lambda _api, database, _id: database.fetch(text(statement))
+
+
+def later(_api: Api, database: Database, _id: str) -> None:
+    database.fetch(text("UPDATE executions SET status = 'PENDING', run_at = now() + INTERVAL '1 hour'"))
+
+
+def no_worker(_api: Api, database: Database, _id: str) -> None:
+    workers.leave(database, WORKER)
+    workers.register(database, worker_id="wrk_2", host="h", pid=1, queues=["kafka"], capacity=9, lease_ms=60_000)
+
+
+def behind(api: Api, database: Database, _id: str) -> None:
+    for number in range(2):
+        created(api, one_shot(f"other-{number}"))
+    query = text("UPDATE executions SET run_at = run_at - INTERVAL '1 hour' WHERE execution_id <> :id")
+    database.fetch(query, {"id": _id})
+
+
+def paused(api: Api, _database: Database, execution_id: str) -> None:
+    api.post(f"/jobs/{api.get(f'/executions/{execution_id}').json['job_id']}/pause")
+
+
+def paused_while_running(api: Api, database: Database, execution_id: str) -> None:
+    held = claim(database)
+    paused(api, database, execution_id)
+    end(database, held, Verdict.retry(ERROR, 60_000))
+
+
+def run_during_a_pause(api: Api, database: Database, execution_id: str) -> None:
+    paused(api, database, execution_id)
+    api.post(f"/jobs/{api.get(f'/executions/{execution_id}').json['job_id']}/run")
+
+
+def failing(_api: Api, database: Database, _id: str) -> None:
+    end(database, claim(database), Verdict.retry(ERROR, 60_000))
+
+
+def running(_api: Api, database: Database, _id: str) -> None:
+    claim(database)
+
+
+def asked(api: Api, database: Database, execution_id: str) -> None:
+    claim(database)
+    api.post(f"/executions/{execution_id}/cancel?if_running=request")
+
+
+def lost(_api: Api, database: Database, _id: str) -> None:
+    claim(database)
+    workers.leave(database, WORKER)
+
+
+def lost_without_a_row(_api: Api, database: Database, _id: str) -> None:
+    claim(database)
+    database.fetch(text("DELETE FROM workers"))
+
+
+def declared_dead(_api: Api, database: Database, _id: str) -> None:
+    claim(database)
+    database.fetch(text("UPDATE workers SET status = 'DEAD'"))
+
+
+def succeeded(_api: Api, database: Database, _id: str) -> None:
+    end(database, claim(database), Verdict.success({"status_code": 200, "body": ""}))
+
+
+def failed(_api: Api, database: Database, _id: str) -> None:
+    end(database, claim(database), Verdict.fail(ERROR))
+
+
+def used_up(_api: Api, database: Database, _id: str) -> None:
+    database.fetch(text("UPDATE executions SET max_attempts = 1"))
+    end(database, claim(database), Verdict.fail(ERROR))
+
+
+def cancelled(api: Api, _database: Database, execution_id: str) -> None:
+    api.post(f"/executions/{execution_id}/cancel")
+
+
+def cancelled_with_job(api: Api, _database: Database, execution_id: str) -> None:
+    api.post(f"/jobs/{api.get(f'/executions/{execution_id}').json['job_id']}/cancel")
+
+
+def cancelled_on_request(api: Api, database: Database, execution_id: str) -> None:
+    held = claim(database)
+    api.post(f"/executions/{execution_id}/cancel?if_running=request")
+    end(database, held, Verdict.retry(ERROR, 1000))
+
+
+CASES: list[tuple[Prepare, str, str, bool]] = [
+    (later, "WAITING_FOR_RUN_AT", "due at 20", True),
+    (sql("UPDATE executions SET status = 'PENDING'"), "WAITING_FOR_SCHEDULER", "no scheduler has queued it", False),
+    (sql("SELECT 1"), "NEXT_IN_QUEUE", "next in the queue 'http'", False),
+    (no_worker, "NO_WORKER", "no live worker serves the queue 'http'", False),
+    (sql("UPDATE workers SET lease_expires_at = now()"), "NO_WORKER", "no live worker", False),
+    (behind, "BEHIND_OTHERS", "2 became due before it", False),
+    (paused, "JOB_PAUSED", "paused", False),
+    (paused_while_running, "JOB_PAUSED", "paused", False),
+    (run_during_a_pause, "NEXT_IN_QUEUE", "next", False),
+    (failing, "RETRYING_AFTER_ERROR", "Attempt 1 of 3 failed (HTTP_ERROR: answered 503)", True),
+    (running, "RUNNING", f"Attempt 1 of 3 has been running on worker {WORKER}", False),
+    (asked, "CANCEL_REQUESTED", "requested by test", False),
+    (lost, "WORKER_LOST", f"{WORKER} was lost at 20", True),
+    (lost_without_a_row, "WORKER_LOST", f"{WORKER} was lost at 20", True),
+    (declared_dead, "WORKER_LOST", f"{WORKER} was lost at 20", True),
+    (succeeded, "SUCCEEDED", "delivered by attempt 1 of 3", False),
+    (failed, "FAILED_FOR_GOOD", "Attempt 1 of 3 failed (HTTP_ERROR: answered 503)", False),
+    (used_up, "ATTEMPTS_USED_UP", "none is left", False),
+    (cancelled, "CANCELLED", "cancelled by test after 0 attempt(s)", False),
+    (cancelled_with_job, "JOB_CANCELLED", "cancelled by test, with its job", False),
+    (cancelled_on_request, "CANCELLED", "requested by test while it was running", False),
+]
+
+
+@pytest.mark.parametrize(
+    ("prepare", "reason", "words", "has_end"), CASES, ids=lambda case: getattr(case, "__name__", "")
+)
+def test_each_reason(
+    api: Api, database: Database, execution_id: str, prepare: Prepare, reason: str, words: str, has_end: bool
+) -> None:
+    prepare(api, database, execution_id)
+    found = explained(api, execution_id)
+    assert (found["reason"], found["until"] is not None) == (reason, has_end)
+    assert words in found["explanation"]
+
+
+def test_the_crowd_ahead_is_counted_up_to_a_bound(
+    api: Api, database: Database, execution_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.executions.explanation.MOST_AHEAD", 1)
+    behind(api, database, execution_id)
+    found = explained(api, execution_id)
+    assert "more than 1 became due" in found["explanation"]
+    assert found["details"]["ahead"] == 1
+
+
+def test_it_costs_two_statements(api: Api, execution_id: str, statements: Statements) -> None:
+    explained(api, execution_id)
+    statements.clear()
+    api.get(f"/executions/{execution_id}/explain")
+    assert len(statements.texts) == 2
+
+
+def test_the_details_of_a_failure(api: Api, database: Database, execution_id: str) -> None:
+    failing(api, database, execution_id)
+    details = explained(api, execution_id)["details"]
+    assert (details["attempts"], details["max_attempts"], details["last_error"]["type"]) == (1, 3, "HTTP_ERROR")

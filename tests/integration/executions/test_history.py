@@ -1,0 +1,206 @@
+"""The history of an execution: every change of state, whoever made it."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app import ids
+from app.db import Database
+from app.executions import history, reclaim, workers
+from app.executions.claim import claim_batch
+from app.executions.conclusion import Conclusion, conclude
+from app.executions.model import Claim, DeliveryError
+from app.executions.promotion import promote
+from app.executions.release import release
+from app.executions.verdict import Verdict
+from tests import rows
+from tests.integration.conftest import Api, problem
+from tests.integration.executions.test_cancel import add_tick
+from tests.integration.registered import created, one_shot, register
+
+ERROR = DeliveryError("HTTP_ERROR", "answered 503")
+WORKER = "wrk_1"
+Change = tuple[str | None, str, int, str | None, str]
+
+
+@pytest.fixture
+def execution_id(api: Api, database: Database) -> str:
+    """A one-shot execution with three attempts, and a worker."""
+    register(api, retry_policy={"max_attempts": 3})
+    workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http", "kafka"], capacity=9, lease_ms=60_000)
+    found: str = created(api, one_shot("k"))["execution"]["execution_id"]
+    return found
+
+
+def claim(database: Database) -> Claim:
+    database.fetch(text("UPDATE executions SET run_at = now() WHERE run_at > now()"))
+    answer = claim_batch(database, queue="http", shard=0, worker_id=WORKER, limit=1, ahead_ms=0)
+    return answer.claims[0]
+
+
+def end(database: Database, claimed: Claim, verdict: Verdict) -> None:
+    conclude(database, WORKER, [Conclusion(claimed, ids.attempt_id(), verdict, rows.database_now(database), 0, ())])
+
+
+def history_over_http(api: Api, execution_id: str) -> list[dict[str, Any]]:
+    response = api.get(f"/executions/{execution_id}/history")
+    assert response.status_code == 200
+    items: list[dict[str, Any]] = response.json["items"]
+    assert [item["at"] for item in items] == sorted(item["at"] for item in items)
+    assert [item["from"] for item in items[1:]] == [item["to"] for item in items[:-1]]
+    assert items[-1]["to"] == api.get(f"/executions/{execution_id}").json["status"]
+    return items
+
+
+def changes(api: Api, execution_id: str) -> list[Change]:
+    return [
+        (item["from"], item["to"], item["attempt"], item["actor"], item["reason"])
+        for item in history_over_http(api, execution_id)
+    ]
+
+
+def test_a_long_life(api: Api, database: Database, execution_id: str) -> None:
+    path = f"/executions/{execution_id}"
+    release(database, WORKER, [claim(database).key])
+    end(database, claim(database), Verdict.retry(ERROR, 1000))
+    second = claim(database)
+    api.post(f"{path}/cancel?if_running=request")
+    end(database, second, Verdict.retry(ERROR, 1000))
+    api.post(f"{path}/retry")
+    end(database, claim(database), Verdict.retry(ERROR, 1000))
+    api.post(f"{path}/cancel")
+    api.post(f"{path}/retry")
+    end(database, claim(database), Verdict.fail(ERROR))
+    api.post(f"{path}/retry")
+    end(database, claim(database), Verdict.success({"status_code": 200, "body": ""}))
+    assert changes(api, execution_id) == [
+        (None, "QUEUED", 0, None, "CREATED"),
+        ("QUEUED", "RUNNING", 1, WORKER, "CLAIMED"),
+        ("RUNNING", "QUEUED", 1, WORKER, "HANDED_BACK"),
+        ("QUEUED", "RUNNING", 1, WORKER, "CLAIMED"),
+        ("RUNNING", "RETRYING", 1, WORKER, "HTTP_ERROR"),
+        ("RETRYING", "RUNNING", 2, WORKER, "CLAIMED"),
+        ("RUNNING", "RUNNING", 2, "test", "CANCEL_REQUESTED"),
+        ("RUNNING", "CANCELLED", 2, WORKER, "CANCEL_REQUESTED"),
+        ("CANCELLED", "QUEUED", 2, "test", "RETRIED_BY_HAND"),
+        ("QUEUED", "RUNNING", 3, WORKER, "CLAIMED"),
+        ("RUNNING", "RETRYING", 3, WORKER, "HTTP_ERROR"),
+        ("RETRYING", "CANCELLED", 3, "test", "CANCELLED"),
+        ("CANCELLED", "QUEUED", 3, "test", "RETRIED_BY_HAND"),
+        ("QUEUED", "RUNNING", 4, WORKER, "CLAIMED"),
+        ("RUNNING", "FAILED", 4, WORKER, "HTTP_ERROR"),
+        ("FAILED", "QUEUED", 4, "test", "RETRIED_BY_HAND"),
+        ("QUEUED", "RUNNING", 5, WORKER, "CLAIMED"),
+        ("RUNNING", "SUCCESS", 5, WORKER, "DELIVERED"),
+    ]
+    assert not any(item["estimated"] for item in history_over_http(api, execution_id))
+
+
+def test_what_is_running_and_what_waits_for_its_retry(api: Api, database: Database, execution_id: str) -> None:
+    assert changes(api, execution_id) == [(None, "QUEUED", 0, None, "CREATED")]
+    first = claim(database)
+    assert changes(api, execution_id)[1:] == [("QUEUED", "RUNNING", 1, WORKER, "CLAIMED")]
+    end(database, first, Verdict.retry(ERROR, 1000))
+    assert changes(api, execution_id)[2:] == [("RUNNING", "RETRYING", 1, WORKER, "HTTP_ERROR")]
+    claim(database)
+    assert changes(api, execution_id)[3:] == [("RETRYING", "RUNNING", 2, WORKER, "CLAIMED")]
+
+
+def test_a_pause_and_a_resumption(api: Api, database: Database, execution_id: str) -> None:
+    job = f"/jobs/{api.get(f'/executions/{execution_id}').json['job_id']}"
+    for verb in ("pause", "resume"):
+        assert api.post(f"{job}/{verb}").status_code == 200
+    assert changes(api, execution_id)[1:] == [
+        ("QUEUED", "PENDING", 0, "test", "JOB_PAUSED"),
+        ("PENDING", "QUEUED", 0, "test", "JOB_RESUMED"),
+    ]
+    end(database, claim(database), Verdict.retry(ERROR, 60_000))
+    api.post(f"{job}/pause")
+    assert changes(api, execution_id)[3:] == [
+        ("QUEUED", "RUNNING", 1, WORKER, "CLAIMED"),
+        ("RUNNING", "RETRYING", 1, WORKER, "HTTP_ERROR"),
+        ("RETRYING", "PENDING", 1, "test", "JOB_PAUSED"),
+    ]
+    api.post(f"{job}/resume")
+    promote(database, shard=0, ahead_ms=120_000, limit=10)
+    claim(database)
+    assert changes(api, execution_id)[6:] == [
+        ("PENDING", "PENDING", 1, "test", "JOB_RESUMED"),
+        ("PENDING", "QUEUED", 1, "scheduler", "PROMOTED"),
+        ("QUEUED", "RUNNING", 2, WORKER, "CLAIMED"),
+    ]
+
+
+def test_a_lost_worker(api: Api, database: Database, execution_id: str) -> None:
+    claim(database)
+    workers.leave(database, WORKER)
+    reclaim.reclaim_lost(database, reclaim.lost(database, limit=10))
+    assert changes(api, execution_id)[2:] == [("RUNNING", "RETRYING", 1, "scheduler", "WORKER_LOST")]
+
+
+def test_a_promotion_is_filled_in_and_says_so(api: Api, database: Database, execution_id: str) -> None:
+    api.post(f"/executions/{execution_id}/cancel")
+    later = (rows.database_now(database) + timedelta(hours=1)).isoformat()
+    body = one_shot("later", trigger="DELAYED", run_at=later)
+    delayed: str = created(api, body)["execution"]["execution_id"]
+    assert changes(api, delayed) == [(None, "PENDING", 0, None, "CREATED")]
+    move = "UPDATE executions SET {0} = {0} - INTERVAL '1 hour' WHERE execution_id = :id"
+    for column in ("created_at", "run_at", "scheduled_at"):
+        database.fetch(text(move.format(column)), {"id": delayed})
+    promote(database, shard=0, ahead_ms=5000, limit=10)
+    queued = ("PENDING", "QUEUED", 0, "scheduler", "PROMOTED")
+    assert changes(api, delayed)[1:] == [queued]
+    end(database, claim(database), Verdict.success({"status_code": 200, "body": ""}))
+    assert changes(api, delayed)[1:3] == [queued, ("QUEUED", "RUNNING", 1, WORKER, "CLAIMED")]
+    assert [item["estimated"] for item in history_over_http(api, delayed)] == [False, True, False, False]
+
+
+def test_a_delayed_one_that_is_cancelled_was_never_promoted(api: Api, execution_id: str) -> None:
+    body = one_shot("later", trigger="DELAYED", run_at="2090-01-01T00:00:00Z")
+    job = created(api, body)
+    api.post(f"/jobs/{job['job_id']}/cancel")
+    assert changes(api, job["execution"]["execution_id"])[1:] == [("PENDING", "CANCELLED", 0, "test", "JOB_CANCELLED")]
+
+
+@pytest.mark.parametrize("status", ["SUCCESS", "FAILED", "CANCELLED", "RETRYING"])
+def test_what_nothing_tells_of_still_ends_in_the_present_state(api: Api, database: Database, status: str) -> None:
+    """Rows from before there were events, or edited by hand."""
+    register(api)
+    job = created(api, one_shot("k"))
+    tick = add_tick(database, job, "odd", status)
+    assert changes(api, tick)[-1] == ("QUEUED", status, 0, None, "UNRECORDED")
+
+
+def try_twice(api: Api, database: Database, execution_id: str) -> None:
+    end(database, claim(database), Verdict.retry(ERROR, 1000))
+    end(database, claim(database), Verdict.fail(ERROR))
+
+
+def cancel_and_retry(api: Api, database: Database, execution_id: str) -> None:
+    for verb in ("cancel", "retry"):
+        assert api.post(f"/executions/{execution_id}/{verb}").status_code == 200
+
+
+@pytest.mark.parametrize("live", [try_twice, cancel_and_retry], ids=["attempts", "other changes"])
+def test_a_life_that_is_too_long_to_tell_says_so(
+    api: Api,
+    database: Database,
+    execution_id: str,
+    monkeypatch: pytest.MonkeyPatch,
+    live: Callable[[Api, Database, str], None],
+) -> None:
+    live(api, database, execution_id)
+    whole = changes(api, execution_id)
+    for most, is_truncated in ((2, False), (1, True)):
+        monkeypatch.setattr(history, "MOST", most)
+        assert api.get(f"/executions/{execution_id}/history").json["truncated"] is is_truncated
+    kept = changes(api, execution_id)
+    assert (kept[0], kept[-1]) == (whole[0], whole[-1])
+
+
+def test_what_does_not_exist_is_404(api: Api) -> None:
+    problem(api.get("/executions/exec_0/history"), 404, "EXECUTION_NOT_FOUND")
+    problem(api.get("/executions/exec_0/explain"), 404, "EXECUTION_NOT_FOUND")

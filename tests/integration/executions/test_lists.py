@@ -1,0 +1,121 @@
+"""Every list of the OpenAPI document, walked page by page while rows are inserted: nothing twice, nothing missed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from app.db import Database
+from tests import rows
+from tests.integration.conftest import Api
+from tests.integration.executions.test_executions import add_attempt, add_log
+from tests.integration.http.document import document
+from tests.integration.jobs.test_changes import add_tick
+from tests.integration.registered import created, cron, http_endpoint, one_shot, register
+
+
+@dataclass(slots=True)
+class World:
+    """A service with an endpoint, a cron job, the latest version of it, and an execution; it counts what is added."""
+
+    api: Api
+    database: Database
+    job: dict[str, Any]
+    latest: str
+    execution_id: str
+    added: int = 0
+
+    def path(self, template: str) -> str:
+        return template.format(job_id=self.job["job_id"], execution_id=self.execution_id)
+
+
+@pytest.fixture
+def world(api: Api, database: Database) -> World:
+    register(api)
+    job = created(api, cron())
+    (execution_id,) = rows.add_executions(database)
+    return World(api, database, job, job["job_id"], execution_id)
+
+
+def name(world: World) -> str:
+    return f"n-{world.added}"
+
+
+def add_version(world: World) -> None:
+    response = world.api.put(f"/jobs/{world.latest}", {"cron": f"{world.added % 60} 9 * * *"})
+    assert response.status_code == 200, response.get_data(as_text=True)
+    world.latest = response.json["job_id"]
+
+
+def add_config(world: World) -> None:
+    assert world.api.post("/configs", {"name": name(world), "values": {}}).status_code == 201
+
+
+# By the path of each list: the field that tells its items apart, and how one more of them comes to be.
+LISTS: dict[str, tuple[str, Callable[[World], object]]] = {
+    "/payload-specs": ("name", lambda w: w.api.post("/payload-specs", {"name": name(w), "schema": {}})),
+    "/configs": ("name", add_config),
+    "/secrets": ("name", lambda w: w.api.post("/secrets", {"name": name(w), "value": "v"})),
+    "/endpoints": ("name", lambda w: w.api.post("/endpoints", http_endpoint(name(w)))),
+    "/jobs": ("job_id", lambda w: created(w.api, one_shot(name(w)))),
+    "/jobs/{job_id}/executions": ("execution_id", lambda w: add_tick(w.database, w.job)),
+    "/jobs/{job_id}/versions": ("job_id", add_version),
+    "/executions": ("execution_id", lambda w: created(w.api, one_shot(name(w)))),
+    "/executions/{execution_id}/attempts": (
+        "attempt_id",
+        lambda w: add_attempt(w.database, w.execution_id, w.added, "FAILED"),
+    ),
+    "/executions/{execution_id}/logs": ("log_id", lambda w: add_log(w.database, w.execution_id, w.added, "INFO")),
+    "/audit": ("audit_id", add_config),
+}
+
+
+def test_every_list_of_the_document_is_here() -> None:
+    listed = {
+        path
+        for path, operations in document()["paths"].items()
+        if any(parameter.get("name") == "cursor" for parameter in operations.get("get", {}).get("parameters", []))
+    }
+    assert listed == set(LISTS)
+
+
+def add(world: World, template: str, count: int) -> None:
+    for _ in range(count):
+        world.added += 1
+        LISTS[template][1](world)
+
+
+def page(world: World, template: str, limit: int, cursor: str | None = None) -> tuple[list[str], str | None]:
+    query: dict[str, Any] = {"limit": limit} if cursor is None else {"limit": limit, "cursor": cursor}
+    response = world.api.get(world.path(template), **query)
+    assert response.status_code == 200, response.get_data(as_text=True)
+    assert set(response.json) == {"items", "cursor"}
+    return [item[LISTS[template][0]] for item in response.json["items"]], response.json["cursor"]
+
+
+@pytest.mark.parametrize("template", LISTS)
+def test_a_walk_sees_each_item_once_while_others_are_inserted(world: World, template: str) -> None:
+    add(world, template, 8)
+    before, end = page(world, template, 200)
+    assert end is None
+    assert len(before) >= 8
+    walked, cursor = page(world, template, 3)
+    while cursor is not None:
+        add(world, template, 2)
+        found, cursor = page(world, template, 3, cursor)
+        assert 1 <= len(found) <= 3
+        walked += found
+    assert walked == before
+    after, _ = page(world, template, 200)
+    assert after[-len(before) :] == before
+    assert len(set(after)) == len(after) > len(before)
+
+
+@pytest.mark.parametrize("template", LISTS)
+def test_a_page_that_ends_the_list_has_no_cursor(world: World, template: str) -> None:
+    add(world, template, 3)
+    everything, _ = page(world, template, 200)
+    assert page(world, template, len(everything)) == (everything, None)
+    first, cursor = page(world, template, len(everything) - 1)
+    assert (first, page(world, template, 1, cursor)) == (everything[:-1], (everything[-1:], None))

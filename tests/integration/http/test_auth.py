@@ -1,0 +1,147 @@
+"""Keys: who gets in, what a scope covers, and what a request costs."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from flask import Flask
+from sqlalchemy import text
+
+from app.access import api_keys, key_ring
+from app.access.api_keys import Scope
+from app.db import Database
+from tests.integration.conftest import Api, Statements, problem
+from tests.integration.registered import one_shot, register
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        None,
+        "",
+        "Bearer",
+        "Bearer ",
+        "Basic dTpw",
+        "Bearer x",
+        "Bearer te_",
+        "Bearer te_a",
+        "Bearer te_a_",
+        "Bearer te__b",
+        "Bearer te_0123456789abcdef_wrong",
+        "Bearer sk_0123456789abcdef_wrong",
+        "Bearer te_" + "a" * 10_000 + "_b",
+        "Bearer te_é_b",
+    ],
+)
+def test_no_valid_key_is_401(app: Flask, header: str | None) -> None:
+    response = Api(app, None).send("GET", "/jobs", headers={} if header is None else {"Authorization": header})
+    problem(response, 401, "UNAUTHORIZED")
+    assert response.headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_the_secret_of_another_key_does_not_help(app: Flask, database: Database) -> None:
+    one, two = (api_keys.create(database, name, [Scope.ADMIN], None) for name in ("one", "two"))
+    mixed = f"te_{one.split('_')[1]}_{two.split('_')[2]}"
+    problem(Api(app, mixed).get("/jobs"), 401, "UNAUTHORIZED")
+    assert Api(app, one).get("/jobs").status_code == 200
+    problem(Api(app, mixed).get("/jobs"), 401, "UNAUTHORIZED")
+
+
+WRITES = [
+    *[("POST", path) for path in ("/payload-specs", "/configs", "/secrets", "/endpoints")],
+    *[("PUT", f"{path}/x") for path in ("/payload-specs", "/configs", "/secrets", "/endpoints")],
+    *[("DELETE", f"{path}/x") for path in ("/payload-specs", "/configs", "/secrets", "/endpoints")],
+]
+READS = ["/payload-specs", "/configs", "/secrets", "/endpoints", "/jobs", "/executions/x", "/jobs/x/executions"]
+JOB_WRITES = ["/jobs", "/jobs/x/cancel", "/executions/x/cancel"]
+
+
+def test_scopes(app: Flask, database: Database) -> None:
+    reader = Api(app, api_keys.create(database, "reader", [Scope.READ], None))
+    writer = Api(app, api_keys.create(database, "writer", [Scope.JOBS_WRITE], None))
+    for path in READS:
+        assert reader.get(path).status_code in {200, 404}
+        problem(writer.get(path), 403, "FORBIDDEN")
+    for path in JOB_WRITES:
+        problem(reader.post(path), 403, "FORBIDDEN")
+        assert writer.post(path).status_code in {404, 415}
+    for method, path in WRITES:
+        problem(reader.send(method, path), 403, "FORBIDDEN")
+        problem(writer.send(method, path), 403, "FORBIDDEN")
+
+
+def test_the_document_and_health_need_no_key(app: Flask) -> None:
+    anonymous = Api(app, None)
+    for path in ("/openapi.json", "/health/live", "/health/ready"):
+        assert anonymous.get(path).status_code == 200
+
+
+def test_every_other_route_needs_one(app: Flask) -> None:
+    """Also the routes that later issues add, unless they say that they are public."""
+    anonymous = Api(app, None)
+    for rule in app.url_map.iter_rules():
+        path = rule.rule.replace("<", "").replace(">", "")
+        for method in rule.methods - {"OPTIONS", "HEAD"}:
+            status = anonymous.send(method, path).status_code
+            assert (status == 401) != path.startswith(("/health/", "/openapi.json", "/docs")), path
+
+
+def test_an_expired_key_is_refused(app: Flask, database: Database) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=4)
+    api = Api(app, api_keys.create(database, "short", [Scope.ADMIN], soon))
+    assert api.get("/jobs").status_code == 200
+    time.sleep(max(0.0, (soon - datetime.now(UTC)).total_seconds()) + 0.1)  # the clock itself is what is tested
+    problem(api.get("/jobs"), 401, "UNAUTHORIZED")
+
+
+def test_a_revoked_key_is_refused_once_the_cache_lets_go(
+    app: Flask, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = api_keys.create(database, "gone", [Scope.ADMIN], None)
+    api = Api(app, key)
+    monkeypatch.setattr(key_ring, "CACHE_SECONDS", 0.0)
+    assert api.get("/jobs").status_code == 200
+    assert api_keys.revoke(database, key.split("_")[1]) == "gone"
+    problem(api.get("/jobs"), 401, "UNAUTHORIZED")
+
+
+def test_a_request_costs_no_round_trip_for_its_key(api: Api, statements: Statements) -> None:
+    register(api)
+    api.post("/jobs", one_shot("first"))
+    statements.clear()
+    api.get("/jobs")
+    assert len(statements.texts) == 1
+
+
+def test_last_use_is_written_at_most_once_a_minute(
+    app: Flask, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_ring, "CACHE_SECONDS", 0.0)
+    api = Api(app, api_keys.create(database, "used", [Scope.ADMIN], None))
+
+    def last_used() -> datetime | None:
+        (stored,) = api_keys.list_keys(database)
+        return stored.last_used_at
+
+    assert last_used() is None
+    api.get("/jobs")
+    first = last_used()
+    assert first is not None
+    api.get("/jobs")
+    assert last_used() == first
+    database.fetch(text("UPDATE api_keys SET last_used_at = last_used_at - INTERVAL '2 minutes'"))
+    api.get("/jobs")
+    assert last_used() > first
+
+
+def test_a_wrong_secret_does_not_count_as_use(app: Flask, database: Database) -> None:
+    key = api_keys.create(database, "quiet", [Scope.ADMIN], None)
+    problem(Api(app, key[:-1] + ("0" if key[-1] != "0" else "1")).get("/jobs"), 401, "UNAUTHORIZED")
+    (stored,) = api_keys.list_keys(database)
+    assert stored.last_used_at is None
+
+
+def test_only_the_hash_is_stored(database: Database) -> None:
+    key = api_keys.create(database, "hidden", [Scope.ADMIN], None)
+    rows = database.fetch(text("SELECT CAST(row_to_json(k) AS TEXT) AS row FROM api_keys k"))
+    assert key.split("_")[2] not in rows[0].row

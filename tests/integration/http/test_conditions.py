@@ -1,0 +1,176 @@
+"""ETag, If-Match and If-None-Match: a change is made to the state that the client knows, or not at all."""
+
+from functools import partial
+from typing import Any
+
+import psycopg2
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from tests.integration.conftest import Api, pointers, problem
+from tests.integration.http.document import document
+from tests.integration.jobs.test_races import at_once
+from tests.integration.registered import SCHEMA, created, http_endpoint, one_shot
+
+# Path, what creates the thing `x`, and what changes it.
+THINGS = [
+    ("/payload-specs", {"schema": SCHEMA}, {"schema": {"type": "object"}}),
+    ("/configs", {"values": {"a": 1}}, {"values": {"a": 2}}),
+    ("/secrets", {"value": "one"}, {"value": "two"}),
+    ("/endpoints", http_endpoint("x"), http_endpoint("x", retry_policy={"max_attempts": 2})),
+]
+ALL = pytest.mark.parametrize(("path", "one", "two"), THINGS, ids=[path for path, *_ in THINGS])
+
+
+def make(api: Api, path: str, body: dict[str, Any]) -> str:
+    """Create the thing and return its tag."""
+    response = api.post(path, body | {"name": "x"})
+    assert response.status_code == 201, response.get_data(as_text=True)
+    tag: str = response.headers["ETag"]
+    return tag
+
+
+@ALL
+def test_a_change_needs_the_current_tag_when_one_is_given(api: Api, path: str, one: Any, two: Any) -> None:
+    first, thing = make(api, path, one), f"{path}/x"
+    assert first.startswith('"')
+    assert api.get(thing).headers["ETag"] == first
+    changed = api.put(thing, two, headers={"If-Match": first})
+    second = changed.headers["ETag"]
+    assert (changed.status_code, second != first) == (200, True)
+    assert api.get(thing).headers["ETag"] == second
+
+    for stale in (first, f"W/{second}", '"nonsense"', f'{first}, "other"'):
+        error = problem(api.put(thing, one, headers={"If-Match": stale}), 412, "PRECONDITION_FAILED")
+        assert not error["retryable"]
+        problem(api.delete(thing, headers={"If-Match": stale}), 412, "PRECONDITION_FAILED")
+    assert (api.get(thing).json, api.get(thing).headers["ETag"]) == (changed.json, second)
+
+    assert api.put(thing, one, headers={"If-Match": f"{first},, {second} "}).status_code == 200
+    assert api.put(thing, one, headers={"If-Match": "*"}).status_code == 200
+    assert api.put(thing, one).status_code == 200
+    last = api.get(thing).headers["ETag"]
+    assert api.delete(thing, headers={"If-Match": last}).status_code == 204
+
+
+@ALL
+def test_a_thing_that_comes_back_has_another_tag(api: Api, path: str, one: Any, two: Any) -> None:
+    first = make(api, path, one)
+    assert api.delete(f"{path}/x").status_code == 204
+    assert make(api, path, one) != first
+    problem(api.put(f"{path}/x", two, headers={"If-Match": first}), 412, "PRECONDITION_FAILED")
+
+
+@ALL
+def test_what_is_not_there_is_404_whatever_the_condition(api: Api, path: str, one: Any, two: Any) -> None:
+    for condition in ("*", '"a"'):
+        assert api.put(f"{path}/x", two, headers={"If-Match": condition}).status_code == 404
+        assert api.delete(f"{path}/x", headers={"If-Match": condition}).status_code == 404
+        assert api.get(f"{path}/x").status_code == 404
+
+
+@ALL
+def test_a_client_that_knows_the_state_gets_no_body(api: Api, path: str, one: Any, two: Any) -> None:
+    tag, thing = make(api, path, one), f"{path}/x"
+    for known in (tag, f"W/{tag}", "*", f'"other", {tag}'):
+        response = api.send("GET", thing, headers={"If-None-Match": known})
+        assert (response.status_code, response.data, response.headers["ETag"]) == (304, b"", tag)
+        assert api.send("HEAD", thing, headers={"If-None-Match": known}).status_code == 304
+        problem(api.put(thing, two, headers={"If-None-Match": known}), 412, "PRECONDITION_FAILED")
+    assert api.send("GET", thing, headers={"If-None-Match": '"other"'}).json["name"] == "x"
+    problem(api.send("GET", thing, headers={"If-Match": '"other"'}), 412, "PRECONDITION_FAILED")
+    assert api.put(thing, two, headers={"If-None-Match": '"other"'}).status_code == 200
+
+
+@pytest.mark.parametrize("header", ["If-Match", "If-None-Match"])
+@pytest.mark.parametrize(
+    "value", ["", ",", "abc", '"abc', 'abc"', '"a" "b"', '"a", b', '*, "a"', 'w/"a"', '"a b"', '"a"' + ',"b"' * 1000]
+)
+def test_a_malformed_condition_is_400(api: Api, header: str, value: str) -> None:
+    make(api, "/configs", {"values": {}})
+    for method, body in (("PUT", {"values": {"a": 1}}), ("DELETE", None), ("GET", None)):
+        response = api.send(method, "/configs/x", json=body, headers={header: value})
+        assert pointers(problem(response, 400, "INVALID_REQUEST")) == [header]
+    assert api.get("/configs/x").json["values"] == {}
+
+
+@ALL
+def test_of_many_who_know_the_same_state_one_changes_it(
+    api: Api, database: Database, path: str, one: Any, two: Any
+) -> None:
+    for _ in range(4):
+        tag = make(api, path, one)
+        put = partial(api.put, f"{path}/x", two, headers={"If-Match": tag})
+        delete = partial(api.delete, f"{path}/x", headers={"If-Match": tag})
+        statuses = at_once(put, put, delete, put, delete)
+        assert sum(status in {200, 204} for status in statuses) == 1, statuses
+        assert set(statuses) <= {200, 204, 404, 412}
+        api.delete(f"{path}/x")
+
+
+def test_an_endpoint_in_use_is_refused_also_with_its_tag(api: Api) -> None:
+    tag = make(api, "/endpoints", http_endpoint())
+    created(api, one_shot("k", endpoint="x"))
+    problem(api.delete("/endpoints/x", headers={"If-Match": tag}), 409, "CONFLICT")
+    problem(api.delete("/endpoints/x", headers={"If-Match": '"old"'}), 412, "PRECONDITION_FAILED")
+
+
+def test_a_refused_change_leaves_no_version_and_no_revision(api: Api, database: Database) -> None:
+    make(api, "/endpoints", http_endpoint())
+    make(api, "/configs", {"values": {}})
+    before = counters(database)
+    problem(api.put("/endpoints/x", http_endpoint("x"), headers={"If-Match": '"a"'}), 412, "PRECONDITION_FAILED")
+    problem(api.put("/configs/x", {"values": {}}, headers={"If-Match": '"a"'}), 412, "PRECONDITION_FAILED")
+    assert counters(database) == before
+
+
+def counters(database: Database) -> Any:
+    query = """SELECT (SELECT count(*) FROM endpoint_versions), (SELECT revision FROM catalog_revision),
+                      (SELECT count(*) FROM audit_log)"""
+    return tuple(database.fetch(text(query))[0])
+
+
+def test_the_document_tells_of_tags_and_conditions() -> None:
+    for path in ("/payload-specs", "/configs", "/secrets", "/endpoints"):
+        one = document()["paths"][f"{path}/{{name}}"]
+        names = {
+            method: {p.get("name") for p in one[method].get("parameters", [])} for method in ("get", "put", "delete")
+        }
+        assert "If-None-Match" in names["get"]
+        assert "If-Match" in names["put"] & names["delete"]
+        assert {"304", "412"} <= set(one["get"]["responses"])
+        assert "412" in one["put"]["responses"]
+        assert "412" in one["delete"]["responses"]
+        assert "ETag" in one["get"]["responses"]["200"]["headers"]
+        assert "ETag" in one["put"]["responses"]["200"]["headers"]
+        assert "ETag" in document()["paths"][path]["post"]["responses"]["201"]["headers"]
+
+
+@ALL
+def test_a_change_whose_answer_was_lost_is_found_and_made_once(
+    api: Api, database: Database, monkeypatch: pytest.MonkeyPatch, path: str, one: Any, two: Any
+) -> None:
+    """The commit came through, its answer did not: the second run must see neither a taken name nor an old tag."""
+    lose_next_commit(database, monkeypatch)
+    tag = make(api, path, one)
+    lose_next_commit(database, monkeypatch)
+    changed = api.put(f"{path}/x", two, headers={"If-Match": tag})
+    assert changed.status_code == 200
+    assert changed.json == api.get(f"{path}/x").json
+    lose_next_commit(database, monkeypatch)
+    assert api.delete(f"{path}/x", headers={"If-Match": changed.headers["ETag"]}).status_code == 204
+    rows = database.fetch(text("SELECT action FROM audit_log WHERE resource = 'x' ORDER BY occurred_at"))
+    assert [row.action for row in rows] == ["create", "replace", "delete"]
+
+
+def lose_next_commit(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = database.engine.dialect.do_commit
+
+    def commit_and_hang_up(connection: Any) -> None:
+        monkeypatch.setattr(database.engine.dialect, "do_commit", commit)
+        commit(connection)
+        connection.close()
+        raise psycopg2.OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(database.engine.dialect, "do_commit", commit_and_hang_up)

@@ -1,0 +1,174 @@
+"""Every error code of the contract, each by the request of a client that causes it."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from werkzeug.test import TestResponse
+
+from app.access import api_keys
+from app.access.api_keys import Scope
+from app.config import Settings
+from app.db import Database
+from tests.integration.conftest import Api, pointers, problem, running, services
+from tests.integration.http import document
+from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
+
+SECRET = "s3cret"  # what `register_all` stores
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """A service with a catalogue, a cron job and a one-shot job that is running."""
+
+    api: Api
+    cron_job: str
+    one_shot_job: str
+    execution: str
+
+
+@pytest.fixture
+def stock(api: Api, database: Database) -> Stock:
+    register_all(api)
+    job = created(api, one_shot("running"))
+    database.fetch(
+        text("UPDATE executions SET status = 'RUNNING', worker_id = 'wrk_1', started_at = now(), attempt_count = 1")
+    )
+    return Stock(api, created(api, cron())["job_id"], job["job_id"], job["execution"]["execution_id"])
+
+
+def break_a_row(stock: Stock) -> TestResponse:
+    services(stock.api.app).database.fetch(text("UPDATE endpoints SET retry_policy = CAST('[1]' AS JSONB)"))
+    return stock.api.get("/endpoints/target")
+
+
+def exhaust(stock: Stock) -> TestResponse:
+    own = services(stock.api.app).settings
+    settings = Settings(database_url=own.database_url, db_pool_size=2, rate_limit="1/hour")
+    with running(settings) as app:
+        limited = Api(app, stock.api.key)
+        assert limited.get("/jobs").status_code == 200
+        return limited.get("/jobs")
+
+
+def endpoint(**changes: Any) -> Callable[[Stock], TestResponse]:
+    return lambda stock: stock.api.post("/endpoints", http_endpoint("other", **changes))
+
+
+def job(**changes: Any) -> Callable[[Stock], TestResponse]:
+    return lambda stock: stock.api.post("/jobs", one_shot("new") | changes)
+
+
+def get(path: str) -> Callable[[Stock], TestResponse]:
+    return lambda stock: stock.api.get(path)
+
+
+def cancel_one_shot(stock: Stock) -> TestResponse:
+    return stock.api.post(f"/jobs/{stock.one_shot_job}/cancel")
+
+
+def reader(stock: Stock) -> Api:
+    return Api(stock.api.app, api_keys.create(services(stock.api.app).database, "reader", [Scope.READ], None))
+
+
+def stale(stock: Stock) -> TestResponse:
+    return stock.api.send("PUT", "/configs/config", json={"values": {}}, headers={"If-Match": '"stale"'})
+
+
+def without_database(_stock: Stock) -> TestResponse:
+    with running(Settings(database_url="postgresql://nobody@127.0.0.1:1/none")) as app:
+        return Api(app, "te_a_b").get("/jobs")
+
+
+def wait_too_long(stock: Stock) -> TestResponse:
+    own = services(stock.api.app).settings
+    settings = Settings(database_url=own.database_url, db_pool_size=2, request_timeout_seconds=0.5)
+    with running(settings) as app, services(stock.api.app).database.engine.begin() as other:
+        other.execute(text("SELECT 1 FROM jobs WHERE job_id = :id FOR UPDATE"), {"id": stock.cron_job})
+        return Api(app, stock.api.key).post(f"/jobs/{stock.cron_job}/cancel")
+
+
+CONFIG_TEMPLATE = {"url": "{{config.nope}}", "method": "POST"}
+UNKNOWN_SECRET = {"url": "http://127.0.0.1:9/", "method": "POST", "headers": {"A": "{{secret.nope}}"}}
+# The code, its status, the request that causes it, where the fault is.
+CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
+    ("INVALID_REQUEST", 400, job(trigger="SOON"), ["/trigger"]),
+    ("UNAUTHORIZED", 401, lambda stock: Api(stock.api.app, "te_0_0").get("/jobs"), []),
+    ("PAYLOAD_SPEC_NOT_FOUND", 404, get("/payload-specs/nope"), []),
+    ("CONFIG_NOT_FOUND", 404, get("/configs/nope"), []),
+    ("SECRET_NOT_FOUND", 404, get("/secrets/nope"), []),
+    ("ENDPOINT_NOT_FOUND", 404, get("/endpoints/nope"), []),
+    ("ENDPOINT_NOT_FOUND", 404, job(endpoint="nope"), []),
+    ("JOB_NOT_FOUND", 404, get("/jobs/job_nope"), []),
+    ("EXECUTION_NOT_FOUND", 404, get("/executions/exec_nope"), []),
+    ("CONFLICT", 409, lambda stock: stock.api.delete("/configs/config"), None),
+    ("CONFLICT", 409, lambda stock: stock.api.delete("/endpoints/target"), None),
+    (
+        "JOB_NOT_UPDATABLE",
+        409,
+        lambda stock: stock.api.put(f"/jobs/{stock.one_shot_job}", {"cron": "@daily", "timezone": "UTC"}),
+        [],
+    ),
+    ("EXECUTION_NOT_CANCELLABLE", 409, lambda stock: stock.api.post(f"/executions/{stock.execution}/cancel"), []),
+    ("EXECUTION_NOT_CANCELLABLE", 409, cancel_one_shot, []),
+    ("INVALID_CRON", 422, lambda stock: stock.api.post("/jobs", cron(cron="0 0 L * *")), ["/cron"]),
+    (
+        "INVALID_SCHEMA",
+        422,
+        lambda stock: stock.api.post("/payload-specs", {"name": "x", "schema": {"type": "nope"}}),
+        ["/schema/type"],
+    ),
+    ("INVALID_PAYLOAD_SPEC_REF", 422, endpoint(payload_spec="nope"), ["/payload_spec"]),
+    ("INVALID_CONFIG_REF", 422, endpoint(config="nope"), ["/config"]),
+    ("INPUT_VALIDATION_FAILED", 422, job(input={"user_id": 7}), ["/input/user_id"]),
+    ("TEMPLATE_RESOLUTION_FAILED", 422, endpoint(config="config", spec=CONFIG_TEMPLATE), ["/spec/url"]),
+    ("TEMPLATE_RESOLUTION_FAILED", 422, endpoint(spec=UNKNOWN_SECRET), ["/spec/headers/A"]),
+    ("RATE_LIMITED", 429, exhaust, []),
+    ("INTERNAL_ERROR", 500, break_a_row, []),
+    # Beyond the contract.
+    ("FORBIDDEN", 403, lambda stock: reader(stock).delete("/configs/config"), []),
+    ("NOT_FOUND", 404, get("/nope"), []),
+    ("METHOD_NOT_ALLOWED", 405, lambda stock: stock.api.delete("/jobs"), []),
+    ("PRECONDITION_FAILED", 412, stale, []),
+    ("PAYLOAD_TOO_LARGE", 413, job(input={"user_id": "x" * 2_000_000}), []),
+    ("UNSUPPORTED_MEDIA_TYPE", 415, lambda stock: stock.api.send("POST", "/jobs", data="endpoint=target"), []),
+    ("SERVICE_UNAVAILABLE", 503, without_database, []),
+    ("GATEWAY_TIMEOUT", 504, wait_too_long, []),
+]
+
+
+@pytest.mark.parametrize(("code", "status", "cause", "where"), CODES)
+def test_a_code_and_its_cause(
+    stock: Stock, code: str, status: int, cause: Callable[[Stock], TestResponse], where: list[str] | None
+) -> None:
+    response = cause(stock)
+    error = problem(response, status, code)
+    assert where is None or pointers(error) == where
+    assert error["retryable"] is (status in {429, 503, 504})
+    assert ("Retry-After" in response.headers) is error["retryable"]
+    told = response.get_data(as_text=True)
+    for hidden in (SECRET, stock.api.key, "Traceback", 'File "', "SELECT", "UPDATE ", "psycopg"):
+        assert hidden not in told
+
+
+def listed() -> Iterator[str]:
+    for response in document.document()["components"]["responses"].values():
+        for media in response["content"].values():
+            yield from media["schema"]["allOf"][1]["properties"]["error"]["properties"]["code"]["enum"]
+
+
+def test_every_code_of_the_document_has_its_cause_here() -> None:
+    assert set(listed()) <= {code for code, *_ in CODES}
+
+
+def test_a_refused_secret_is_not_repeated(stock: Stock) -> None:
+    """Not the value that was sent, nor one that is stored."""
+    for body in ({"name": "UPPER", "value": "hush-hush"}, {"name": "x", "value": "hush-hush", "more": "hush-hush"}):
+        response = stock.api.post("/secrets", body)
+        problem(response, 400, "INVALID_REQUEST")
+        assert "hush-hush" not in response.get_data(as_text=True)
+    response = stock.api.send("POST", "/secrets", data=json.dumps({"name": "x", "value": "hush-hush"})[:-1] + ",}")
+    assert "hush-hush" not in response.get_data(as_text=True)

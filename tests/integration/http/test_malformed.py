@@ -1,0 +1,256 @@
+"""Thousands of malformed requests to every operation: never a 5xx, always the envelope, and no row more or less.
+
+What is malformed is made from the OpenAPI document: each leaf of each example body, each parameter, each path.
+"""
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from sqlalchemy import text
+from werkzeug.test import TestResponse
+
+from app.db import Database
+from schema import tables
+from tests.integration.conftest import Api, services
+from tests.integration.http.document import document
+from tests.integration.http.test_errors import MALFORMED
+from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
+
+pytestmark = pytest.mark.fuzz
+
+INJECTED = "X-Injected"
+# As values of JSON. Some of them fit where they are put: then the answer is what the document says it is.
+VALUES: list[Any] = [
+    *(
+        None,
+        True,
+        0,
+        -1,
+        2**31,
+        2**63,
+        10**37,
+        1.5,
+        -1e308,
+        "",
+        " ",
+        "x" * 70_000,
+        [],
+        [None],
+        {},
+        {"": {}},
+        {"a" * 9000: 1},
+    ),
+    *(f"a\r\n{INJECTED}: 1", "a\nb", "é", "\u202e", "\U0001f600", "null", "../../etc/passwd", "'; DROP TABLE jobs; --"),
+    *(
+        "{{",
+        "}}",
+        "{{secret.token}}",
+        "{{input.a.b.c}}",
+        "{{{{config.base}}}}",
+        "{{nope.x}}",
+        "%(x)s {0} ${x} <script>",
+    ),
+    *("9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00Z", "2030-02-30T00:00:00Z", "* * * * * *", "@every 1s", "P1D"),
+    *(
+        "http://[::1",
+        "http://a:99999/",
+        "file:///etc/passwd",
+        "redis://\0",
+        "1" * 39,
+        "NaN",
+        json.loads("[" * 90 + "]" * 90),
+    ),
+]
+# As they are written in a URL: bad escapes, half characters, too long, too large, not of this alphabet.
+WRITTEN = [
+    *(
+        "%00",
+        "%",
+        "%zz",
+        "%ed%a0%80",
+        "%ff%fe",
+        "%f0%9f%98%80",
+        "a%0d%0aX-Injected:%201",
+        "%2e%2e%2f",
+        "..%2f..",
+        "%252e",
+    ),
+    *(
+        "a" * 4000,
+        "-1",
+        "1e3",
+        "0x10",
+        "%D9%A1",
+        "99999999999999999999",
+        "null",
+        "[]",
+        "%20",
+        "+",
+        "'%20OR%201=1--",
+        "{{x}}",
+    ),
+]
+CONTENT_TYPES = [
+    *(
+        "",
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/xml",
+        "json",
+    ),
+    *("application/json; charset=utf-16", "application/json-patch+json", "*/*", "application/json\t;;;", "é"),
+]
+HEADERS = [
+    *({"Idempotency-Key": value} for value in ("", "é", "x" * 256, "a\tb", "\x7f")),
+    *({"If-Match": value} for value in ("", "*", "x", '"', 'W/"x"', '"a", "b', "é", "," * 2000)),
+    *({"If-None-Match": value} for value in ("", "é", '"' * 99)),
+    *(
+        {"Authorization": value}
+        for value in ("", "Bearer", "Bearer  ", "Basic YTpi", "Bearer te_é_x", "Bearer " + "x" * 9000)
+    ),
+    *({"X-Request-ID": value} for value in ("é", "x" * 9000, "<script>", "a b")),
+    {"Content-Encoding": "gzip"},
+    {"Accept": "text/html"},
+    {"Cookie": "\x01=;;="},
+    {"Range": "bytes=0-1"},
+]
+OPERATIONS = [
+    (method, path)
+    for path, found in document()["paths"].items()
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
+    if method.lower() in found
+]
+ALL = pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=map(" ".join, OPERATIONS))
+WITH_BODY = [
+    (method, path) for method, path in OPERATIONS if "requestBody" in document()["paths"][path][method.lower()]
+]
+BODIES = pytest.mark.parametrize(("method", "path"), WITH_BODY, ids=map(" ".join, WITH_BODY))
+Send = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def there(shared_api: Api) -> dict[str, str]:
+    """A catalogue that the examples of the document fit to, and the parameters of paths under which something is."""
+    register_all(shared_api)
+    for name in ("send-welcome-email", "push-notification"):
+        assert shared_api.post("/endpoints", http_endpoint(name)).status_code == 201
+    created(shared_api, cron())
+    job = created(shared_api, one_shot("there", trigger="DELAYED", run_at="2100-01-01T00:00:00Z"))
+    return {"name": "config", "job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
+
+
+@pytest.fixture
+def send(shared_api: Api) -> Send:
+    database = services(shared_api.app).database
+    before = rows(database)
+
+    def send(method: str, path: str, **kwargs: Any) -> None:
+        nonlocal before
+        response = shared_api.send(method, path, **kwargs)
+        check(response)
+        after = rows(database)
+        assert response.status_code < 400 or after == before, (method, path[:200])
+        before = after
+
+    return send
+
+
+def rows(database: Database) -> list[tuple[str, int]]:
+    counts = [f"SELECT '{table}' AS name, count(*) AS n FROM {table}" for table in sorted(tables.metadata.tables)]
+    return [(row.name, row.n) for row in database.fetch(text(" UNION ALL ".join(counts) + " ORDER BY name"))]
+
+
+def check(response: TestResponse) -> None:
+    told = (response.request.method, response.request.path[:200], response.status_code)
+    assert response.status_code < 500, told
+    assert INJECTED not in response.headers
+    if response.status_code >= 400:
+        assert set(response.json) == {"error"}, told
+        error = response.json["error"]
+        assert set(error) == {"code", "message", "request_id", "details", "retryable"}
+        assert error["request_id"] == response.headers["X-Request-ID"]
+        assert len(response.data) < 20_000, told
+        assert "Traceback" not in error["message"]
+
+
+def examples(method: str, path: str) -> list[Any]:
+    media = document()["paths"][path][method.lower()]["requestBody"]["content"]["application/json"]
+    return [example["value"] for example in media["examples"].values()]
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to every value within a JSON value, itself included."""
+    yield path
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in children:
+        yield from leaves(child, (*path, key))
+
+
+def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    if not path:
+        return new
+    result = target = copy.deepcopy(value)
+    for key in path[:-1]:
+        target = target[key]
+    target[path[-1]] = new
+    return result
+
+
+@BODIES
+def test_bodies(method: str, path: str, send: Send, there: dict[str, str]) -> None:
+    path = path.format(**there)
+    for raw in MALFORMED.values():
+        send(method, path, data=raw, content_type="application/json")
+
+
+@BODIES
+def test_values_in_bodies(method: str, path: str, send: Send, there: dict[str, str]) -> None:
+    url = path.format(**there)
+    for number, example in enumerate(examples(method, path)):
+        for place, leaf in enumerate(leaves(example)):
+            # All values in the first example, every third one in its variants.
+            for value in VALUES if number == 0 else VALUES[place % 3 :: 3]:
+                send(method, url, data=json.dumps(changed(example, leaf, value)), content_type="application/json")
+
+
+@BODIES
+def test_content_types(method: str, path: str, send: Send, there: dict[str, str]) -> None:
+    for content_type in CONTENT_TYPES:
+        send(method, path.format(**there), data=json.dumps(examples(method, path)[0]), content_type=content_type)
+
+
+@ALL
+def test_paths(method: str, path: str, send: Send, there: dict[str, str]) -> None:
+    for written in WRITTEN if "{" in path else []:
+        for name in there:
+            send(method, path.format(**{**there, name: written}), **body(method, path))
+
+
+@ALL
+def test_queries(method: str, path: str, send: Send, there: dict[str, str]) -> None:
+    known = [
+        each["name"]
+        for each in document()["paths"][path][method.lower()].get("parameters", [])
+        if each["in"] == "query"
+    ]
+    cursor = quote("eyJhIjogMX0"), "A" * 9, "AAAA.BBBB", "%3D%3D"
+    for name in [*known, "unknown", "limit%5B%5D", "%00"]:
+        for written in [*WRITTEN, *cursor, f"1&{name}=2", ""]:
+            send(method, f"{path.format(**there)}?{name}={written}", **body(method, path, empty=True))
+
+
+@ALL
+def test_headers(method: str, path: str, send: Send, there: dict[str, str]) -> None:
+    for headers in HEADERS:
+        send(method, path.format(**there), headers=headers, **body(method, path, empty=True))
+
+
+def body(method: str, path: str, *, empty: bool = False) -> dict[str, Any]:
+    if (method, path) not in WITH_BODY:
+        return {}
+    return {"json": {} if empty else examples(method, path)[0]}

@@ -1,0 +1,155 @@
+"""Lists: newest first, page by page, nothing twice and nothing missed."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from app.db import Database
+from tests import rows
+from tests.integration.conftest import Api, pointers, problem
+from tests.integration.registered import created, cron, http_endpoint, one_shot, register
+
+
+def walk(api: Api, path: str, key: str, *, limit: int = 3, **filters: Any) -> list[str]:
+    """Read all pages and return the keys of the items."""
+    found: list[str] = []
+    cursor = None
+    while True:
+        page = api.get(path, limit=limit, **filters, **({"cursor": cursor} if cursor else {}))
+        assert page.status_code == 200, page.get_data(as_text=True)
+        assert set(page.json) == {"items", "cursor"}
+        assert len(page.json["items"]) <= limit
+        found += [item[key] for item in page.json["items"]]
+        cursor = page.json["cursor"]
+        if cursor is None:
+            return found
+
+
+CATALOG = {
+    "/payload-specs": lambda name: {"name": name, "schema": {}},
+    "/configs": lambda name: {"name": name, "values": {}},
+    "/secrets": lambda name: {"name": name, "value": "v"},
+    "/endpoints": http_endpoint,
+}
+
+
+@pytest.mark.parametrize("path", CATALOG)
+def test_a_catalogue_list_is_walked_newest_first(api: Api, path: str) -> None:
+    names = [f"n-{number}" for number in range(8)]
+    for name in names:
+        assert api.post(path, CATALOG[path](name)).status_code == 201
+    assert walk(api, path, "name") == names[::-1]
+    assert walk(api, path, "name", limit=8) == names[::-1]
+
+
+def test_jobs_are_walked_while_others_are_created(api: Api) -> None:
+    register(api)
+    old = [created(api, one_shot(f"old-{number}"))["job_id"] for number in range(7)]
+    first = api.get("/jobs", limit=3).json
+    for number in range(5):
+        created(api, one_shot(f"new-{number}"))
+    second = api.get("/jobs", limit=3, cursor=first["cursor"]).json
+    third = api.get("/jobs", limit=3, cursor=second["cursor"]).json
+    seen = [job["job_id"] for page in (first, second, third) for job in page["items"]]
+    assert seen == old[::-1]
+    assert third["cursor"] is None
+
+
+def test_rows_of_the_same_instant_are_all_seen(api: Api, database: Database) -> None:
+    """Rows that one statement inserts share their created_at; the id decides then."""
+    rows.add_endpoint(database)
+    rows.add_executions(database, 20)
+    found = walk(api, "/jobs", "job_id")
+    assert len(found) == len(set(found)) == 20
+
+
+def test_filters_of_jobs(api: Api) -> None:
+    for name in ("target", "other"):
+        register(api, name)
+    now = created(api, one_shot("now"))
+    later = created(api, one_shot("later", trigger="DELAYED", run_at="2090-01-01T00:00:00Z"))
+    tick = created(api, cron(endpoint="other"))
+    api.post(f"/jobs/{now['job_id']}/cancel")
+
+    def ids(**filters: str) -> set[str]:
+        return set(walk(api, "/jobs", "job_id", limit=1, **filters))
+
+    assert ids() == {now["job_id"], later["job_id"], tick["job_id"]}
+    assert ids(status="RETIRED") == {now["job_id"]}
+    assert ids(status="ACTIVE") == {later["job_id"], tick["job_id"]}
+    assert ids(trigger="CRON") == {tick["job_id"]}
+    assert ids(endpoint="target", trigger="DELAYED") == {later["job_id"]}
+    assert ids(endpoint="nope") == set()
+    assert ids(created_after=now["created_at"]) == {later["job_id"], tick["job_id"]}
+    assert ids(created_before=tick["created_at"], created_after=now["created_at"]) == {later["job_id"]}
+    assert ids(created_after=later["created_at"].replace("Z", "+00:00")) == {tick["job_id"]}
+
+
+@pytest.mark.parametrize(
+    ("query", "where"),
+    [
+        ("limit=0", "limit"),
+        ("limit=201", "limit"),
+        ("limit=-1", "limit"),
+        ("limit=1.0", "limit"),
+        ("limit=x", "limit"),
+        ("limit=", "limit"),
+        ("limit=1_0", "limit"),
+        ("limit=%D9%A1", "limit"),
+        ("limit=99999999999999999999", "limit"),
+        ("limit=1&limit=2", "limit"),
+        ("cursor=", "cursor"),
+        ("cursor=x", "cursor"),
+        ("cursor=%00", None),
+        ("cursor=%F0%9F%98%80", "cursor"),
+        ("cursor=" + "A" * 3000, "cursor"),
+        ("page=2", "page"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/jobs", "/configs"])
+def test_a_bad_query_is_refused(shared_api: Api, path: str, query: str, where: str | None) -> None:
+    error = problem(shared_api.send("GET", f"{path}?{query}"), 400, "INVALID_REQUEST")
+    assert where is None or pointers(error) == [where]
+
+
+@pytest.mark.parametrize(
+    "query", ["status=active", "status=", "trigger=SOON", "created_after=yesterday", "created_before=2030-01-01"]
+)
+def test_a_bad_filter_is_refused(shared_api: Api, query: str) -> None:
+    error = problem(shared_api.send("GET", f"/jobs?{query}"), 400, "INVALID_REQUEST")
+    assert pointers(error) == [query.split("=", maxsplit=1)[0]]
+
+
+def test_a_changed_cursor_is_refused(api: Api) -> None:
+    for name in ("a", "b", "c"):
+        api.post("/configs", {"name": name, "values": {}})
+    cursor = api.get("/configs", limit=1).json["cursor"]
+    assert api.get("/configs", limit=2, cursor=cursor).status_code == 200
+    changed = [cursor[:-1], cursor + "A", cursor + "=", cursor[::-1], cursor.lower()]
+    changed += [cursor[:i] + ("A" if cursor[i] != "A" else "B") + cursor[i + 1 :] for i in range(len(cursor))]
+    changed.append(base64.urlsafe_b64encode(b"0" * 6 + b"1.x").decode())
+    for text in changed:
+        error = problem(api.get("/configs", cursor=text), 400, "INVALID_REQUEST")
+        assert pointers(error) == ["cursor"]
+
+
+def test_a_cursor_belongs_to_its_list_and_filters(api: Api) -> None:
+    register(api)
+    for number in range(3):
+        created(api, one_shot(f"k{number}"))
+        api.post("/configs", {"name": f"c{number}", "values": {}})
+    cursor = api.get("/jobs", limit=1, status="ACTIVE").json["cursor"]
+    assert api.get("/jobs", status="ACTIVE", cursor=cursor).status_code == 200
+    problem(api.get("/jobs", status="RETIRED", cursor=cursor), 400, "INVALID_REQUEST")
+    problem(api.get("/jobs", cursor=cursor), 400, "INVALID_REQUEST")
+    problem(api.get("/configs", cursor=cursor), 400, "INVALID_REQUEST")
+
+
+def test_the_default_and_the_largest_limit(api: Api, database: Database) -> None:
+    rows.add_endpoint(database)
+    rows.add_executions(database, 201)
+    assert len(api.get("/jobs").json["items"]) == 50
+    page = api.get("/jobs", limit=200).json
+    assert len(page["items"]) == 200
+    assert page["cursor"] is not None

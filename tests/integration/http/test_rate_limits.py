@@ -1,0 +1,164 @@
+"""Rate limits: each key has its own, all processes count together in Redis, and a Redis that is away limits nobody."""
+
+import itertools
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+from flask import Flask
+from werkzeug.test import TestResponse
+
+from app.access import api_keys
+from app.access.api_keys import Scope
+from app.api.http import rate_limits
+from app.config import Settings
+from app.dev.servers import Valkey
+from tests.integration.conftest import Api, problem, running, services
+from tests.integration.registered import one_shot, register
+from tests.servers import start_or_skip
+
+
+@contextmanager
+def limited(database_url: str, rate: str = "3/minute", **changes: Any) -> Iterator[Flask]:
+    with running(Settings(database_url=database_url, db_pool_size=4, rate_limit=rate, **changes)) as app:
+        yield app
+
+
+def client(app: Flask, *, scope: Scope = Scope.ADMIN) -> Api:
+    return Api(app, api_keys.create(services(app).database, "test", [scope], None))
+
+
+def numbers(response: TestResponse) -> tuple[int, int]:
+    """Check the headers of an answer and return limit and remaining."""
+    limit, remaining, reset = (int(response.headers[f"RateLimit-{name}"]) for name in ("Limit", "Remaining", "Reset"))
+    assert response.headers["RateLimit-Policy"] == f"{limit};w=60"
+    assert 1 <= reset <= 60
+    return limit, remaining
+
+
+def refused(response: TestResponse) -> None:
+    error = problem(response, 429, "RATE_LIMITED")
+    assert error["retryable"]
+    assert 1 <= int(response.headers["Retry-After"]) <= 60
+
+
+def test_nobody_is_limited_unless_asked_for(api: Api) -> None:
+    response = api.get("/jobs")
+    assert not [name for name, _ in response.headers if name.lower().startswith("ratelimit")]
+
+
+def test_a_key_has_so_many_requests(database_url: str) -> None:
+    with limited(database_url) as app:
+        one, other = client(app), client(app, scope=Scope.READ)
+        register(one)
+        assert numbers(one.post("/jobs", one_shot("k"))) == (3, 1)
+        assert numbers(one.get("/jobs/nope")) == (3, 0)
+        response = one.get("/jobs")
+        refused(response)
+        assert numbers(response) == (3, 0)
+        assert response.headers["Retry-After"] == response.headers["RateLimit-Reset"]
+        problem(other.post("/configs"), 403, "FORBIDDEN")
+        assert numbers(other.get("/jobs")) == (3, 1)
+        for path in ("/health/live", "/health/ready", "/openapi.json"):
+            assert one.get(path).status_code == 200
+        problem(one.get("/nowhere"), 404, "NOT_FOUND")
+
+
+def test_who_waits_as_told_is_served(database_url: str) -> None:
+    with limited(database_url, "1/second") as app:
+        api = client(app)
+        while (response := api.get("/jobs")).status_code == 200:
+            pass
+        time.sleep(int(response.headers["Retry-After"]))  # the clock itself is what is tested
+        assert api.get("/jobs").status_code == 200
+
+
+def test_all_processes_count_together(database_url: str, valkey: Valkey) -> None:
+    with ExitStack() as stack:
+        shared = {"rate_limit_storage_url": valkey.url}
+        one = client(stack.enter_context(limited(database_url, **shared)))
+        two = Api(stack.enter_context(limited(database_url, **shared)), one.key)
+        assert [numbers(api.get("/jobs"))[1] for api in (one, two, one)] == [2, 1, 0]
+        refused(two.get("/jobs"))
+        refused(one.get("/jobs"))
+        alone = Api(stack.enter_context(limited(database_url)), one.key)
+        assert numbers(alone.get("/jobs")) == (3, 2)
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [r.getMessage() for r in caplog.records if r.name == rate_limits.__name__ and r.levelno == logging.WARNING]
+
+
+def test_a_storage_that_dies_limits_nobody_until_it_is_back(
+    database_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rate_limits, "PAUSE_SECONDS", 0.0)
+    with start_or_skip(Valkey()) as server, limited(database_url, rate_limit_storage_url=server.url) as app:
+        api = client(app)
+        for _ in range(3):
+            assert api.get("/jobs").status_code == 200
+        refused(api.get("/jobs"))
+        server.kill()
+        for _ in range(6):
+            response = api.get("/jobs")
+            assert response.status_code == 200
+            assert "RateLimit-Limit" not in response.headers
+        assert len(warnings_of(caplog)) == 1
+        server.start()
+        assert numbers(api.get("/jobs")) == (3, 2)
+
+
+def connections_to(listener: socket.socket) -> int:
+    listener.setblocking(False)
+    for count in itertools.count():
+        try:
+            listener.accept()[0].close()
+        except BlockingIOError:
+            return count
+    raise AssertionError
+
+
+def test_a_storage_that_hangs_delays_one_request_and_not_for_long(
+    database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"redis://:hunter2@127.0.0.1:{silent.getsockname()[1]}"
+        with limited(database_url, rate_limit_storage_url=url) as app:
+            api = client(app)
+            for _ in range(20):
+                assert api.get("/jobs").status_code == 200
+        assert 1 <= connections_to(silent) <= 2
+    (warning,) = warnings_of(caplog)
+    assert "hunter2" not in warning
+
+
+WRONG = "te_0123456789abcdef_wrong"
+
+
+def from_(address: str) -> dict[str, Any]:
+    return {"environ_overrides": {"REMOTE_ADDR": address}}
+
+
+@pytest.mark.parametrize("is_shared", [False, True], ids=["in memory", "in redis"])
+def test_bad_keys_from_one_address_are_turned_away(
+    database_url: str, request: pytest.FixtureRequest, is_shared: bool
+) -> None:
+    url = request.getfixturevalue("valkey").url if is_shared else ""
+    bad, good = from_("192.0.2.1"), from_("192.0.2.2")
+    with limited(database_url, "", rate_limit_bad_keys="3/minute", rate_limit_storage_url=url) as app:
+        familiar, stranger, wrong = client(app), client(app), Api(app, WRONG)
+        assert familiar.send("GET", "/jobs", **bad).status_code == 200
+        for _ in range(5):
+            problem(Api(app, None).send("GET", "/jobs", **bad), 401, "UNAUTHORIZED")
+        for _ in range(3):
+            problem(wrong.send("GET", "/jobs", **bad), 401, "UNAUTHORIZED")
+        refused(wrong.send("GET", "/jobs", **bad))
+        refused(stranger.send("GET", "/jobs", **bad))
+        assert familiar.send("GET", "/jobs", **bad).status_code == 200
+        assert stranger.send("GET", "/jobs", **good).status_code == 200
+        assert stranger.send("GET", "/jobs", **bad).status_code == 200
+        problem(wrong.send("GET", "/jobs", **good), 401, "UNAUTHORIZED")

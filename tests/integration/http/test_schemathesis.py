@@ -1,0 +1,92 @@
+"""Every operation, tried by schemathesis with what its description allows and with what it does not.
+
+No 5xx, no answer that the document does not describe, nothing taken that it forbids, nothing shown without a key.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from flask import Flask
+from hypothesis import HealthCheck, settings
+from schemathesis.config import SchemathesisConfig
+
+from app.access import api_keys
+from app.access.api_keys import Scope
+from app.config import Settings
+from schema import migrate
+from tests.integration.conftest import SECRET_KEY, Api, running, services
+from tests.integration.http.document import document
+from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
+from tests.servers import Cluster
+
+# The operations are needed when tests are collected, the application when they run.
+applications: list[Flask] = []
+schema = schemathesis.openapi.from_dict(document(), config=SchemathesisConfig.from_dict({}))
+schema.app = lambda *request: applications[0](*request)  # noqa: PLW0108 - there is none yet
+
+NAME = "thing"
+NAMED = {
+    "/payload-specs": {"name": NAME, "schema": {}},
+    "/configs": {"name": NAME, "values": {}},
+    "/secrets": {"name": NAME, "value": "v"},
+    "/endpoints": http_endpoint(NAME),
+}
+pytestmark = pytest.mark.fuzz
+Call = Callable[[schemathesis.Case], None]
+
+
+@pytest.fixture(scope="module")
+def known(cluster: Cluster, migrated_template: str | None) -> Iterator[Api]:
+    url = cluster.create(template=migrated_template)
+    if migrated_template is None:
+        migrate.upgrade(url)
+    served = Settings(
+        database_url=url, secret_encryption_key=SECRET_KEY, db_pool_size=4, rate_limit_bad_keys="9999/second"
+    )
+    with running(served) as app:
+        applications[:] = [app]
+        api = Api(app, api_keys.create(services(app).database, "test", [Scope.ADMIN], None))
+        register_all(api)
+        yield api
+    applications.clear()
+    cluster.drop(url)
+
+
+@pytest.fixture(scope="module")
+def call(known: Api) -> Call:
+    # References and idempotency are not in the document, so that what it allows may be refused all the same; and
+    # /jobs/batch, a path of its own, also has the shape of a job's, so that OPTIONS tells the methods of both.
+    lenient = [schemathesis.checks.positive_data_acceptance, schemathesis.checks.allow_header_conformance]
+    headers = {"Authorization": f"Bearer {known.key}"}
+    return lambda case: case.call_and_validate(headers=headers, excluded_checks=lenient)
+
+
+@pytest.fixture
+def there(known: Api) -> dict[str, str]:
+    """The parameters of paths under which something is found; what the operation before deleted is made again."""
+    for path, body in NAMED.items():
+        known.post(path, body)
+    job = created(known, one_shot(f"k-{len(known.get('/jobs', limit=200).json['items'])}"))
+    created(known, cron())
+    return {"name": NAME, "job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
+
+
+def examples(count: int) -> Callable[[Any], Any]:
+    return settings(
+        max_examples=count, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    )
+
+
+@schema.parametrize()
+@examples(30)
+def test_operation(case: schemathesis.Case, call: Call) -> None:
+    call(case)
+
+
+@schema.include(path_regex="{").parametrize()
+@examples(20)
+def test_operation_on_what_is_there(case: schemathesis.Case, call: Call, there: dict[str, str]) -> None:
+    case.path_parameters = {name: there[name] for name in case.path_parameters}
+    call(case)

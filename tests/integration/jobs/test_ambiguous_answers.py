@@ -1,0 +1,230 @@
+"""A commit whose outcome is lost, refused or unknown: the client gets the answer that is true."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+from sqlalchemy import text
+
+from app.access import api_keys
+from app.access.api_keys import Scope
+from app.config import Settings
+from app.db import Database
+from tests.integration.conftest import SECRET_KEY, Api, running, services
+from tests.integration.registered import created, cron, http_endpoint, one_shot, register
+from tests.pg_proxy import FAULTS, Fault, PgProxy
+from tests.servers import Cluster
+
+pytestmark = pytest.mark.parametrize("fault", FAULTS, ids=str)
+
+INSERT_JOB = "INSERT INTO jobs"
+
+
+@pytest.fixture(scope="module")
+def shared(cluster: Cluster, migrated_template: str | None) -> Iterator[tuple[Api, PgProxy]]:
+    """A client of an application whose database is behind the proxy."""
+    url = cluster.create(template=migrated_template)
+    parts = urlsplit(url)
+    with PgProxy(parts.port or 5432) as proxy:
+        behind = urlunsplit(parts._replace(netloc=f"{parts.netloc.rpartition('@')[0]}@127.0.0.1:{proxy.port}"))
+        with running(Settings(database_url=behind, secret_encryption_key=SECRET_KEY, db_pool_size=5)) as app:
+            yield Api(app, api_keys.create(services(app).database, "test", [Scope.ADMIN], None)), proxy
+    cluster.drop(url)
+
+
+@pytest.fixture
+def api(shared: tuple[Api, PgProxy]) -> Iterator[Api]:
+    """The same, with an endpoint `target` that has no jobs and is at its first version."""
+    api, _proxy = shared
+    register(api)
+    yield api
+    services(api.app).database.fetch(text("TRUNCATE endpoints, endpoint_versions, jobs CASCADE"))
+
+
+@pytest.fixture
+def proxy(shared: tuple[Api, PgProxy]) -> PgProxy:
+    _api, proxy = shared
+    proxy.fired = 0
+    return proxy
+
+
+@pytest.fixture
+def database(api: Api) -> Database:
+    return services(api.app).database
+
+
+def counts(database: Database) -> tuple[int, int]:
+    (row,) = database.fetch(
+        text("SELECT (SELECT count(*) FROM jobs) AS jobs, (SELECT count(*) FROM executions) AS executions")
+    )
+    return row.jobs, row.executions
+
+
+@pytest.mark.parametrize(
+    ("body", "stored"),
+    [(one_shot("k"), (1, 1)), (cron(idempotency_key="k"), (1, 0)), (cron(), (1, 0))],
+    ids=["one-shot", "cron", "cron without a key"],
+)
+def test_a_job_that_was_created_is_answered_with_201(
+    api: Api, database: Database, proxy: PgProxy, fault: Fault, body: dict[str, Any], stored: tuple[int, int]
+) -> None:
+    proxy.arm(INSERT_JOB, fault)
+    answer = api.post("/jobs", body)
+    assert proxy.fired == 1
+    assert answer.status_code == 201, answer.get_data(as_text=True)
+    assert "Idempotency-Replayed" not in answer.headers
+    assert api.get(f"/jobs/{answer.json['job_id']}").status_code == 200
+    assert counts(database) == stored
+
+
+def test_a_replay_is_answered_with_200_and_the_first_job(
+    api: Api, database: Database, proxy: PgProxy, fault: Fault
+) -> None:
+    first = created(api, one_shot("k"))
+    proxy.arm(INSERT_JOB, fault)
+    answer = api.post("/jobs", one_shot("k"))
+    assert proxy.fired == 1
+    assert (answer.status_code, answer.json["job_id"]) == (200, first["job_id"])
+    assert answer.headers["Idempotency-Replayed"] == "true"
+    assert counts(database) == (1, 1)
+
+
+@pytest.mark.parametrize("what", ["execution", "job"])
+def test_a_cancel_is_answered_with_200_and_cancels(
+    api: Api, database: Database, proxy: PgProxy, fault: Fault, what: str
+) -> None:
+    job = created(api, one_shot("k", trigger="DELAYED", run_at="2199-01-01T00:00:00Z"))
+    execution_id = job["execution"]["execution_id"]
+    path = f"/executions/{execution_id}/cancel" if what == "execution" else f"/jobs/{job['job_id']}/cancel"
+    proxy.arm("'CANCELLED'", fault)
+    answer = api.post(path)
+    assert proxy.fired == 1
+    assert answer.status_code == 200, answer.get_data(as_text=True)
+    assert api.get(f"/executions/{execution_id}").json["status"] == "CANCELLED"
+    assert api.get(f"/jobs/{job['job_id']}").json["status"] == "RETIRED"
+
+
+def test_a_request_to_cancel_is_answered_with_202(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+    execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
+    claim_everything(database)
+    proxy.arm("SET cancel_requested_at", fault)
+    answer = api.post(f"/executions/{execution_id}/cancel?if_running=request")
+    assert proxy.fired == 1
+    assert answer.status_code == 202, answer.get_data(as_text=True)
+    assert reasons(api, execution_id) == ["CREATED", "CLAIMED", "CANCEL_REQUESTED"]
+
+
+def claim_everything(database: Database) -> None:
+    """What a worker does once something is due."""
+    database.fetch(
+        text(
+            "UPDATE executions SET status = 'RUNNING', attempt_count = attempt_count + 1, worker_id = 'wrk_1', "
+            "started_at = now() WHERE status IN ('QUEUED', 'RETRYING') AND run_at <= now()"
+        )
+    )
+
+
+def reasons(api: Api, execution_id: str) -> list[str]:
+    return [item["reason"] for item in api.get(f"/executions/{execution_id}/history").json["items"]]
+
+
+@pytest.mark.parametrize("is_claimed", [False, True], ids=["", "and is claimed meanwhile"])
+def test_a_retry_by_hand_happens_once(
+    api: Api, database: Database, proxy: PgProxy, fault: Fault, is_claimed: bool
+) -> None:
+    execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
+    api.post(f"/executions/{execution_id}/cancel")
+    proxy.arm(
+        "max_attempts = attempt_count +", fault, meanwhile=partial(claim_everything, database) if is_claimed else None
+    )
+    answer = api.post(f"/executions/{execution_id}/retry")
+    assert proxy.fired == 1
+    assert answer.status_code == 200, answer.get_data(as_text=True)
+    assert reasons(api, execution_id)[:3] == ["CREATED", "CANCELLED", "RETRIED_BY_HAND"]
+    assert reasons(api, execution_id)[3:] in ([], ["CLAIMED"])
+
+
+@pytest.mark.parametrize("is_claimed", [False, True], ids=["", "and is claimed meanwhile"])
+def test_a_job_is_brought_forward_once(
+    api: Api, database: Database, proxy: PgProxy, fault: Fault, is_claimed: bool
+) -> None:
+    job = created(api, one_shot("k", trigger="DELAYED", run_at="2199-01-01T00:00:00Z"))
+    execution_id = job["execution"]["execution_id"]
+    proxy.arm(
+        "SET run_at = now(), on_hold = false",
+        fault,
+        meanwhile=partial(claim_everything, database) if is_claimed else None,
+    )
+    answer = api.post(f"/jobs/{job['job_id']}/run")
+    assert proxy.fired == 1
+    assert (answer.status_code, answer.json["execution_id"]) == (200, execution_id), answer.get_data(as_text=True)
+    assert reasons(api, execution_id)[:2] == ["CREATED", "RUN_BY_HAND"]
+    assert reasons(api, execution_id)[2:] in ([], ["CLAIMED"])
+
+
+def test_an_update_makes_one_version(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+    proxy.arm("UPDATE endpoints", fault)
+    changed = http_endpoint(retry_policy={"max_attempts": 7})
+    answer = api.put("/endpoints/target", changed)
+    assert proxy.fired == 1
+    assert answer.status_code == 200, answer.get_data(as_text=True)
+    versions = database.fetch(text("SELECT version FROM endpoint_versions ORDER BY version"))
+    assert [row.version for row in versions] == [1, 2]
+    assert api.get("/endpoints/target").json["retry_policy"]["max_attempts"] == 7
+
+
+def test_a_delete_is_answered_with_204(api: Api, proxy: PgProxy, fault: Fault) -> None:
+    proxy.arm("UPDATE endpoints", fault)
+    answer = api.delete("/endpoints/target")
+    assert proxy.fired == 1
+    assert answer.status_code == 204, answer.get_data(as_text=True)
+    assert api.get("/endpoints/target").status_code == 404
+
+
+def test_a_registration_is_answered_with_201(api: Api, proxy: PgProxy, fault: Fault) -> None:
+    proxy.arm("INSERT INTO endpoints", fault)
+    answer = api.post("/endpoints", http_endpoint("other"))
+    assert proxy.fired == 1
+    assert answer.status_code == 201, answer.get_data(as_text=True)
+    assert api.get("/endpoints/other").json["version"] == 1
+
+
+def test_an_update_of_a_job_makes_one_version(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+    job = created(api, cron())
+    proxy.arm("replaced_by_id =", fault)
+    answer = api.put(f"/jobs/{job['job_id']}", {"cron": "0 10 * * *"})
+    assert proxy.fired == 1
+    assert (answer.status_code, answer.json["version"]) == (200, 2), answer.get_data(as_text=True)
+    assert api.get(f"/jobs/{job['job_id']}").json["replaced_by_id"] == answer.json["job_id"]
+    assert counts(database) == (2, 0)
+
+
+def test_a_pause_and_a_resumption_are_written_once(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+    job = created(api, one_shot("k"))
+    for verb, words, status in (("pause", "SET status = 'PAUSED'", "PAUSED"), ("resume", "paused_at = NULL", "ACTIVE")):
+        proxy.arm(words, fault)
+        answer = api.post(f"/jobs/{job['job_id']}/{verb}")
+        assert (answer.status_code, answer.json["status"]) == (200, status), answer.get_data(as_text=True)
+    assert proxy.fired == 2
+    history = api.get(f"/executions/{job['execution']['execution_id']}/history").json["items"]
+    assert [item["reason"] for item in history] == ["CREATED", "JOB_PAUSED", "JOB_RESUMED"]
+
+
+def test_a_run_now_makes_one_execution(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+    job = created(api, cron())
+    proxy.arm("INSERT INTO executions", fault)
+    answer = api.post(f"/jobs/{job['job_id']}/run")
+    assert proxy.fired == 1
+    assert answer.status_code == 201, answer.get_data(as_text=True)
+    assert counts(database) == (1, 1)
+
+
+def test_a_batch_creates_each_job_once(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+    created(api, one_shot("first"))
+    proxy.arm(INSERT_JOB, fault)
+    answer = api.post("/jobs/batch", {"jobs": [one_shot("first"), one_shot("k"), cron(), cron()]})
+    assert proxy.fired == 1
+    assert [item["status"] for item in answer.json["items"]] == [200, 201, 201, 201]
+    assert counts(database) == (4, 2)

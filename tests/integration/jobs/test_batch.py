@@ -1,0 +1,104 @@
+"""POST /jobs/batch: an outcome for each job, one statement for all."""
+
+from typing import Any
+
+from sqlalchemy import text
+
+from app.db import Database
+from tests.integration.conftest import Api, Statements, another_process, pointers, problem
+from tests.integration.jobs.test_changes import interval
+from tests.integration.registered import created, cron, http_endpoint, one_shot, register, register_all
+
+
+def batch(api: Api, *jobs: Any) -> list[Any]:
+    response = api.post("/jobs/batch", {"jobs": list(jobs)})
+    assert response.status_code == 200, response.get_data(as_text=True)
+    items: list[Any] = response.json["items"]
+    assert len(items) == len(jobs)
+    return items
+
+
+def test_each_job_is_created_as_if_alone(api: Api) -> None:
+    register_all(api)
+    late = one_shot("late", trigger="DELAYED", run_at="2090-01-01T00:00:00Z")
+    items = batch(api, one_shot("now"), late, cron(), interval())
+    assert [item["status"] for item in items] == [201] * 4
+    for item in items:
+        assert api.get(f"/jobs/{item['job']['job_id']}").json == item["job"]
+    assert [item["job"].get("execution", {}).get("status") for item in items] == ["QUEUED", "PENDING", None, None]
+
+
+def test_a_bad_job_leaves_the_others_alone(api: Api) -> None:
+    register_all(api)
+    first = created(api, one_shot("taken"))
+    items = batch(
+        api,
+        one_shot("good"),
+        one_shot("taken", input={}),
+        one_shot("good", input={"user_id": "other"}),
+        one_shot("x", endpoint="nowhere"),
+        one_shot("y", input={"user_id": 7}),
+        one_shot("z", surprise=1),
+        cron(cron="61 * * * *"),
+        {"endpoint": "target", "trigger": "IMMEDIATE"},
+        {},
+    )
+    assert [item["status"] for item in items] == [201, 200, 200, 404, 422, 400, 422, 400, 400]
+    assert items[1]["job"]["job_id"] == first["job_id"]
+    assert items[2]["job"] == items[0]["job"]
+    codes = [item["error"]["code"] for item in items[3:]]
+    assert codes[:4] == ["ENDPOINT_NOT_FOUND", "INPUT_VALIDATION_FAILED", "INVALID_REQUEST", "INVALID_CRON"]
+    assert pointers(items[4]["error"]) == ["/input/user_id"]
+    assert pointers(items[7]["error"]) == ["/idempotency_key"]
+    assert len(api.get("/jobs").json["items"]) == 2
+
+
+def test_the_first_of_two_that_cannot_be_does_not_take_the_second_with_it(api: Api) -> None:
+    register_all(api)
+    items = batch(api, one_shot("k", input={"user_id": 7}), one_shot("k"))
+    assert [item["status"] for item in items] == [422, 201]
+
+
+def test_five_hundred_are_one_statement(api: Api, database: Database, statements: Statements) -> None:
+    register_all(api)
+    created(api, one_shot("warm-up"))
+    statements.clear()
+    items = batch(api, *(one_shot(f"k{number}") for number in range(500)))
+    assert {item["status"] for item in items} == {201}
+    assert len(statements.texts) == 1, [sql[:80] for sql in statements.texts]
+    keys = [item["job"]["idempotency_key"] for item in items]
+    assert keys == [f"k{number}" for number in range(500)]
+    (count,) = database.fetch(
+        text("SELECT count(*) AS jobs, (SELECT count(*) FROM executions) AS executions FROM jobs")
+    )
+    assert (count.jobs, count.executions) == (501, 501)
+
+
+def test_a_thousand_twice_are_the_same_thousand(api: Api) -> None:
+    register_all(api)
+    jobs = [one_shot(f"k{number}") for number in range(1000)]
+    first, again = batch(api, *jobs), batch(api, *jobs)
+    assert {item["status"] for item in first} == {201}
+    assert {item["status"] for item in again} == {200}
+    assert [item["job"]["job_id"] for item in again] == [item["job"]["job_id"] for item in first]
+
+
+def test_a_change_of_the_endpoint_meanwhile_is_noticed(api: Api) -> None:
+    register(api)
+    created(api, one_shot("warm-up"))
+    with another_process(api) as other:
+        assert other.put("/endpoints/target", http_endpoint()).status_code == 200
+    items = batch(api, one_shot("a"), cron())
+    assert [item["status"] for item in items] == [201, 201]
+    assert [item["job"]["endpoint_version"] for item in items] == [2, 2]
+
+
+def test_a_batch_that_is_none(api: Api) -> None:
+    for body, where in (
+        ({}, "/jobs"),
+        ({"jobs": []}, "/jobs"),
+        ({"jobs": [one_shot("k")] * 1001}, "/jobs"),
+        ({"jobs": ["x"]}, "/jobs/0"),
+        ({"jobs": {}}, "/jobs"),
+    ):
+        assert pointers(problem(api.post("/jobs/batch", body), 400, "INVALID_REQUEST")) == [where]

@@ -1,0 +1,160 @@
+"""Requests that meet: whatever their order, nothing dangles. At both isolation levels."""
+
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+from sqlalchemy import text
+from werkzeug.test import TestResponse
+
+from app.access import api_keys
+from app.access.api_keys import Scope
+from app.config import Settings
+from app.db import Database
+from tests.integration.conftest import SECRET_KEY, Api, running, services
+from tests.integration.registered import created, cron, http_endpoint, one_shot, register
+
+ROUNDS = 12
+LEVELS = {"read committed": "", "serializable": "?options=-c%20default_transaction_isolation%3Dserializable"}
+
+
+@pytest.fixture(params=LEVELS)
+def api(request: pytest.FixtureRequest, database_url: str) -> Iterator[Api]:
+    """A client of an application whose transactions run at this level."""
+    url = database_url + LEVELS[request.param]
+    with running(Settings(database_url=url, secret_encryption_key=SECRET_KEY, db_pool_size=10)) as app:
+        database = services(app).database
+        (level,) = database.fetch(text("SHOW transaction_isolation"))[0]
+        assert level == request.param
+        yield Api(app, api_keys.create(database, "test", [Scope.ADMIN], None))
+
+
+@pytest.fixture
+def database(api: Api) -> Database:
+    return services(api.app).database
+
+
+def at_once(*requests: Callable[[], TestResponse]) -> list[int]:
+    """Send requests from the same instant and return their statuses, in order."""
+    barrier = threading.Barrier(len(requests))
+    statuses: dict[int, int] = {}
+
+    def run(index: int, send: Callable[[], TestResponse]) -> None:
+        barrier.wait(60)
+        statuses[index] = send().status_code
+
+    threads = [threading.Thread(target=run, args=pair) for pair in enumerate(requests)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return [statuses[index] for index in range(len(requests))]
+
+
+def test_one_of_many_with_the_same_key_creates(api: Api, database: Database) -> None:
+    register(api)
+    for number in range(ROUNDS):
+        body = one_shot(f"k{number}")
+        assert sorted(at_once(*[partial(api.post, "/jobs", body)] * 6)) == [200] * 5 + [201]
+    assert database.fetch(text("SELECT count(*) AS n FROM executions"))[0].n == ROUNDS
+
+
+EVERY = {"endpoint": "target", "trigger": "INTERVAL", "every": "1h"}
+
+
+@pytest.mark.parametrize("job", [one_shot("k"), cron(), EVERY], ids=["one-shot", "cron", "interval"])
+def test_no_job_is_created_for_an_endpoint_that_is_gone(api: Api, database: Database, job: dict[str, str]) -> None:
+    """Either the deletion comes first, and the job finds no endpoint, or it finds the job."""
+    outcomes = set()
+    for number in range(ROUNDS):
+        name = register(api, f"e{number}")
+        created(api, one_shot("warm-up", endpoint=name))
+        database.fetch(text("UPDATE executions SET status = 'CANCELLED', completed_at = now()"))
+        body = job | {"endpoint": name}
+        outcomes.add(tuple(at_once(partial(api.post, "/jobs", body), partial(api.delete, f"/endpoints/{name}"))))
+        database.fetch(text("UPDATE jobs SET status = 'RETIRED', retired_at = now(), cron_next_run_at = NULL"))
+    assert outcomes <= {(201, 409), (404, 204)}
+
+
+def test_no_endpoint_refers_to_what_is_gone(api: Api) -> None:
+    """The same between an endpoint and the secret, config and payload spec it wants."""
+    for number in range(ROUNDS):
+        api.post("/secrets", {"name": "token", "value": "v"})
+        api.post("/configs", {"name": "config", "values": {}})
+        api.post("/payload-specs", {"name": "spec", "schema": {}})
+        spec = {"url": "http://127.0.0.1:9", "method": "POST", "headers": {"A": "{{secret.token}}"}}
+        body = http_endpoint(f"e{number}", spec=spec, config="config", payload_spec="spec")
+        made, *deleted = at_once(
+            partial(api.post, "/endpoints", body),
+            partial(api.delete, "/secrets/token"),
+            partial(api.delete, "/configs/config"),
+            partial(api.delete, "/payload-specs/spec"),
+        )
+        assert (made, deleted) == (201, [409, 409, 409]) or (made == 422 and 204 in deleted)
+        api.delete(f"/endpoints/e{number}")
+        for path in ("/secrets/token", "/configs/config", "/payload-specs/spec"):
+            api.delete(path)
+
+
+def test_no_unfinished_job_refers_to_what_is_gone(api: Api, database: Database) -> None:
+    """A job for the old version, a change to a version that needs less, and the deletion of what it needs no more."""
+    spec = {"url": "http://127.0.0.1:9", "method": "POST", "headers": {"A": "{{secret.token}}"}}
+    outcomes = set()
+    for number in range(ROUNDS):
+        api.post("/secrets", {"name": "token", "value": "v"})
+        api.post("/configs", {"name": "config", "values": {}})
+        name = register(api, f"e{number}", spec=spec, config="config")
+        created(api, one_shot("warm-up", endpoint=name))
+        database.fetch(text("UPDATE executions SET status = 'CANCELLED', completed_at = now()"))
+        changed = {key: value for key, value in http_endpoint().items() if key != "name"}
+        posts = [partial(api.post, "/jobs", one_shot(f"k{key}", endpoint=name)) for key in range(3)]
+        put = partial(api.put, f"/endpoints/{name}", changed)
+        deletions = [partial(api.delete, path) for path in ("/secrets/token", "/configs/config")]
+        *made, _put, secret, config, secret_again, config_again = at_once(*posts, put, *deletions * 2)
+        deleted = {secret, secret_again, config, config_again}
+        assert made == [201] * 3
+        outcomes.update(deleted)
+        needed = database.fetch(text(NEEDED), {"endpoint": name})
+        assert not needed or deleted == {409}
+        database.fetch(text("UPDATE executions SET status = 'CANCELLED', completed_at = now()"))
+        for path in (f"/endpoints/{name}", "/secrets/token", "/configs/config"):
+            api.delete(path)
+    assert outcomes <= {204, 404, 409}
+
+
+NEEDED = """
+    SELECT x.job_id FROM executions x
+      JOIN endpoint_versions v ON v.endpoint = x.endpoint AND v.version = x.endpoint_version
+     WHERE x.endpoint = :endpoint AND x.completed_at IS NULL AND v.config_ref IS NOT NULL
+"""
+
+
+def test_changes_of_an_endpoint_get_versions_of_their_own(api: Api, database: Database) -> None:
+    register(api)
+    body = {key: value for key, value in http_endpoint().items() if key != "name"}
+    assert at_once(*[partial(api.put, "/endpoints/target", body)] * 6) == [200] * 6
+    versions = database.fetch(text("SELECT version FROM endpoint_versions ORDER BY version"))
+    assert [row.version for row in versions] == list(range(1, 8))
+
+
+def test_one_name_is_created_once(api: Api) -> None:
+    for path, body in (
+        ("/configs", {"name": "x", "values": {}}),
+        ("/secrets", {"name": "x", "value": "v"}),
+        ("/payload-specs", {"name": "x", "schema": {}}),
+        ("/endpoints", http_endpoint("x")),
+    ):
+        assert sorted(at_once(*[partial(api.post, path, body)] * 4)) == [201, 409, 409, 409]
+
+
+def test_cancels_from_both_sides_do_not_deadlock(api: Api, database: Database) -> None:
+    """By job and by execution; both lock executions before jobs, as conclusions do."""
+    register(api)
+    for number in range(ROUNDS):
+        job = created(api, one_shot(f"k{number}"))
+        paths = [f"/jobs/{job['job_id']}/cancel", f"/executions/{job['execution']['execution_id']}/cancel"]
+        cancels = [partial(api.post, path) for path in paths]
+        assert at_once(*cancels * 2) == [200] * 4
+    (row,) = database.fetch(text("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"))
+    assert row.deadlocks == 0

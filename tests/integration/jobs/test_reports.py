@@ -1,0 +1,178 @@
+"""Views of a job: status, next runs."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from tests import rows
+from tests.integration.conftest import Api, Statements, problem
+from tests.integration.jobs.test_changes import interval
+from tests.integration.registered import created, cron, one_shot, register
+
+
+def add_ended(database: Database, job_id: str, status: str, durations: list[int], *, ago: str = "1 hour") -> None:
+    """Give a job executions that ended some time ago."""
+    executions = rows.add_executions(database, len(durations), max_attempts=1)
+    database.fetch(
+        text(
+            f"""
+            UPDATE executions AS e
+               SET job_id = :job, status = :status, attempt_count = 1, worker_id = 'w', duration_ms = u.duration,
+                   created_at = now() - INTERVAL '{ago}', started_at = now() - INTERVAL '{ago}',
+                   completed_at = now() - INTERVAL '{ago}'
+              FROM unnest(CAST(:ids AS TEXT[]), CAST(:durations AS BIGINT[])) AS u (id, duration)
+             WHERE e.execution_id = u.id
+            """
+        ),
+        {"job": job_id, "status": status, "ids": executions, "durations": durations},
+    )
+
+
+def status(api: Api, job: dict[str, Any]) -> Any:
+    response = api.get(f"/jobs/{job['job_id']}/status")
+    assert response.status_code == 200
+    return response.json
+
+
+def test_the_status_of_a_job_that_did_nothing_yet(api: Api) -> None:
+    register(api)
+    job = created(api, cron())
+    assert status(api, job) == {
+        "job_id": job["job_id"],
+        "endpoint": "target",
+        "endpoint_type": "HTTP",
+        "trigger": "CRON",
+        "status": "ACTIVE",
+        "health": "IDLE",
+        "version": 1,
+        "last_execution": None,
+        "active_executions": {"pending": 0, "running": 0, "total": 0},
+        "cron": {
+            "expression": "0 9 * * MON",
+            "timezone": "Asia/Kolkata",
+            "next_run_at": job["next_run_at"],
+            "last_tick_at": None,
+            "skipped_ticks": {"catch_up": 0, "overlap": 0},
+        },
+        "stats": {
+            "last_24h": {"total": 0, "succeeded": 0, "failed": 0, "avg_duration_ms": None, "p99_duration_ms": None}
+        },
+    }
+
+
+def test_the_figures_of_a_day(api: Api, database: Database) -> None:
+    register(api)
+    job = created(api, cron())
+    add_ended(database, job["job_id"], "SUCCESS", [100] * 197, ago="2 hours")
+    add_ended(database, job["job_id"], "FAILED", [700, 800, 900], ago="1 hour")
+    add_ended(database, job["job_id"], "FAILED", [9999] * 50, ago="25 hours")
+    add_ended(database, job["job_id"], "CANCELLED", [5], ago="3 hours")
+    found = status(api, job)
+    assert found["health"] == "HEALTHY"
+    assert found["stats"]["last_24h"] == {
+        "total": 200,
+        "succeeded": 197,
+        "failed": 3,
+        "avg_duration_ms": round((19700 + 2400) / 200),
+        "p99_duration_ms": 700,
+    }
+    assert found["last_execution"]["status"] == "FAILED"
+    assert found["last_execution"]["attempt_number"] == 1
+
+
+@pytest.mark.parametrize(
+    ("succeeded", "failed", "health"),
+    [(1, 0, "HEALTHY"), (95, 5, "HEALTHY"), (94, 6, "DEGRADED"), (50, 50, "DEGRADED"), (49, 51, "FAILING")],
+)
+def test_health_is_the_share_of_successes(
+    api: Api, database: Database, succeeded: int, failed: int, health: str
+) -> None:
+    register(api)
+    job = created(api, interval())
+    add_ended(database, job["job_id"], "SUCCESS", [1] * succeeded)
+    add_ended(database, job["job_id"], "FAILED", [1] * failed)
+    assert status(api, job)["health"] == health
+
+
+def test_active_executions_and_the_status_of_one_shots(api: Api, database: Database) -> None:
+    register(api)
+    job = created(api, one_shot("k", trigger="DELAYED", run_at="2090-01-01T00:00:00Z"))
+    found = status(api, job)
+    assert found["active_executions"] == {"pending": 1, "running": 0, "total": 1}
+    assert "cron" not in found
+    assert "interval" not in found
+    # Created long ago, ended today: it counts.
+    database.fetch(
+        text(
+            "UPDATE executions SET status = 'SUCCESS', created_at = now() - INTERVAL '40 days', started_at = now(), "
+            "completed_at = now(), worker_id = 'w', attempt_count = 1, duration_ms = 12"
+        )
+    )
+    found = status(api, job)
+    assert found["active_executions"]["total"] == 0
+    assert (found["health"], found["stats"]["last_24h"]["total"]) == ("HEALTHY", 1)
+    problem(api.get("/jobs/job_none/status"), 404, "JOB_NOT_FOUND")
+
+
+def test_the_status_reads_little_however_long_the_history(api: Api, database: Database, statements: Statements) -> None:
+    """Not timed: the plan is looked at, which reads by index and never the whole history."""
+    register(api)
+    job = created(api, cron())
+    add_ended(database, job["job_id"], "SUCCESS", [1] * 20_000, ago="30 days")
+    add_ended(database, job["job_id"], "SUCCESS", [1] * 10)
+    database.fetch(text("ANALYZE executions"))
+    statements.clear()
+    assert status(api, job)["stats"]["last_24h"]["total"] == 10
+    figures = next(sql for sql in statements.texts if "percentile_disc" in sql)
+    params = {"job_id": job["job_id"], "created_after": rows.database_now(database) - timedelta(hours=48)}
+    with database.engine.connect() as connection:
+        plan = "\n".join(
+            row[0] for row in connection.exec_driver_sql(f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) {figures}", params)
+        )
+    assert "Seq Scan" not in plan
+    assert "idx_executions_open" in plan
+    assert max(int(word.split("=")[1]) for word in plan.split() if word.startswith("hit=")) < 500, plan
+
+
+def test_next_runs_of_each_trigger(api: Api) -> None:
+    register(api)
+    weekly = created(api, cron(ends_at="2090-01-01T00:00:00Z", starts_at="2089-12-20T00:00:00Z"))
+    found = api.get(f"/jobs/{weekly['job_id']}/next-runs").json
+    assert found["timezone"] == "Asia/Kolkata"
+    assert [run["local_time"] for run in found["runs"]] == ["2089-12-26T09:00:00+05:30"]
+    assert found["runs"][0]["run_at"] == "2089-12-26T03:30:00Z"
+
+    often = created(api, interval(every="10s", starts_at="2090-01-01T00:00:00Z"))
+    found = api.get(f"/jobs/{often['job_id']}/next-runs", count=3).json
+    assert [run["run_at"] for run in found["runs"]] == [f"2090-01-01T00:00:{second}Z" for second in ("00", "10", "20")]
+
+    after_end = created(api, interval(fixed_delay=True))
+    assert len(api.get(f"/jobs/{after_end['job_id']}/next-runs").json["runs"]) == 1
+
+    delayed = created(api, one_shot("k", trigger="DELAYED", run_at="2090-01-01T00:00:00Z"))
+    found = api.get(f"/jobs/{delayed['job_id']}/next-runs").json
+    run = {"run_at": "2090-01-01T00:00:00Z", "local_time": "2090-01-01T00:00:00Z", "note": None}
+    assert found == {"timezone": "UTC", "runs": [run]}
+    api.post(f"/jobs/{delayed['job_id']}/cancel")
+    assert api.get(f"/jobs/{delayed['job_id']}/next-runs").json["runs"] == []
+    api.post(f"/jobs/{often['job_id']}/pause")
+    assert api.get(f"/jobs/{often['job_id']}/next-runs").json["runs"] == []
+    for count in ("0", "101", "x"):
+        problem(api.get(f"/jobs/{often['job_id']}/next-runs", count=count), 400, "INVALID_REQUEST")
+
+
+def test_a_clock_change_is_noted(api: Api) -> None:
+    register(api)
+    job = created(api, cron(cron="30 2 * * *", timezone="Europe/Berlin", starts_at="2027-03-27T12:00:00Z"))
+    run, *_ = api.get(f"/jobs/{job['job_id']}/next-runs").json["runs"]
+    assert run["local_time"] == "2027-03-28T03:00:00+02:00"
+    assert "do not exist" in run["note"]
+
+
+def test_the_local_time_is_the_jobs(api: Api) -> None:
+    register(api)
+    job = created(api, cron())
+    assert datetime.fromisoformat(status(api, job)["cron"]["next_run_at"]).utcoffset() == timedelta(hours=5, minutes=30)

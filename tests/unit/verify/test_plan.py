@@ -1,0 +1,66 @@
+"""The verifier's options, its schedule of faults, and its files."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from app.dev.verify.checks import Result
+from app.dev.verify.faults import CALM_SHARE, Act, schedule
+from app.dev.verify.options import FaultKind, Options, seconds
+from app.dev.verify.report import Report, write_json, write_junit
+from tests.unit.verify.test_checks import GOOD
+
+PROCESSES = ["web", "worker-1", "worker-2", "scheduler-1"]
+ALL = Options(duration=35, rate=10, seed=1, faults=frozenset(FaultKind))
+
+
+@pytest.mark.parametrize(("text", "expected"), [("500ms", 0.5), ("30s", 30), ("1.5m", 90), ("2h", 7200)])
+def test_durations(text: str, expected: float) -> None:
+    assert seconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "10", "s", "-1s", "1 day", "1s2m"])
+def test_what_is_no_duration_says_how_to_write_one(text: str) -> None:
+    with pytest.raises(ValueError, match="for example 500ms, 30s or 10m"):
+        seconds(text)
+
+
+def test_the_seed_decides_the_schedule() -> None:
+    plan = schedule(ALL, PROCESSES, lease=4)
+    assert plan == schedule(ALL, PROCESSES, lease=4)
+    other = Options(duration=35, rate=10, seed=2, faults=ALL.faults)
+    assert plan != schedule(other, PROCESSES, lease=4)
+
+
+def test_a_short_run_has_every_kind_of_fault_and_ends_calm() -> None:
+    for seed in range(50):
+        plan = schedule(Options(duration=35, rate=10, seed=seed, faults=ALL.faults), PROCESSES, lease=4)
+        assert {"database"} < {fault.target for fault in plan}
+        assert {fault.act for fault in plan} & {Act.CUT, Act.STALL, Act.DROP}
+        assert all(fault.at < 35 * CALM_SHARE for fault in plan)
+        assert [fault.at for fault in plan] == sorted(fault.at for fault in plan)
+
+
+def test_only_what_was_chosen_happens_and_what_must_outlast_a_lease_does() -> None:
+    plan = schedule(
+        Options(duration=600, rate=1, seed=3, faults=frozenset({FaultKind.KILL_WORKER})), PROCESSES, lease=4
+    )
+    assert {fault.target for fault in plan} == {"worker-1", "worker-2"}
+    assert {fault.act for fault in plan} == {Act.KILL, Act.KILL_CHILD, Act.TERMINATE, Act.FREEZE}
+    assert all(fault.seconds > 4 for fault in plan if fault.act is Act.FREEZE)
+    assert schedule(Options(duration=600, rate=1, seed=3), PROCESSES, lease=4) == []
+
+
+def test_the_files_name_each_check_and_its_breaches(tmp_path: Path) -> None:
+    results = [Result("holds", ()), Result("does <not>", ("this & that",))]
+    report = Report(options=ALL, results=results, evidence=GOOD, faults=[], restarts=0, seconds=1.0, notes=[])
+    write_json(report, tmp_path / "report.json")
+    write_junit(report, tmp_path / "report.xml")
+    found = json.loads((tmp_path / "report.json").read_text())
+    assert found["holds"] is False
+    assert found["checks"] == {"holds": [], "does <not>": ["this & that"]}
+    suite = ET.parse(tmp_path / "report.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    assert [failure.text for failure in suite.iter("failure")] == ["this & that"]
