@@ -1,7 +1,7 @@
 """One tree of errors. Each knows the code and HTTP status of the brief; the API only shapes them."""
 
 from collections.abc import Sequence
-from typing import ClassVar, TypedDict
+from typing import ClassVar, Self, TypedDict
 
 
 class Detail(TypedDict):
@@ -96,11 +96,21 @@ class JobNotFoundError(NotFoundError):
 
     code = "JOB_NOT_FOUND"
 
+    @classmethod
+    def of(cls, job_id: str) -> Self:
+        """Name the job."""
+        return cls(f"Job with ID {job_id!r} does not exist.")
+
 
 class ExecutionNotFoundError(NotFoundError):
     """No execution has that id."""
 
     code = "EXECUTION_NOT_FOUND"
+
+    @classmethod
+    def of(cls, execution_id: str) -> Self:
+        """Name the execution."""
+        return cls(f"Execution with ID {execution_id!r} does not exist.")
 
 
 class ConflictError(TaskExecutorError):

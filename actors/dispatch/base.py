@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from app.formats import rfc3339
+
 MAX_BODY_BYTES = 16_384
 """What is kept of a receiver's answer. Dispatchers return SCRUB_MARGIN_BYTES more, so that the caller, who knows the
 secrets, sees each one whole before it cuts: `scrubber.scrub(output, MAX_BODY_BYTES)`."""
@@ -29,7 +31,7 @@ class Identity:
     @property
     def scheduled_at_text(self) -> str:
         """The scheduled time in RFC 3339, UTC, with milliseconds."""
-        return self.scheduled_at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return rfc3339(self.scheduled_at.astimezone(UTC), "milliseconds")
 
 
 class Dispatcher(Protocol):

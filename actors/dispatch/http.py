@@ -6,7 +6,6 @@ second try on a stale connection, because every send must be an attempt that is 
 
 import asyncio
 import base64
-import json
 import time
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -24,14 +23,13 @@ from actors.dispatch.per_host import PerHostLimit
 from actors.dispatch.resolver import Resolver
 from actors.dispatch.signing import signed
 from app.executions.model import DeliveryError
+from app.formats import compact_json
 from app.version import version
 
 USER_AGENT = f"task-executor/{version()}"
 KEEP_ALIVE_SECONDS = 4.0  # common servers close idle connections after 5: be earlier than they are
 KEPT_BYTES = MAX_BODY_BYTES + SCRUB_MARGIN_BYTES
 DRAINED_BYTES = 131_072  # reading a little more is cheaper than a new connection
-
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(slots=True)
@@ -168,7 +166,7 @@ def _encode(body: Any, headers: CIMultiDict[str]) -> bytes | None:
     content_type = headers.setdefault("Content-Type", "application/json")
     if isinstance(body, str) and "json" not in content_type.lower():
         return body.encode(errors="replace")
-    return _json(body).encode(errors="replace")
+    return compact_json(body).encode(errors="replace")
 
 
 async def _read(response: aiohttp.ClientResponse) -> str:

@@ -6,7 +6,6 @@ and a timeout of 2.4 s or more), and nowhere else. The record header `te-idempot
 
 import asyncio
 import contextlib
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from actors.dispatch.kafka_bootstrap import check
 from actors.dispatch.kafka_producer import SharedProducer
 from actors.dispatch.resolver import Resolver
 from app.executions.model import DeliveryError
+from app.formats import compact_json
 
 IDLE_SECONDS = 300.0
 CLOSE_SECONDS = 2.0
@@ -47,7 +47,6 @@ _PERMANENT = _AUTHENTICATION | {
 # The record is in the leader's log already.
 _APPENDED = frozenset({KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
 
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 _Key = tuple[str, frozenset[tuple[str, str]], str, int]
 
@@ -203,8 +202,8 @@ def _record(
     }
     return (
         spec["topic"],
-        None if key is None else (key if isinstance(key, str) else _json(key)).encode(errors="replace"),
-        None if value is None else _json(value).encode(errors="replace"),  # without a value: a tombstone
+        None if key is None else (key if isinstance(key, str) else compact_json(key)).encode(errors="replace"),
+        None if value is None else compact_json(value).encode(errors="replace"),  # without a value: a tombstone
         [(name, text.encode(errors="replace")) for name, text in headers.items()],
     )
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import json
 import re
 import time
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from actors.dispatch.egress import EgressGuard, EgressRefusedError
 from actors.dispatch.redis_pool import open_pool
 from actors.dispatch.resolver import Resolver
 from app.executions.model import DeliveryError
+from app.formats import compact_json
 
 NOTE_SECONDS = 48 * 3600  # longer than any wait between two attempts
 IDLE_SECONDS = 300.0
@@ -27,8 +27,6 @@ _SHA = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()  # how E
 
 # Another attempt would meet the same answer. Redis before 7 wraps the error of a command in one of the script.
 _PERMANENT = re.compile(r"\b(WRONGTYPE|NOPERM|NOAUTH|WRONGPASS|CROSSSLOT|too many results to unpack)\b")
-
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(slots=True)
@@ -120,7 +118,7 @@ def _arguments(spec: Mapping[str, Any], identity: Identity) -> list[str | int]:
 
 
 def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else _json(value)
+    return value if isinstance(value, str) else compact_json(value)
 
 
 async def _append(pool: BlockingConnectionPool, arguments: list[str | int], progress: _Progress) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -11,16 +11,16 @@ from app import audit, ids
 from app.audit import Actor
 from app.db import Database
 from app.errors import PreconditionFailedError
+from app.formats import EPOCH, MICROSECOND
 
 T = TypeVar("T")
 
 ANY = "*"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def tag_of(created_at: datetime, number: int) -> str:
     """Make the entity tag of a state: its number, and when the row was made, since a name may be used again."""
-    return f'"{(created_at - _EPOCH) // timedelta(microseconds=1):x}-{number}"'
+    return f'"{(created_at - EPOCH) // MICROSECOND:x}-{number}"'
 
 
 @dataclass(frozen=True, slots=True)

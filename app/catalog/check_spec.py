@@ -10,9 +10,10 @@ from marshmallow import Schema
 
 from app.catalog import shapes
 from app.catalog.fields import DEFAULTS
-from app.catalog.templates.compilation import SpecTemplate, compile_spec, escape_pointer
+from app.catalog.templates.compilation import SpecTemplate, compile_spec
 from app.catalog.templates.nodes import Placeholder, Url, resolve
 from app.errors import Detail, InvalidRequestError, TemplateError
+from app.formats import escaped, marshmallow_faults, pointer
 from schema.states import EndpointType
 
 
@@ -51,24 +52,14 @@ def check_retry_policy(policy: Any) -> None:
         _check_shape(shapes.RETRY_POLICY, policy, "/retry_policy")
 
 
-def _check_shape(schema: Schema, value: Any, pointer: str) -> None:
+def _check_shape(schema: Schema, value: Any, at: str) -> None:
     if not isinstance(value, Mapping):
-        raise _invalid([Detail(pointer=pointer, message="an object is needed")])
-    faults = schema.validate(value)
-    if faults:
-        raise _invalid(list(_details(faults, pointer)))
-
-
-def _details(faults: Any, pointer: str) -> Iterator[Detail]:
-    if isinstance(faults, Mapping):
-        for key, below in faults.items():
-            # marshmallow files what is wrong with a whole object under "_schema".
-            yield from _details(below, pointer if key == "_schema" else f"{pointer}/{escape_pointer(str(key))}")
-    elif isinstance(faults, list):
-        for item in faults:
-            yield from _details(item, pointer)
-    else:
-        yield Detail(pointer=pointer, message=faults)
+        raise _invalid([Detail(pointer=at, message="an object is needed")])
+    found = [
+        Detail(pointer=at + pointer(path), message=text) for path, text in marshmallow_faults(schema.validate(value))
+    ]
+    if found:
+        raise _invalid(found)
 
 
 def _invalid(details: Sequence[Detail]) -> InvalidRequestError:
@@ -98,7 +89,7 @@ def _config_faults(template: SpecTemplate, config: Mapping[str, Any] | None) -> 
 def _render_what_is_known(template: SpecTemplate, config: Mapping[str, Any]) -> None:
     """Render the fields that depend on the config only, to see a base URL without a scheme or a wrong `max_len`."""
     for name, node in template.root.items:
-        below = f"/spec/{escape_pointer(name)}"
+        below = f"/spec/{escaped(name)}"
         here = [item for item in template.placeholders if (item.pointer + "/").startswith(below + "/")]
         if isinstance(node, Url) and all(item.namespace != "secret" for item in here):
             pieces = tuple(("x", None) if _is_input(part) else (part, escape) for part, escape in node.pieces)

@@ -11,8 +11,9 @@ from jsonschema_specifications import REGISTRY
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from app.catalog.validation import MAX_FAULTS, BoundedValidator, Budget, TooCostlyError, pointer, regex, short
+from app.catalog.validation import MAX_FAULTS, BoundedValidator, Budget, TooCostlyError, regex, short
 from app.errors import Detail, InvalidSchemaError
+from app.formats import pointer
 
 MAX_SCHEMA_BYTES = 131_072
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

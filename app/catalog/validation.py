@@ -11,7 +11,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +21,7 @@ from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema_specifications import REGISTRY
 
 from app.errors import Detail
+from app.formats import pointer
 
 MAX_CPU_SECONDS = 1.0
 MAX_FAULTS = 20
@@ -57,11 +58,6 @@ class Validator:
 def compiled(schema: Mapping[str, Any]) -> Validator:
     """Compile a stored schema, or find it compiled already."""
     return _compiled(json.dumps(schema, sort_keys=True))
-
-
-def pointer(path: Iterable[object]) -> str:
-    """Write a path as a JSON pointer (RFC 6901)."""
-    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
 
 
 def short(message: str) -> str:

@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 from sqlalchemy import URL, Connection, Engine, Executable, Row, create_engine, event
 from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
 
-from app import jsonb
 from app.db import deadline
 from app.db.breaker import Breaker
 from app.db.stalled import StalledConnections
 from app.errors import UnavailableError
+from app.formats import stored_json
 from schema.url import database_url
 
 log = logging.getLogger(__name__)
@@ -188,7 +188,7 @@ def connect(
     mine = query.pop("options", "")
     engine = create_engine(
         parsed.set(query=query),
-        json_deserializer=jsonb.loads,
+        json_deserializer=stored_json,
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=statement_timeout_seconds,  # never waited for: Database lets nobody in when all are in use

@@ -87,7 +87,7 @@ def cancel_execution(database: Database, execution_id: str, *, ask_running: bool
     def body(connection: Connection) -> Cancelled:
         row = connection.execute(LOCK, {"execution_id": execution_id}).first()
         if row is None:
-            raise ExecutionNotFoundError(f"Execution with ID {execution_id!r} does not exist.")
+            raise ExecutionNotFoundError.of(execution_id)
         status = ExecutionStatus(row.status)
         if status not in CANCELLABLE and not (status is ExecutionStatus.RUNNING and ask_running):
             refuse_unless_cancelled(execution_id, status)

@@ -10,6 +10,7 @@ from sqlalchemy import Row
 from app.db import Database
 from app.errors import ExecutionNotFoundError
 from app.executions.events import Reason
+from app.formats import rfc3339
 from app.sql import statement
 from schema.states import ExecutionStatus, JobStatus, WorkerStatus
 
@@ -70,7 +71,7 @@ def explain(database: Database, execution_id: str, *, reclaim_every: timedelta) 
     """Explain an execution; raises ExecutionNotFoundError."""
     rows = database.fetch(FACTS, {"execution_id": execution_id})
     if not rows:
-        raise ExecutionNotFoundError(f"Execution with ID {execution_id!r} does not exist.")
+        raise ExecutionNotFoundError.of(execution_id)
     row = rows[0]
     status = ExecutionStatus(row.status)
     if status is ExecutionStatus.RUNNING:
@@ -193,4 +194,4 @@ def _of(error: Mapping[str, Any]) -> str:
 
 
 def _at(instant: datetime) -> str:
-    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return rfc3339(instant, "milliseconds")

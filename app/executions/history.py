@@ -81,7 +81,7 @@ def history_of(database: Database, execution_id: str, *, look_ahead: timedelta) 
     rows = database.fetch(FACTS, {"execution_id": execution_id, "most": MOST})
     found = [row for row in rows if row.kind == "execution"]
     if not found:
-        raise ExecutionNotFoundError(f"Execution with ID {execution_id!r} does not exist.")
+        raise ExecutionNotFoundError.of(execution_id)
     told = [row for kind in ("attempt", "event") for row in _latest(rows, kind)]
     steps = _steps(found[0], _facts(found[0], told), look_ahead)
     return History(steps, is_truncated=len(told) + len(found) < len(rows))

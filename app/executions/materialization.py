@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from app import ids
 from app.db import Database
+from app.formats import EPOCH
 from app.schedule.due_ticks import Advance, DueJob
 from app.schedule.timetable import Timetable
 from app.sql import statement
 from schema.states import EndpointType
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # A plain read: the compare-and-set below decides, a lock here would end with this statement. `busy` is asked only for
 # jobs that care, in an index that holds nothing but unfinished executions.
@@ -97,7 +96,7 @@ def due(database: Database, *, ahead_ms: int, limit: int, after: DueJob | None =
     params = {
         "ahead_ms": ahead_ms,
         "limit": limit,
-        "after_run_at": after.next_run_at if after else _EPOCH,
+        "after_run_at": after.next_run_at if after else EPOCH,
         "after_job": after.job_id if after else "",
     }
     return [
@@ -147,5 +146,5 @@ def _params(advances: Sequence[Advance], shards: int) -> dict[str, object]:
         "ticks": [tick for _, tick in ticks],
         "executions": executions,
         "shards": [ids.shard_of(execution, shards) for execution in executions],
-        "keys": [f"{job_id}_{(tick - _EPOCH) // timedelta(milliseconds=1)}" for job_id, tick in ticks],
+        "keys": [f"{job_id}_{(tick - EPOCH) // timedelta(milliseconds=1)}" for job_id, tick in ticks],
     }

@@ -22,7 +22,7 @@ def get_execution(database: Database, execution_id: str) -> Row[Any]:
     )
     rows = database.fetch(query.where(_E.execution_id == execution_id))
     if not rows:
-        raise _missing(execution_id)
+        raise ExecutionNotFoundError.of(execution_id)
     return rows[0]
 
 
@@ -79,8 +79,4 @@ def logs_of(database: Database, execution_id: str, level: LogLevel | None, reque
 def _check_exists(database: Database, execution_id: str, rows: Any) -> None:
     # Only an empty answer leaves it open, and costs a second statement.
     if not rows and not database.fetch(select(_E.execution_id).where(_E.execution_id == execution_id)):
-        raise _missing(execution_id)
-
-
-def _missing(execution_id: str) -> ExecutionNotFoundError:
-    return ExecutionNotFoundError(f"Execution with ID {execution_id!r} does not exist.")
+        raise ExecutionNotFoundError.of(execution_id)

@@ -64,7 +64,7 @@ def retry_execution(database: Database, execution_id: str, *, actor: str | None)
 def _retry(connection: Connection, execution_id: str, event_id: str, actor: str | None) -> str:
     row = connection.execute(LOCK, {"execution_id": execution_id}).first()
     if row is None:
-        raise ExecutionNotFoundError(f"Execution with ID {execution_id!r} does not exist.")
+        raise ExecutionNotFoundError.of(execution_id)
     queue: str = row.queue
     if events.recorded(connection, event_id) is not None:
         return queue  # the first run of this transaction was committed, although its answer was lost

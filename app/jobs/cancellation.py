@@ -32,7 +32,7 @@ def cancel_job(database: Database, job_id: str, *, ask_running: bool = False, ac
 def _cancel(connection: Connection, job_id: str, ask_running: bool, actor: str | None) -> Cancelled:
     trigger = connection.execute(TRIGGER, {"job_id": job_id}).scalar()
     if trigger is None:
-        raise JobNotFoundError(f"Job with ID {job_id!r} does not exist.")
+        raise JobNotFoundError.of(job_id)
     if Trigger(trigger).repeats:
         # The job first: the scheduler, which locks it before it inserts a tick, is then either done or too late.
         connection.execute(RETIRE_CRON, {"job_id": job_id})

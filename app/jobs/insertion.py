@@ -5,7 +5,6 @@ no row comes back, and a second statement tells which. FOR SHARE makes whoever d
 the job.
 """
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from app import ids
+from app.formats import compact_json
 from app.jobs.endpoint_cache import CachedEndpoint
 from app.jobs.model import ExecutionSummary, Job, NewJob
 from app.sql import statement
@@ -87,7 +87,7 @@ def job_params(new: NewJob, job_id: str) -> dict[str, Any]:
         "job_id": job_id,
         "trigger": new.trigger.value,
         "key": new.idempotency_key,
-        "input": json.dumps(new.input, ensure_ascii=False, separators=(",", ":")),
+        "input": compact_json(new.input),
     }
 
 

@@ -1,14 +1,14 @@
 """When a job runs next."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
+from app.formats import MICROSECOND
 from app.jobs.model import Job
 from app.schedule.cron import Schedule
 from app.schedule.preview import NextRun, runs
 from app.schedule.timetable import Timetable
 from schema.states import ExecutionStatus
 
-_MICROSECOND = timedelta(microseconds=1)
 _WAITING = {ExecutionStatus.PENDING, ExecutionStatus.QUEUED}
 
 
@@ -25,7 +25,7 @@ def next_runs(job: Job, count: int) -> list[NextRun]:
     if job.timetable.cron is None:
         return _by_interval(job.timetable, job.next_run_at, 1 if job.timetable.fixed_delay else count)
     schedule = Schedule.parse(job.timetable.cron, job.timetable.timezone or "")
-    return runs(schedule, job.next_run_at - _MICROSECOND, count, job.timetable.ends_at)
+    return runs(schedule, job.next_run_at - MICROSECOND, count, job.timetable.ends_at)
 
 
 def _by_interval(table: Timetable, first: datetime, count: int) -> list[NextRun]:

@@ -62,7 +62,7 @@ def get_job(database: Database, job_id: str) -> Job:
     """Read a job; raises JobNotFoundError."""
     job = find_job(database, job_id)
     if job is None:
-        raise _missing(job_id)
+        raise JobNotFoundError.of(job_id)
     return job
 
 
@@ -70,7 +70,7 @@ def lock_job(connection: Connection, job_id: str) -> LockedJob:
     """Lock a job's row until the transaction ends, and read it; raises JobNotFoundError."""
     row = connection.execute(LOCK, {"job_id": job_id}).first()
     if row is None:
-        raise _missing(job_id)
+        raise JobNotFoundError.of(job_id)
     return LockedJob(_job(connection.execute(_select().where(_J.job_id == job_id)).one()), row.now)
 
 
@@ -107,10 +107,6 @@ def page_of_jobs(database: Database, wanted: JobFilter, request: PageRequest) ->
     query = newest_first(_select().where(*wanted.conditions()), _J.created_at, _J.job_id, request)
     rows = page_of(database.fetch(query), "created_at", "job_id", request)
     return Page([_job(row) for row in rows.items], rows.next)
-
-
-def _missing(job_id: str) -> JobNotFoundError:
-    return JobNotFoundError(f"Job with ID {job_id!r} does not exist.")
 
 
 def _select() -> Select[Any]:

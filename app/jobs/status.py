@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from app.db import Database
+from app.formats import EPOCH
 from app.jobs import queries
 from app.jobs.model import Job
 from app.sql import statement
@@ -13,7 +14,6 @@ from schema.states import ExecutionStatus
 HEALTHY_SHARE = 0.95
 DEGRADED_SHARE = 0.5
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # What ended within the last 24 hours was created at most so long ago, or is an odd straggler that does not count.
 _CREATED_WITHIN = timedelta(hours=48)
 
@@ -102,7 +102,7 @@ class JobStatusReport:
 def status_of(database: Database, job_id: str) -> JobStatusReport:
     """Report on a job of any trigger; raises JobNotFoundError."""
     job = queries.get_job(database, job_id)
-    created_after = datetime.now(UTC) - _CREATED_WITHIN if job.trigger.repeats else _EPOCH
+    created_after = datetime.now(UTC) - _CREATED_WITHIN if job.trigger.repeats else EPOCH
     (row,) = database.fetch(FIGURES, {"job_id": job_id, "created_after": created_after})
     last = None
     if row.execution_id is not None:

@@ -25,13 +25,13 @@ from functools import cache, lru_cache
 from croniter import croniter
 
 from app.errors import InvalidRequestError
+from app.formats import MICROSECOND
 from app.schedule.cron_expression import CronExpression
 
 # Ticks are looked for between these; zones cannot shift times at the ends of Python's calendar.
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST = datetime(9900, 1, 1, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Schedule:
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Find the first tick strictly after an instant, in UTC; None when the calendar ends before it."""
-        instant = max(instant.astimezone(UTC), _FIRST - _MICROSECOND)
+        instant = max(instant.astimezone(UTC), _FIRST - MICROSECOND)
         if instant >= _LAST:
             return None
         local = instant.astimezone(self._zone)
@@ -65,7 +65,7 @@ class Schedule:
             if back is not None and (tick is None or tick >= back):
                 # The second pass begins before that tick, at a local time that lies behind the present one.
                 start = back.astimezone(self._zone).replace(tzinfo=None)
-                return self._first_tick(start - _MINUTE, back - _MICROSECOND)
+                return self._first_tick(start - _MINUTE, back - MICROSECOND)
         return tick
 
     def local(self, instant: datetime) -> datetime:

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 from cron_descriptor import ExpressionDescriptor
 
+from app.formats import MICROSECOND
 from app.schedule.cron import Schedule
 from app.schedule.cron_expression import CronExpression
 
 _MINUTE = timedelta(minutes=1)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def _gap_before(schedule: Schedule, tick: datetime) -> tuple[datetime, datetime]
     if schedule.passes_over_gaps:
         return None
     end = schedule.local(tick).replace(tzinfo=None)
-    begin = schedule.local(tick - _MICROSECOND).replace(tzinfo=None) + _MICROSECOND
+    begin = schedule.local(tick - MICROSECOND).replace(tzinfo=None) + MICROSECOND
     return (begin, end) if begin < end else None
 
 

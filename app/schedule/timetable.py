@@ -7,11 +7,10 @@ from typing import Any, Protocol
 from sqlalchemy import Row
 
 from app.errors import Detail, InvalidCronError, InvalidRequestError
+from app.formats import MICROSECOND
 from app.schedule.cron import Schedule
 from app.schedule.interval import Interval
 from schema.states import CatchUp, Overlap
-
-_MICROSECOND = timedelta(microseconds=1)
 
 
 class Ticks(Protocol):
@@ -61,7 +60,7 @@ class Timetable:
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Find the first tick strictly after an instant, from starts_at on and before ends_at."""
-        tick = self.ticks().next_after(max(instant, self.starts_at - _MICROSECOND))
+        tick = self.ticks().next_after(max(instant, self.starts_at - MICROSECOND))
         return None if tick is None or self.is_over(tick) else tick
 
     def is_over(self, tick: datetime) -> bool:
@@ -81,7 +80,7 @@ class Timetable:
         interval passes before the first tick, as in setInterval. Raises InvalidCronError for a cron expression that
         does not fire in its time, InvalidRequestError for an interval that does not.
         """
-        tick = self.next_after(max(self.starts_at, now) - _MICROSECOND) if start_given else self.next_tick(now)
+        tick = self.next_after(max(self.starts_at, now) - MICROSECOND) if start_given else self.next_tick(now)
         if tick is not None:
             return tick
         message = "does not fire between starts_at and ends_at"

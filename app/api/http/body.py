@@ -13,7 +13,7 @@ from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from app.errors import Detail, InvalidRequestError
-from app.jsonb import MAX_DIGITS
+from app.formats import MAX_DIGITS, marshmallow_faults, pointer
 
 MAX_DEPTH = 100
 MAX_DETAILS = 20
@@ -117,30 +117,12 @@ def check_text(text: str, where: str = "The body") -> None:
 def details_of(messages: Any, *, in_body: bool) -> list[Detail]:
     """Flatten marshmallow's tree of messages."""
     details: list[Detail] = []
-    for path, message in _leaves(messages, ()):
-        pointer = "".join(f"/{escape(part)}" for part in path) if in_body else ".".join(path[:1])
-        details.append({"pointer": pointer[:MAX_MESSAGE], "message": message[:MAX_MESSAGE]})
+    for path, message in marshmallow_faults(messages):
+        where = pointer(path) if in_body else ".".join(path[:1])
+        details.append({"pointer": where[:MAX_MESSAGE], "message": message[:MAX_MESSAGE]})
         if len(details) == MAX_DETAILS:
             break
     return details
-
-
-def escape(part: str) -> str:
-    """Escape one part of a JSON pointer (RFC 6901)."""
-    return part.replace("~", "~0").replace("/", "~1")
-
-
-def _leaves(messages: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    if isinstance(messages, dict):
-        for key, value in messages.items():
-            # marshmallow files faults of the whole object under "_schema"; maps of ours have "value" levels.
-            deeper = path if key == "_schema" else (*path, str(key))
-            yield from _leaves(value, deeper)
-    elif isinstance(messages, list):
-        for message in messages:
-            yield from _leaves(message, path)
-    else:
-        yield path, str(messages)
 
 
 def _check_url() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from marshmallow import RAISE, Schema, ValidationError, fields
 
 from app.errors import InvalidRequestError
+from app.formats import rfc3339
 from app.schedule.interval import parse_every
 
 MAX_NAME = 128
@@ -65,7 +66,7 @@ class Instant(fields.DateTime):
         return instant
 
     def _serialize(self, value: datetime | None, attr: str | None, obj: Any, **kwargs: Any) -> str | None:  # noqa: ARG002
-        return None if value is None else show(value)
+        return None if value is None else rfc3339(value)
 
 
 class QueryInstant(Instant):
@@ -97,8 +98,3 @@ class Count(fields.Integer):
         if not (isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10):
             raise ValidationError("Must be a whole number.")
         return super()._deserialize(value, attr, data, **kwargs)
-
-
-def show(instant: datetime) -> str:
-    """Write an instant as RFC 3339."""
-    return instant.isoformat().replace("+00:00", "Z")

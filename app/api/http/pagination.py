@@ -4,7 +4,7 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cache
 from typing import Any, TypeVar
 
@@ -14,10 +14,10 @@ from marshmallow import Schema, fields, validate
 from app.api.http.body import invalid
 from app.api.http.fields import Body, Count
 from app.db.paging import Page, PageRequest, Position
+from app.formats import EPOCH, MICROSECOND
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGEST_BYTES = 6
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ def _list_of(filters: Mapping[str, Any]) -> str:
 
 
 def _encode(position: Position, list_: str) -> str:
-    microseconds = (position.at - _EPOCH) // timedelta(microseconds=1)
+    microseconds = (position.at - EPOCH) // MICROSECOND
     payload = f"{microseconds}.{position.key}".encode()
     return _encode_bytes(_digest(payload, list_) + payload)
 
@@ -67,7 +67,7 @@ def _decode(cursor: str, list_: str) -> Position:
         microseconds, _, key = payload.decode().partition(".")
         # A second spelling of the same bytes would be a changed cursor too.
         if digest == _digest(payload, list_) and _encode_bytes(raw) == cursor:
-            return Position(_EPOCH + timedelta(microseconds=int(microseconds)), key)
+            return Position(EPOCH + timedelta(microseconds=int(microseconds)), key)
     except (ValueError, OverflowError, binascii.Error):
         pass
     raise invalid([{"pointer": "cursor", "message": "Not a cursor of this list with these filters."}])

@@ -6,9 +6,10 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from app.api.http.fields import Body, Every, Instant, Name, QueryInstant, show
+from app.api.http.fields import Body, Every, Instant, Name, QueryInstant
 from app.api.http.pagination import PageQuery
 from app.catalog.shape_fields import Flag
+from app.formats import rfc3339
 from app.jobs.model import Job, NewJob
 from app.schedule.interval import show_every
 from app.schedule.timetable import Timetable
@@ -229,4 +230,4 @@ def _shape_repeating(job: Job, table: Timetable) -> dict[str, Any]:
 
 def show_in_zone(table: Timetable, instant: datetime | None) -> str | None:
     """Write an instant in the time zone of a job."""
-    return None if instant is None else show(table.local(instant))
+    return None if instant is None else rfc3339(table.local(instant))

@@ -26,6 +26,7 @@ from app.catalog.templates.nodes import (
     Whole,
 )
 from app.errors import Detail, TemplateError
+from app.formats import escaped
 from schema.states import EndpointType
 
 NAMESPACES = ("input", "config", "secret")
@@ -59,18 +60,13 @@ def compile_spec(endpoint_type: EndpointType, spec: Mapping[str, Any]) -> SpecTe
     compiler = _Compiler()
     table = FIELDS[endpoint_type]
     items = tuple(
-        (name, compiler.node(value, f"/spec/{escape_pointer(name)}", table.get(name, _NO_FIELD), 0))
+        (name, compiler.node(value, f"/spec/{escaped(name)}", table.get(name, _NO_FIELD), 0))
         for name, value in {**DEFAULTS[endpoint_type], **spec}.items()
     )
     if compiler.faults:
         first = compiler.faults[0]
         raise TemplateError(f"{first['message']} (at {first['pointer']})", compiler.faults)
     return SpecTemplate(Object(items), tuple(compiler.placeholders))
-
-
-def escape_pointer(key: str) -> str:
-    """Escape one step of a JSON pointer (RFC 6901)."""
-    return key.replace("~", "~0").replace("/", "~1")
 
 
 class _Compiler:
@@ -95,7 +91,7 @@ class _Compiler:
     def _object(self, value: Mapping[str, Any], pointer: str, rule: Field, depth: int) -> Node:
         items = []
         for key, item in value.items():
-            below = f"{pointer}/{escape_pointer(key)}"
+            below = f"{pointer}/{escaped(key)}"
             if "{{" in key or "}}" in key:
                 self._fault(below, "a key cannot be a template")
             items.append((key, self.node(item, below, rule, depth + 1)))

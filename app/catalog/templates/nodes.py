@@ -3,13 +3,13 @@
 One pass: what a placeholder resolves to is never scanned again.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from app.catalog.templates import urls
 from app.errors import Detail, TemplateError
+from app.formats import compact_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,6 @@ def template_error(pointer: str, message: str) -> TemplateError:
     """Make the error for one field."""
     return TemplateError(f"{message} (at {pointer})", [Detail(pointer=pointer, message=message)])
 
-
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 MAX_COUNT = 2**53 - 1
 
@@ -71,7 +69,7 @@ def is_count(value: Any) -> bool:
 
 def as_text(value: Any) -> str:
     """Spell a value inside a longer string: strings as they are, everything else as JSON."""
-    return value if isinstance(value, str) else _json(value)
+    return value if isinstance(value, str) else compact_json(value)
 
 
 class Node(Protocol):

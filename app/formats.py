@@ -1,0 +1,56 @@
+"""How values are written, the same everywhere: compact JSON, stored JSON, RFC 3339, JSON pointers."""
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+MAX_DIGITS = 38  # of an integer; longer ones overflow a double, which is what most readers hold numbers in
+
+compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""Write a value as JSON without spaces, with other scripts than Latin as they are."""
+
+
+def stored_json(text: str) -> Any:
+    """Parse JSONB as the database writes it: it keeps 1e300 as a decimal and shows it with three hundred digits.
+
+    An integer longer than a request may hold was a floating-point number.
+    """
+    return _STORED.decode(text)
+
+
+def rfc3339(instant: datetime, timespec: str = "auto") -> str:
+    """Write an instant in RFC 3339, with `Z` for UTC; `timespec` is that of `datetime.isoformat`."""
+    return instant.isoformat(timespec=timespec).replace("+00:00", "Z")
+
+
+def pointer(path: Iterable[object]) -> str:
+    """Write a path as a JSON pointer (RFC 6901)."""
+    return "".join(f"/{escaped(str(part))}" for part in path)
+
+
+def escaped(part: str) -> str:
+    """Escape one part of a JSON pointer."""
+    return part.replace("~", "~0").replace("/", "~1")
+
+
+def marshmallow_faults(messages: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Flatten marshmallow's tree of messages into pairs of a path and a message."""
+    if isinstance(messages, dict):
+        for key, below in messages.items():
+            # What is wrong with a whole object is filed under "_schema".
+            yield from marshmallow_faults(below, path if key == "_schema" else (*path, str(key)))
+    elif isinstance(messages, list):
+        for message in messages:
+            yield from marshmallow_faults(message, path)
+    else:
+        yield path, str(messages)
+
+
+def _integer(text: str) -> int | float:
+    return int(text) if len(text.lstrip("-")) <= MAX_DIGITS else float(text)
+
+
+_STORED = json.JSONDecoder(parse_int=_integer)
