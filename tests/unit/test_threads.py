@@ -1,0 +1,67 @@
+"""The form of our background threads: started once in a process, stopped within a bound, with a sign of life."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from app.threads import BackgroundThread
+
+
+class Waiting(BackgroundThread):
+    """Waits for `released`, which its interrupt sets unless it is deaf."""
+
+    def __init__(self, *, deaf: bool = False) -> None:
+        super().__init__("te-waiting")
+        self.released = threading.Event()
+        self.names: list[str] = []
+        self._deaf = deaf
+
+    def run(self) -> None:
+        self.show_sign()
+        self.names.append(threading.current_thread().name)
+        self.released.wait()
+
+    def interrupt(self) -> None:
+        if not self._deaf:
+            self.released.set()
+
+
+def test_a_thread_bears_its_name_and_ends_when_it_is_stopped() -> None:
+    thread = Waiting()
+    thread.start()
+    assert thread.stop(60)
+    assert thread.names == ["te-waiting"]
+
+
+def test_what_does_not_end_is_waited_for_no_longer_than_stated() -> None:
+    thread = Waiting(deaf=True)
+    thread.start()
+    assert not thread.stop(0.01)
+    thread.released.set()
+    assert thread.stop(60)
+
+
+def test_a_thread_that_never_started_is_stopped() -> None:
+    assert Waiting().stop(60)
+
+
+def test_the_last_sign_is_now_before_the_first() -> None:
+    thread, before = Waiting(), time.monotonic()
+    assert thread.last_sign() >= before
+    thread.start()
+    assert thread.stop(60)
+    assert before <= thread.last_sign() <= time.monotonic()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_forked_process_gets_a_thread_of_its_own() -> None:
+    thread = Waiting()
+    assert thread.ensure_started()
+    assert not thread.ensure_started()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if thread.ensure_started() and not thread.ensure_started() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert thread.stop(60)
