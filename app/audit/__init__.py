@@ -160,8 +160,7 @@ def page(database: Database, wanted: AuditFilter, request: PageRequest) -> Page[
     if wanted.before is not None:
         query = query.where(_A.occurred_at < wanted.before)
     rows = database.fetch(newest_first(query, _A.occurred_at, _A.audit_id, request))
-    found = page_of(rows, "occurred_at", "audit_id", request)
-    return Page([_entry(row) for row in found.items], found.next)
+    return page_of(rows, "occurred_at", "audit_id", request, _entry)
 
 
 def prune(database: Database, *, retention_ms: int, limit: int) -> int:

@@ -123,8 +123,7 @@ def get(database: Database, name: str) -> Endpoint:
 def page(database: Database, wanted: PageRequest) -> Page[Endpoint]:
     """Read a page of live endpoints, newest first."""
     query = newest_first(select(*_E).where(_E.deleted_at.is_(None)), _E.created_at, _E.name, wanted)
-    rows = page_of(database.fetch(query), "created_at", "name", wanted)
-    return Page([_endpoint(row) for row in rows.items], rows.next)
+    return page_of(database.fetch(query), "created_at", "name", wanted, _endpoint)
 
 
 def _lock(connection: Connection, name: str, change: AuditedChange) -> Row[Any]:

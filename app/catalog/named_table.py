@@ -97,8 +97,7 @@ class NamedTable:
     def page(self, database: Database, wanted: PageRequest) -> Page[Named]:
         """Read a page of rows, newest first."""
         query = newest_first(select(*self._shown()), self.table.c.created_at, self.table.c.name, wanted)
-        page = page_of(database.fetch(query), "created_at", "name", wanted)
-        return Page([self._named(row) for row in page.items], page.next)
+        return page_of(database.fetch(query), "created_at", "name", wanted, self._named)
 
     def share(self, connection: Connection, names: Sequence[str]) -> Mapping[str, Any]:
         """Read the values under those names, and keep them from being changed until the transaction ends."""

@@ -1,10 +1,10 @@
-"""Reading long lists page by page, newest first.
+"""Pages of long lists, newest first.
 
-A page starts after a position, not after a number of rows: rows that are inserted meanwhile move nothing, so none is
-seen twice and none is missed.
+A page starts after a position, not after a number of rows. Rows inserted in the meantime therefore move nothing: no row
+is seen twice, and none is missed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The last row of a page: when it was made, and its key."""
+    """Last row of a page: when it was created, and its key."""
 
     at: datetime
     key: str
@@ -24,7 +24,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """How many rows, and after which one; from the newest when `after` is None."""
+    """Number of rows wanted, and the row they follow; the newest rows when `after` is None."""
 
     limit: int = 50
     after: Position | None = None
@@ -32,7 +32,7 @@ class PageRequest:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Some rows, and where the next page starts; None at the end."""
+    """Items of a page, and the position after which the next page starts; None on the last page."""
 
     items: Sequence[T]
     next: Position | None
@@ -41,15 +41,15 @@ class Page(Generic[T]):
 def newest_first(
     query: Select[Any], at: ColumnElement[datetime], key: ColumnElement[str], wanted: PageRequest
 ) -> Select[Any]:
-    """Order a query and cut it to one page and a row more, by which `page_of` knows whether there is another."""
+    """Order a query and limit it to a page and one row more, which tells `page_of` that another page follows."""
     if wanted.after is not None:
         query = query.where(tuple_(at, key) < tuple_(literal(wanted.after.at), literal(wanted.after.key)))
     return query.order_by(at.desc(), key.desc()).limit(wanted.limit + 1)
 
 
-def page_of(rows: Sequence[Row[Any]], at: str, key: str, wanted: PageRequest) -> Page[Row[Any]]:
-    """Make a page of what such a query returned; `at` and `key` name the columns."""
-    items = rows[: wanted.limit]
-    last = items[-1] if len(rows) > wanted.limit else None
+def page_of(rows: Sequence[Row[Any]], at: str, key: str, wanted: PageRequest, make: Callable[[Row[Any]], T]) -> Page[T]:
+    """Return a page of the values that `make` builds from a query's rows; `at` and `key` name the columns."""
+    shown = rows[: wanted.limit]
+    last = shown[-1] if len(rows) > wanted.limit else None
     position = Position(getattr(last, at), str(getattr(last, key))) if last is not None else None
-    return Page(items, position)
+    return Page([make(row) for row in shown], position)

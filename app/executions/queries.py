@@ -53,7 +53,7 @@ class ExecutionFilter:
 def page_of_executions(database: Database, wanted: ExecutionFilter, request: PageRequest) -> Page[Row[Any]]:
     """Read a page of executions without their input, newest first."""
     query = newest_first(select(*_E).where(*wanted.conditions()), _E.created_at, _E.execution_id, request)
-    return page_of(database.fetch(query), "created_at", "execution_id", request)
+    return page_of(database.fetch(query), "created_at", "execution_id", request, lambda row: row)
 
 
 def attempts_of(database: Database, execution_id: str, request: PageRequest) -> Page[Row[Any]]:
@@ -63,7 +63,7 @@ def attempts_of(database: Database, execution_id: str, request: PageRequest) -> 
         query = query.where(_A.attempt_number < int(request.after.key))
     rows = database.fetch(query.order_by(_A.attempt_number.desc()).limit(request.limit + 1))
     _check_exists(database, execution_id, rows)
-    return page_of(rows, "created_at", "attempt_number", request)
+    return page_of(rows, "created_at", "attempt_number", request, lambda row: row)
 
 
 def logs_of(database: Database, execution_id: str, level: LogLevel | None, request: PageRequest) -> Page[Row[Any]]:
@@ -73,7 +73,7 @@ def logs_of(database: Database, execution_id: str, level: LogLevel | None, reque
         query = query.where(_L.level == level)
     rows = database.fetch(newest_first(query, _L.logged_at, _L.log_id, request))
     _check_exists(database, execution_id, rows)
-    return page_of(rows, "logged_at", "log_id", request)
+    return page_of(rows, "logged_at", "log_id", request, lambda row: row)
 
 
 def _check_exists(database: Database, execution_id: str, rows: Any) -> None:

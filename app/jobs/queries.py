@@ -98,15 +98,13 @@ def versions_of(database: Database, job: Job, request: PageRequest) -> Page[Job]
     if request.after is not None:
         query = query.where(_J.version < int(request.after.key))
     rows = database.fetch(query.order_by(_J.version.desc()).limit(request.limit + 1))
-    page_of_jobs = page_of(rows, "created_at", "version", request)
-    return Page([_job(row) for row in page_of_jobs.items], page_of_jobs.next)
+    return page_of(rows, "created_at", "version", request, _job)
 
 
 def page_of_jobs(database: Database, wanted: JobFilter, request: PageRequest) -> Page[Job]:
     """Read a page of jobs, newest first."""
     query = newest_first(_select().where(*wanted.conditions()), _J.created_at, _J.job_id, request)
-    rows = page_of(database.fetch(query), "created_at", "job_id", request)
-    return Page([_job(row) for row in rows.items], rows.next)
+    return page_of(database.fetch(query), "created_at", "job_id", request, _job)
 
 
 def _select() -> Select[Any]:
