@@ -57,7 +57,7 @@ class LastExecution:
     """The newest execution that has begun."""
 
     execution_id: str
-    status_of: ExecutionStatus
+    status: ExecutionStatus
     started_at: datetime
     completed_at: datetime | None
     attempt_number: int

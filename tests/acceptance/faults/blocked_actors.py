@@ -8,8 +8,7 @@ import os
 import time
 from typing import Any
 
-from actors import broker, http, kafka, redis_stream
-from actors.deliver import deliver
+from actors import broker, deliver, http, kafka, redis_stream
 from app.executions import workers
 from brokers import finalizer
 
@@ -43,6 +42,6 @@ match os.environ["TEST_BLOCKED"]:
     case "heartbeat":
         workers.renew = _renew_once
     case "delivery":
-        deliver = _deliver
+        deliver.deliver = _deliver
     case "finalizer":
         finalizer.conclude = _conclude

@@ -146,7 +146,7 @@ def do_conclude(verdict: Verdict) -> Verb:
         ended = Conclusion(claimed, f"att_{execution_id}", verdict, now, 1, ())
         conclude(process.database, process.worker_id, [ended])
 
-    return run_job
+    return run
 
 
 VERBS: dict[str, Verb] = {

@@ -212,7 +212,7 @@ def test_an_unexpected_error_is_logged_and_not_told(
     def crash(*_: object) -> None:
         raise ZeroDivisionError("the password is hunter2")
 
-    monkeypatch.setattr("app.jobs.queries.get_job", crash)
+    monkeypatch.setattr("app.api.jobs.views.get_job", crash)
     response = api.send("GET", "/jobs/x", headers={"X-Request-ID": "find-me"})
     error = problem(response, 500, "INTERNAL_ERROR")
     assert "hunter2" not in json.dumps(error)
@@ -225,7 +225,7 @@ def test_a_statement_never_reaches_the_client(api: Api, monkeypatch: pytest.Monk
     def fail(database: db.Database, _job_id: str) -> None:
         database.fetch(text("SELECT secret_column FROM nowhere"))
 
-    monkeypatch.setattr("app.jobs.queries.get_job", fail)
+    monkeypatch.setattr("app.api.jobs.views.get_job", fail)
     response = api.get("/jobs/x")
     problem(response, 500, "INTERNAL_ERROR")
     assert "nowhere" not in response.get_data(as_text=True)
@@ -237,7 +237,7 @@ def test_a_value_the_database_refuses_is_the_clients_fault(api: Api, monkeypatch
     def fail(database: db.Database, _job_id: str) -> None:
         database.fetch(text("SELECT CAST('x' AS BIGINT)"))
 
-    monkeypatch.setattr("app.jobs.queries.get_job", fail)
+    monkeypatch.setattr("app.api.jobs.views.get_job", fail)
     problem(api.get("/jobs/x"), 400, "INVALID_REQUEST")
 
 
