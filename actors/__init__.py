@@ -42,7 +42,7 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
     )
     process.on_catalog_revision = catalog.observe
     loop = DeliveryLoop(lambda: open_dispatchers(settings))
-    process.watchdog.watch("delivery loop", loop.last_sign)
+    process.watchdog.watch("delivery loop", loop)
     broker = ExecutionsBroker(process, [Lifecycle(process, [loop, *_listeners(settings, process)]), Verdicts()])
     return broker, Deliveries(catalog, loop)
 

@@ -3,28 +3,28 @@
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 import uvloop
 
 from actors.dispatch.base import Dispatcher
+from app.threads import BackgroundThread
 from schema.states import EndpointType
 
 log = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 60.0
-STOP_SECONDS = 5.0
 SIGN_SECONDS = 0.2
 
 Task = Callable[[Mapping[EndpointType, Dispatcher]], Coroutine[Any, Any, None]]
 
 
-class DeliveryLoop:
+class DeliveryLoop(BackgroundThread):
     """Runs deliveries on a uvloop in a thread of its own and owns the dispatchers, which live on that loop."""
 
     def __init__(self, open_dispatchers: Callable[[], Mapping[EndpointType, Dispatcher]]) -> None:
+        super().__init__("te-delivery")
         self._open_dispatchers = open_dispatchers
         self._lock = threading.Lock()
         self._inbox: list[Task] = []
@@ -32,12 +32,10 @@ class DeliveryLoop:
         self._loop = uvloop.new_event_loop()
         self._opened = threading.Event()
         self._stop = asyncio.Event()
-        self._last_sign: float | None = None
-        self._thread = threading.Thread(target=self._run, name="te-delivery", daemon=True)
 
     def start(self) -> None:
         """Start the loop; `submit` works as soon as this returns."""
-        self._thread.start()
+        super().start()
         self._opened.wait()
 
     def submit(self, task: Task) -> None:
@@ -49,17 +47,12 @@ class DeliveryLoop:
         if first:
             self._loop.call_soon_threadsafe(self._take)
 
-    def last_sign(self) -> float:
-        """Tell when the loop last came round, by `time.monotonic()`; now, before it began."""
-        return time.monotonic() if self._last_sign is None else self._last_sign
+    def interrupt(self) -> None:
+        """Let the loop cancel what still runs, and close the dispatchers."""
+        self._loop.call_soon_threadsafe(self._stop.set)
 
-    def stop(self) -> None:
-        """Cancel what still runs, close the dispatchers, end the thread."""
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stop.set)
-            self._thread.join(timeout=STOP_SECONDS)
-
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Run the loop until it is interrupted."""
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_until_complete(self._main())
@@ -86,7 +79,7 @@ class DeliveryLoop:
 
     async def _show_signs(self) -> None:
         while True:
-            self._last_sign = time.monotonic()
+            self.show_sign()
             await asyncio.sleep(SIGN_SECONDS)
 
     def _take(self) -> None:

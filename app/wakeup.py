@@ -5,15 +5,14 @@ when TE_WAKEUP_REDIS_URL is set, which is the way on CockroachDB (it has no NOTI
 """
 
 import logging
-import os
 import threading
-import time
 from collections.abc import Callable, Collection
 
 import redis
 
 from app.db import Database
 from app.sql import statement
+from app.threads import BackgroundThread
 
 log = logging.getLogger(__name__)
 
@@ -27,14 +26,14 @@ NOTIFY = statement("wakeup.notify", "SELECT pg_notify('te_wakeup', :queues)")
 Send = Callable[[str], None]
 
 
-class Notifier:
+class Notifier(BackgroundThread):
     """Sends hints from a thread of its own, after the caller's commit; the first at once, more of them batched."""
 
     def __init__(self, send: Send | None) -> None:
+        super().__init__("te-notifier")
         self._send = send
         self._ready = threading.Condition()
         self._queues: set[str] = set()
-        self._pid = 0
 
     @classmethod
     def over(cls, database: Database, redis_url: str) -> "Notifier":
@@ -49,25 +48,28 @@ class Notifier:
             return
         with self._ready:
             self._queues.add(queue)
-            self._ensure_thread()
+            self.ensure_started()
             self._ready.notify()
 
-    def _ensure_thread(self) -> None:
-        # Started at the first hint and per process: gunicorn forks after the application may have been built.
-        if self._pid != os.getpid():
-            self._pid = os.getpid()
-            threading.Thread(target=self._run, args=[self._send], name="te-notifier", daemon=True).start()
+    def interrupt(self) -> None:
+        """Wake the thread."""
+        with self._ready:
+            self._ready.notify()
 
-    def _run(self, send: Send) -> None:
-        while True:
+    def run(self) -> None:
+        """Send what was hinted at, no more often than every few milliseconds."""
+        send = self._send
+        while send is not None:
             with self._ready:
-                self._ready.wait_for(lambda: self._queues)
+                self._ready.wait_for(lambda: self._queues or self.stopping.is_set())
                 queues, self._queues = self._queues, set()
+            if not queues:
+                return
             try:
                 send(encode(queues))
             except Exception as error:  # noqa: BLE001 - a hint may be lost, the thread that sends the next one may not
                 log.debug("a wake-up was lost: %s", type(error).__name__)
-            time.sleep(MIN_INTERVAL_SECONDS)
+            self.stopping.wait(MIN_INTERVAL_SECONDS)
 
 
 def encode(queues: Collection[str]) -> str:

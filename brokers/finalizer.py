@@ -17,6 +17,7 @@ from app.errors import UnavailableError
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import ClaimKey
 from app.executions.release import release
+from app.threads import STOP_SECONDS, BackgroundThread
 from brokers.counters import Counters
 
 log = logging.getLogger(__name__)
@@ -25,10 +26,11 @@ MOST_PER_STATEMENT = 500
 RETRY_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0)
 
 
-class Finalizer:
+class Finalizer(BackgroundThread):
     """Writes conclusions and hand-backs of one worker process."""
 
     def __init__(self, database: Database, worker_id: str, counters: Counters, *, high_water: int = 5000) -> None:
+        super().__init__("te-finalizer")
         self._database = database
         self._worker_id = worker_id
         self._counters = counters
@@ -37,13 +39,7 @@ class Finalizer:
         self._conclusions: deque[Conclusion] = deque()
         self._releases: deque[ClaimKey] = deque()
         self._writing: set[ClaimKey] = set()
-        self._stopping = False
         self._abandoned = False
-        self._thread = threading.Thread(target=self._run, name="te-finalizer", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
 
     def submit(self, conclusion: Conclusion) -> None:
         """Take a conclusion to write."""
@@ -67,14 +63,16 @@ class Finalizer:
         with self._ready:
             return self._ready.wait_for(self._is_idle, timeout_seconds)
 
-    def stop(self, timeout_seconds: float) -> bool:
+    def stop(self, timeout_seconds: float = STOP_SECONDS) -> bool:
         """Flush, then end the thread; False when something was left unwritten."""
         flushed = self.flush(timeout_seconds)
-        with self._ready:
-            self._stopping = True
-            self._ready.notify_all()
-        self._thread.join(timeout=5)
+        super().stop()
         return flushed
+
+    def interrupt(self) -> None:
+        """Wake the thread."""
+        with self._ready:
+            self._ready.notify_all()
 
     def abandon(self) -> None:
         """Drop everything: the lease is lost, the rows belong to others now."""
@@ -94,12 +92,13 @@ class Finalizer:
     def _is_idle(self) -> bool:
         return not (self._conclusions or self._releases or self._writing)
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Write what was submitted, until that is all and the thread is stopping."""
         while True:
             with self._ready:
                 self._writing = set()
                 self._ready.notify_all()
-                self._ready.wait_for(lambda: self._conclusions or self._releases or self._stopping)
+                self._ready.wait_for(lambda: self._conclusions or self._releases or self.stopping.is_set())
                 if not (self._conclusions or self._releases):
                     return
                 batch = [self._conclusions.popleft() for _ in range(min(MOST_PER_STATEMENT, len(self._conclusions)))]

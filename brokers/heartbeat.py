@@ -5,18 +5,18 @@ another thread can cost the lease.
 """
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 
 from app.db import Database
 from app.errors import UnavailableError
 from app.executions import workers
+from app.threads import STOP_SECONDS, BackgroundThread
 
 log = logging.getLogger(__name__)
 
 
-class Heartbeat:
+class Heartbeat(BackgroundThread):
     """Renews the worker's lease every third of its length and tells when it is lost."""
 
     def __init__(
@@ -28,41 +28,39 @@ class Heartbeat:
         in_flight: Callable[[], int],
         on_lost: Callable[[str], None],
     ) -> None:
+        super().__init__("te-heartbeat")
         self._database = database
         self._worker_id = worker_id
         self._lease_seconds = lease_seconds
         self._in_flight = in_flight
         self._on_lost = on_lost
         self._valid_until = 0.0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="te-heartbeat", daemon=True)
 
-    def start(self, *, registered_at: float) -> None:
-        """Start renewing; `registered_at` is `time.monotonic()` from before the worker's row was written."""
-        self._valid_until = registered_at + self._lease_seconds
-        self._thread.start()
+    def granted(self, asked_at: float) -> None:
+        """Note a lease that the database has given; it began after the instant it was asked for, a monotonic time."""
+        self._valid_until = asked_at + self._lease_seconds
 
     def is_valid(self) -> bool:
-        """Tell whether the lease certainly still holds; errs on the early side, the database decides."""
+        """Return whether the lease certainly still holds; errs on the early side, the database decides."""
         return time.monotonic() < self._valid_until
 
     def last_sign(self) -> float:
-        """Tell when the lease was last renewed, by `time.monotonic()`."""
+        """Return when the lease was last renewed, by `time.monotonic()`."""
         return self._valid_until - self._lease_seconds
 
-    def stop(self) -> None:
+    def stop(self, timeout_seconds: float = STOP_SECONDS) -> bool:
         """End the thread and write the last heartbeat, DEAD."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=self._lease_seconds)
+        ended = super().stop(timeout_seconds)
         try:
             workers.leave(self._database, self._worker_id)
         except UnavailableError as error:
             log.warning("the last heartbeat was not written: %s", error.explained)
+        return ended
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Renew the lease until it is lost or the thread is stopping."""
         interval = self._lease_seconds / 3
-        while not self._stop.wait(interval):
+        while not self.stopping.wait(interval):
             sent_at = time.monotonic()
             try:
                 renewed = workers.renew(
@@ -79,6 +77,6 @@ class Heartbeat:
                 continue
             if not renewed:
                 return self._on_lost("the database says the lease is over")
-            self._valid_until = sent_at + self._lease_seconds
+            self.granted(sent_at)
             interval = self._lease_seconds / 3
         return None

@@ -3,7 +3,6 @@
 import logging
 import os
 import select
-import threading
 from typing import Any, Protocol
 
 import psycopg2
@@ -11,6 +10,7 @@ import redis
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import Database
+from app.threads import STOP_SECONDS, BackgroundThread
 from app.wakeup import CHANNEL, decode, redis_client
 from brokers.worker_process import WorkerProcess
 
@@ -33,30 +33,23 @@ class Source(Protocol):
         """Release connections."""
 
 
-class WakeupListener:
+class WakeupListener(BackgroundThread):
     """A thread that waits for hints; while its connection is away, polling alone goes on."""
 
     def __init__(self, process: WorkerProcess, source: Source) -> None:
+        super().__init__("te-listener")
         self._process = process
         self._source = source
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="te-listener", daemon=True)
 
-    @property
-    def is_stopping(self) -> bool:
-        """Tell the source to return."""
-        return self._stopping.is_set()
-
-    def start(self) -> None:
-        """Start listening."""
-        self._thread.start()
-
-    def stop(self) -> None:
+    def stop(self, timeout_seconds: float = STOP_SECONDS) -> bool:
         """Stop listening."""
-        self._stopping.set()
-        self._source.interrupt()
-        self._thread.join(timeout=5)
+        ended = super().stop(timeout_seconds)
         self._source.close()
+        return ended
+
+    def interrupt(self) -> None:
+        """Make the source return."""
+        self._source.interrupt()
 
     def connected(self) -> None:
         """Look at once: hints may have been missed before the connection was there."""
@@ -67,13 +60,14 @@ class WakeupListener:
         for queue in decode(payload):
             self._process.wake(queue)
 
-    def _run(self) -> None:
-        while not self.is_stopping:
+    def run(self) -> None:
+        """Listen, again and again where the connection does not last."""
+        while not self.stopping.is_set():
             try:
                 self._source.listen(self)
             except (SQLAlchemyError, OSError, redis.RedisError, psycopg2.Error) as error:
                 log.debug("wake-ups are off, polling goes on: %s", type(error).__name__)
-                self._stopping.wait(RECONNECT_SECONDS)
+                self.stopping.wait(RECONNECT_SECONDS)
 
 
 class PostgresSource:
@@ -92,7 +86,7 @@ class PostgresSource:
             with driver.cursor() as cursor:
                 cursor.execute(f"LISTEN {CHANNEL}")
             listener.connected()
-            while not listener.is_stopping:
+            while not listener.stopping.is_set():
                 select.select([driver, self._reader], [], [])
                 driver.poll()
                 for payload in {notify.payload for notify in driver.notifies}:
@@ -124,7 +118,7 @@ class RedisSource:
         with self._client.pubsub(ignore_subscribe_messages=True) as pubsub:
             pubsub.subscribe(CHANNEL)
             listener.connected()
-            while not listener.is_stopping:
+            while not listener.stopping.is_set():
                 message = pubsub.get_message(timeout=REDIS_WAIT_SECONDS)
                 if message is not None:
                     listener.hear(message["data"])

@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import driver_message
 from app.errors import UnavailableError
-from brokers.service import Service
+from app.threads import BackgroundThread
 from brokers.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ class Verdicts(Middleware):
 class Lifecycle(Middleware):
     """Opens the process before the first claim and closes it after the last delivery."""
 
-    def __init__(self, process: WorkerProcess, services: Sequence[Service]) -> None:
+    def __init__(self, process: WorkerProcess, threads: Sequence[BackgroundThread]) -> None:
         self._process = process
-        self._services = services
+        self._threads = threads
 
     def after_process_boot(self, broker: "Broker") -> None:
         """Take over TERM: stop claiming at once, and ignore its repeats."""
@@ -71,8 +71,8 @@ class Lifecycle(Middleware):
             self._refuse(error.explained)
         except SQLAlchemyError as error:
             self._refuse(f"the database said: {driver_message(error)}")
-        for service in self._services:
-            service.start()
+        for thread in self._threads:
+            thread.start()
 
     def before_worker_shutdown(self, broker: "Broker", worker: "Worker") -> None:
         """Stop claiming while Dramatiq stops its threads."""
@@ -81,8 +81,8 @@ class Lifecycle(Middleware):
     def after_worker_shutdown(self, broker: "Broker", worker: "Worker") -> None:
         """Let deliveries end, write results, leave."""
         self._process.close()
-        for service in reversed(self._services):
-            service.stop()
+        for thread in reversed(self._threads):
+            thread.stop()
 
     def _refuse(self, message: str) -> NoReturn:
         """End this process: Dramatiq would go on with a worker that never claims, whatever a hook but this raises."""

@@ -63,7 +63,7 @@ class WorkerProcess:
             on_lost=self.give_up,
         )
         self.watchdog = Watchdog(settings.lease_seconds * SILENCE_LEASES, self.give_up)
-        self.watchdog.watch("heartbeat", self.heartbeat.last_sign)
+        self.watchdog.watch("heartbeat", self.heartbeat)
 
     def open(self, queues: Collection[str]) -> None:
         """Wait for the database, register this process and start its threads.
@@ -82,7 +82,8 @@ class WorkerProcess:
             lease_ms=int(self.settings.lease_seconds * 1000),
         )
         self.finalizer.start()
-        self.heartbeat.start(registered_at=registered_at)
+        self.heartbeat.granted(registered_at)
+        self.heartbeat.start()
         self.watchdog.start()
         log.info("worker %s claims from %s", self.worker_id, ", ".join(sorted(queues)))
 
@@ -118,7 +119,7 @@ class WorkerProcess:
         if not self.finalizer.stop(max(1.0, deadline - time.monotonic())):
             log.warning("some results could not be written before the process ended")
         self.watchdog.stop()
-        self.heartbeat.stop()
+        self.heartbeat.stop(self.settings.lease_seconds)
         self.database.close()
         self._lease_database.close()
         log.info("worker %s left: %s", self.worker_id, self.counters.snapshot())

@@ -28,7 +28,8 @@ def start(database: Database) -> Iterator[Start]:
         workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms)
         reasons: list[str] = []
         heartbeat = Heartbeat(way, WORKER, lease_seconds=LEASE_SECONDS, in_flight=lambda: 7, on_lost=reasons.append)
-        heartbeat.start(registered_at=time.monotonic())
+        heartbeat.granted(time.monotonic())
+        heartbeat.start()
         running.append(heartbeat)
         return reasons
 

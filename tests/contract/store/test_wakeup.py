@@ -48,6 +48,7 @@ def test_a_hint_wakes_the_consumer_of_its_queue_only(
     notifier.hint("http")
     assert http.wait(60)
     assert not kafka.is_set()
+    assert notifier.stop(60)
 
 
 def test_the_listener_comes_back_after_its_connection_was_cut(
@@ -64,4 +65,4 @@ def test_the_listener_comes_back_after_its_connection_was_cut(
     http.clear()
     database.fetch(text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'te-cut'"))
     assert http.wait(60), "it must listen again, and look at once"
-    listener.stop()
+    assert listener.stop(60)
