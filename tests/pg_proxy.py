@@ -1,19 +1,20 @@
-"""A loopback proxy that speaks enough of PostgreSQL's protocol to break one commit in a chosen way.
+"""Proxy that speaks enough of PostgreSQL's protocol to break one commit in a chosen way.
 
 It knows where a message begins and ends, so it can lose a statement before the server sees it, lose its answer once it
 is committed, or put an error in the place of either. A statement inside a transaction is broken at its COMMIT.
 """
 
-import contextlib
-import socket
+import asyncio
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Self
+
+from app.dev.process.proxy import Passage, Proxy
 
 _SSL_REQUEST, _GSS_REQUEST = 80877103, 80877104
-_LENGTH = struct.Struct("!I")
+_START = struct.Struct("!II")  # the length and the code of the first message, which has no kind
+_HEAD = struct.Struct("!cI")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Fault:
 
     @property
     def is_fatal(self) -> bool:
-        """Tell whether the server ends the session with it."""
+        """Return whether the server ends the session with it."""
         return self.sqlstate is None or self.sqlstate.startswith("57P")
 
 
@@ -45,32 +46,15 @@ FAULTS = [
 ]
 
 
-class PgProxy:
-    """Stands in front of a local server; a context manager. `arm` breaks the next statement with these words."""
+class PgProxy(Proxy):
+    """Stands in front of a local server. `arm` breaks the next statement with these words."""
 
     def __init__(self, server_port: int) -> None:
-        self._server_port = server_port
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
+        super().__init__(server_port, passage=lambda client: _PgPassage(client, self))
         self._lock = threading.Lock()
         self._armed: tuple[str, Fault] | None = None
-        self._meanwhile: Callable[[], object] | None = None
+        self.meanwhile: Callable[[], object] | None = None
         self.fired = 0
-        self._links: list[_Link] = []
-        self._thread = threading.Thread(target=self._accept, name="pg-proxy", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        # A close alone does not wake a thread that accepts.
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self._thread.join()
-        for link in self._links:
-            link.drop()
-            link.join()
 
     def arm(self, words: str, fault: Fault, *, meanwhile: Callable[[], object] | None = None) -> None:
         """Break the next statement that contains these words, once.
@@ -79,7 +63,7 @@ class PgProxy:
         """
         with self._lock:
             self._armed = (words, fault)
-            self._meanwhile = meanwhile
+            self.meanwhile = meanwhile
 
     def take(self, query: str) -> Fault | None:
         """Hand out the fault that is meant for a query."""
@@ -90,76 +74,98 @@ class PgProxy:
             self._armed = None
             return fault
 
-    def is_committed(self) -> None:
-        """Let the others do what they do meanwhile."""
-        if self._meanwhile is not None:
-            self._meanwhile()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
+class _Messages:
+    """Cuts a stream of bytes into messages."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+
+    def start(self, data: bytes) -> tuple[bytes, int] | None:
+        """Add bytes and take the first message of a connection, with its code; None while it is incomplete."""
+        self._buffer += data
+        if len(self._buffer) < _START.size:
+            return None
+        length, code = _START.unpack_from(self._buffer)
+        return None if len(self._buffer) < length else (self._take(length), code)
+
+    def read(self, data: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Add bytes and yield each whole message: its kind and its body."""
+        self._buffer += data
+        while len(self._buffer) >= _HEAD.size:
+            kind, length = _HEAD.unpack_from(self._buffer)
+            if len(self._buffer) < 1 + length:
                 return
-            link = _Link(self, client, socket.create_connection(("127.0.0.1", self._server_port)))
-            self._links.append(link)
-            link.start()
+            yield kind, self._take(1 + length)[_HEAD.size :]
+
+    def _take(self, length: int) -> bytes:
+        taken, self._buffer = self._buffer[:length], self._buffer[length:]
+        return taken
 
 
-class _Link:
-    """One connection. The protocol takes turns, so the two threads never write to the same side at once."""
+class _PgPassage(Passage):
+    """One session. The protocol takes turns, so that both directions never speak to the client at once."""
 
-    def __init__(self, proxy: PgProxy, client: socket.socket, server: socket.socket) -> None:
+    def __init__(self, client: asyncio.StreamWriter, proxy: PgProxy) -> None:
+        super().__init__(client)
         self._proxy = proxy
-        self._client = client
-        self._server = server
+        self._requests, self._answers = _Messages(), _Messages()
+        self._is_started = False
         self._status = b"I"
         self._pending: Fault | None = None  # meant for a statement of the transaction that is open
-        self._when_ready: Callable[[], None] | None = None
-        self._threads = [
-            threading.Thread(target=self._guard, args=[run], daemon=True) for run in (self._up, self._down)
-        ]
+        self._when_ready: Fault | None = None  # told to the client in place of what the server answers
 
-    def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+    async def request(self, data: bytes) -> bytes:
+        """Pass messages on but for the one that is to be broken."""
+        passed = b""
+        if not self._is_started:
+            passed, data = self._start(data), b""
+        for kind, body in self._requests.read(data) if self._is_started else ():
+            passed += await self._pass(kind, body)
+        return passed
 
-    def join(self) -> None:
-        for thread in self._threads:
-            thread.join(5)
-        self._client.close()
-        self._server.close()
+    async def answer(self, data: bytes) -> bytes:
+        """Pass messages on, or hold them back until the server is ready and tell the fault instead."""
+        passed = b""
+        for kind, body in self._answers.read(data):
+            if kind == b"Z":
+                self._status = body
+            if self._when_ready is None:
+                passed += _message(kind, body)
+            elif kind == b"Z":
+                fault, self._when_ready = self._when_ready, None
+                self.tell(passed)
+                passed = b""
+                await self._tell(fault)
+        return passed
 
-    def drop(self) -> None:
-        """End both sides."""
-        for side in (self._client, self._server):
-            with contextlib.suppress(OSError):
-                side.shutdown(socket.SHUT_RDWR)
-
-    def _guard(self, run: Callable[[], None]) -> None:
-        with contextlib.suppress(OSError, EOFError):
-            run()
-        self.drop()
-
-    def _up(self) -> None:
-        self._server.sendall(self._startup())
-        while True:
-            kind, body = _read(self._client)
-            query = body[:-1].decode(errors="replace") if kind == b"Q" else ""
-            fault = self._fault_for(query)
-            if fault is None:
-                self._server.sendall(_message(kind, body))
-            else:
-                self._proxy.fired += 1
-                self._break(kind, body, query, fault)
-
-    def _startup(self) -> bytes:
-        while True:
-            head = _exactly(self._client, 8)
-            length, code = struct.unpack("!II", head)
+    def _start(self, data: bytes) -> bytes:
+        """Refuse encryption, and pass the first real message on."""
+        found = self._requests.start(data)
+        while found is not None:
+            message, code = found
             if code not in {_SSL_REQUEST, _GSS_REQUEST}:
-                return head + _exactly(self._client, length - 8)
-            self._client.sendall(b"N")
+                self._is_started = True
+                return message
+            self.tell(b"N")
+            found = self._requests.start(b"")
+        return b""
+
+    async def _pass(self, kind: bytes, body: bytes) -> bytes:
+        query = body[:-1].decode(errors="replace") if kind == b"Q" else ""
+        fault = self._fault_for(query)
+        if fault is None:
+            return _message(kind, body)
+        self._proxy.fired += 1
+        if fault.committed:
+            self._when_ready = fault
+            return _message(kind, body)
+        if query == "COMMIT" and not fault.is_fatal:
+            # The server must undo what the client is going to believe undone.
+            self._when_ready = fault
+            return _message(b"Q", b"ROLLBACK\0")
+        await self._tell(fault)
+        return b""
 
     def _fault_for(self, query: str) -> Fault | None:
         if not query:
@@ -175,56 +181,18 @@ class _Link:
             return None
         return fault
 
-    def _break(self, kind: bytes, body: bytes, query: str, fault: Fault) -> None:
-        if fault.committed:
-            self._when_ready = lambda: self._answer(fault)
-            self._server.sendall(_message(kind, body))
-        elif query == "COMMIT" and not fault.is_fatal:
-            # The server must undo what the client is going to believe undone.
-            self._when_ready = lambda: self._answer(fault)
-            self._server.sendall(_message(b"Q", b"ROLLBACK\0"))
-        else:
-            self._answer(fault)
-
-    def _answer(self, fault: Fault) -> None:
-        if fault.committed:
-            self._proxy.is_committed()
+    async def _tell(self, fault: Fault) -> None:
+        if fault.committed and self._proxy.meanwhile is not None:
+            # On a thread: the others may come through this very proxy.
+            await asyncio.to_thread(self._proxy.meanwhile)
         if fault.sqlstate is not None:
             severity = b"FATAL" if fault.is_fatal else b"ERROR"
             fields = [b"S" + severity, b"V" + severity, b"C" + fault.sqlstate.encode(), b"Minjected", b""]
-            self._client.sendall(_message(b"E", b"\0".join(fields) + b"\0"))
+            self.tell(_message(b"E", b"\0".join(fields) + b"\0"))
         if fault.is_fatal:
-            self.drop()
-        else:
-            self._client.sendall(_message(b"Z", b"I"))
-
-    def _down(self) -> None:
-        while True:
-            kind, body = _read(self._server)
-            if kind == b"Z":
-                self._status = body
-            if self._when_ready is None:
-                self._client.sendall(_message(kind, body))
-            elif kind == b"Z":
-                action, self._when_ready = self._when_ready, None
-                action()
-
-
-def _read(side: socket.socket) -> tuple[bytes, bytes]:
-    kind = _exactly(side, 1)
-    (length,) = _LENGTH.unpack(_exactly(side, 4))
-    return kind, _exactly(side, length - 4)
+            raise ConnectionResetError
+        self.tell(_message(b"Z", b"I"))
 
 
 def _message(kind: bytes, body: bytes) -> bytes:
-    return kind + _LENGTH.pack(len(body) + 4) + body
-
-
-def _exactly(side: socket.socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        more = side.recv(count - len(data))
-        if not more:
-            raise EOFError
-        data += more
-    return data
+    return _HEAD.pack(kind, len(body) + 4) + body

@@ -1,1 +1,1 @@
-"""Programs as children of this process, and the ports and directories that they use."""
+"""Programs as children of this process, and the ports, directories and proxies that they use."""

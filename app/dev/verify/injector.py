@@ -10,10 +10,10 @@ from contextlib import suppress
 
 import psutil
 
+from app.dev.process.proxy import Mode, Proxy
 from app.dev.servers import Postgres
 from app.dev.stack.runner import Stack
 from app.dev.verify.faults import Act, Fault
-from app.dev.verify.links import Link, Mode
 
 _LEASE_LOST = 75  # a worker that gave up its lease asks to be started again
 _MODES = {Act.CUT: Mode.CUT, Act.STALL: Mode.STALL, Act.DROP: Mode.DROP}
@@ -25,9 +25,9 @@ Undo = Callable[[], None]
 class Injector:
     """The faults of one run, and the supervisor that production would have."""
 
-    def __init__(self, stack: Stack, links: dict[str, Link], postgres: Postgres | None, plan: list[Fault]) -> None:
+    def __init__(self, stack: Stack, ways: dict[str, Proxy], postgres: Postgres | None, plan: list[Fault]) -> None:
         self._stack = stack
-        self._links = links
+        self._ways = ways
         self._postgres = postgres
         self._plan = sorted(plan, key=lambda fault: fault.at, reverse=True)
         self._to_undo: list[tuple[float, Undo]] = []
@@ -64,9 +64,9 @@ class Injector:
 
     def _do(self, fault: Fault) -> Undo | None:
         if fault.act in _MODES:
-            link = self._links[fault.target]
-            link.set(_MODES[fault.act])
-            return lambda: link.set(Mode.PASS)
+            way = self._ways[fault.target]
+            way.set(_MODES[fault.act])
+            return lambda: way.set(Mode.PASS)
         if fault.act in {Act.RESTART_IMMEDIATE, Act.CRASH}:
             self._restart_database(fault.act)
             return None

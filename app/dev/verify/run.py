@@ -71,7 +71,7 @@ class Run:
         self._database = db.connect(system.database_url, pool_size=3, application_name="te-verify")
         self._watch = Watch(self._database, run)
         plan = schedule(options, system.stack.names, LEASE_SECONDS)
-        self._injector = Injector(system.stack, system.links, system.postgres, plan)
+        self._injector = Injector(system.stack, system.ways, system.postgres, plan)
         self._load: Load | None = None
         self._started_at = 0.0
         self._shown_at = 0.0

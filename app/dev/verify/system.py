@@ -1,20 +1,19 @@
-"""The system under test: servers, links, processes, and who is allowed to break what."""
+"""The system under test: servers, proxies, processes, and who is allowed to break what."""
 
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
+from app.dev.process.proxy import Proxy
 from app.dev.servers import Postgres
 from app.dev.stack.runner import Stack
 from app.dev.stack.targets import Targets
 from app.dev.terminal import Terminal
 from app.dev.verify import clock
 from app.dev.verify.ledger import Sightings
-from app.dev.verify.links import Link, Links
 from app.dev.verify.options import FaultKind, Options
 
 LEASE_SECONDS = 4.0
@@ -34,12 +33,13 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Everything that runs, and the URL of the database that is not behind a link."""
+    """Everything that runs, and the URL of the database that is not behind a proxy."""
 
     stack: Stack
     targets: Targets
     sightings: Sightings
-    links: dict[str, Link]
+    ways: dict[str, Proxy]
+    """What is between a process and the database, by the name of the process."""
     postgres: Postgres | None
     database_url: str
 
@@ -50,13 +50,13 @@ def running(options: Options, logs: Path, terminal: Terminal) -> Iterator[System
     sightings = Sightings()
     with (
         Targets(terminal.step, record=sightings) as targets,
-        Links() as links,
         _database(options, terminal) as postgres,
+        ExitStack() as opened,
     ):
         url = options.database_url or (postgres.url if postgres else "")
-        ways = {}
+        ways: dict[str, Proxy] = {}
         if postgres is not None and FaultKind.PARTITION in options.faults:
-            ways = {name: links.to(postgres.port) for name in _PROCESSES}
+            ways = {name: opened.enter_context(Proxy(postgres.port)) for name in _PROCESSES}
         stack = Stack(
             database_url=url,
             workers=_WORKERS,
@@ -90,13 +90,11 @@ def _settings() -> dict[str, str]:
     return _SETTINGS | given
 
 
-def _own(name: str, url: str, ways: dict[str, Link], options: Options) -> dict[str, str]:
+def _own(name: str, url: str, ways: dict[str, Proxy], options: Options) -> dict[str, str]:
     """Choose the settings of one process: its way to the database, and its idea of the time."""
     own = clock.environment(_SKEWED[name] * options.skew) if options.skew and name in _SKEWED else {}
     if name in ways:
-        parts = urlsplit(url)
-        login = parts.netloc.rpartition("@")[0]
-        own["TE_DATABASE_URL"] = urlunsplit(parts._replace(netloc=f"{login}@127.0.0.1:{ways[name].port}"))
+        own["TE_DATABASE_URL"] = ways[name].url(url)
     return own
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from urllib.parse import urlsplit, urlunsplit
 
 import psycopg2
 import pytest
@@ -16,9 +15,9 @@ import requests
 from app import db
 from app.db import Database
 from app.dev.process.child import Child
+from app.dev.process.proxy import Mode, Proxy
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres
-from app.dev.verify.links import Link, Links, Mode
 from brokers.worker_process import EXIT_LEASE_LOST
 from schema import migrate
 from tests import rows
@@ -47,10 +46,10 @@ class Movable(Postgres):
 
 @dataclass(slots=True)
 class System:
-    """A web process, a worker and a scheduler, whose way to the database is a link that tests break."""
+    """A web process, a worker and a scheduler, whose way to the database is a proxy that tests break."""
 
     postgres: Movable
-    link: Link
+    proxy: Proxy
     fleet: Fleet
     base_url: str
     key: str
@@ -58,7 +57,7 @@ class System:
 
     @contextmanager
     def database(self) -> Iterator[Database]:
-        """The database without the link, as it is now."""
+        """The database without the proxy, as it is now."""
         with closing(db.connect(self.postgres.url, pool_size=2, application_name="test")) as database:
             yield database
 
@@ -81,17 +80,14 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     with ExitStack() as stack:
         postgres = start_or_skip(Movable(max_connections=50))
         stack.callback(postgres.stop)
-        link = stack.enter_context(Links()).to(postgres.port)
+        proxy = stack.enter_context(Proxy(postgres.port))
         migrate.upgrade(postgres.url)
-        parts = urlsplit(postgres.url)
-        login = parts.netloc.rpartition("@")[0]
-        url = urlunsplit(parts._replace(netloc=f"{login}@127.0.0.1:{link.port}"))
-        fleet = Fleet(url, tmp_path_factory.mktemp("logs"))
+        fleet = Fleet(proxy.url(postgres.url), tmp_path_factory.mktemp("logs"))
         stack.callback(fleet.close)
         key = fleet.api_key()
         _, base_url = fleet.web(**SETTINGS)
         fleet.scheduler(**SETTINGS)
-        yield System(postgres, link, fleet, base_url, key, fleet.worker(**SETTINGS, **LONG_LEASE))
+        yield System(postgres, proxy, fleet, base_url, key, fleet.worker(**SETTINGS, **LONG_LEASE))
 
 
 def test_killed_and_started_again(system: System, receiver: Receiver) -> None:
@@ -109,9 +105,9 @@ def test_killed_and_started_again(system: System, receiver: Receiver) -> None:
 def test_a_stall_of_two_seconds_costs_nothing_but_time(system: System, receiver: Receiver) -> None:
     with system.load(receiver, "stalled") as load:
         load.wait_for_more()
-        system.link.set(Mode.STALL)
+        system.proxy.set(Mode.STALL)
         time.sleep(2)  # the fault itself, not a wait for it
-        system.link.set(Mode.PASS)
+        system.proxy.set(Mode.PASS)
         load.wait_for_more()
     assert load.refusals == []
     assert system.check(receiver, "stalled", load) == 0
@@ -135,7 +131,7 @@ def test_a_failover_to_another_port(system: System, receiver: Receiver) -> None:
         load.wait_for_more()
         system.postgres.move()
         load.wait_for_refusals()
-        system.link.redirect(system.postgres.port)
+        system.proxy.redirect(system.postgres.port)
         load.wait_for_more()
     system.check(receiver, "moved", load)
     assert system.worker.is_running

@@ -22,7 +22,7 @@ from app.catalog.scrub import Scrubber
 from app.dev.servers import Tansu
 from schema.states import EndpointType
 from tests.contract.dispatch.dispatching import OPEN, TRACEPARENT, failure, identity, rendered, run
-from tests.contract.dispatch.proxy import proxy_to
+from tests.contract.dispatch.lossy import LossyProxy
 from tests.waiting import HUNG_SECONDS
 
 silent = logging.getLogger("te-test-kafka")
@@ -208,15 +208,14 @@ class Behind(Tansu):
 )
 def test_a_record_whose_confirmation_is_lost_is_not_written_twice_in_the_attempt(fields, resends):
     async def main(producers):
-        async with proxy_to(0) as proxy:
-            with Behind(proxy.port) as broker:
-                proxy.server_port = broker.port
-                await asyncio.to_thread(broker.create_topic, "t")
-                proxy.loses_answer_to = b"unconfirmed"
-                sending = producers.send(spec(broker.bootstrap, **fields), identity("unconfirmed"))
-                (outcome,) = await asyncio.gather(sending, return_exceptions=True)
-                last = await producers.send(spec(broker.bootstrap), identity("last"))
-                records = await asyncio.to_thread(read, broker.bootstrap, "t", last["offset"] + 1)
+        with LossyProxy(0) as proxy, Behind(proxy.port) as broker:
+            proxy.redirect(broker.port)
+            await asyncio.to_thread(broker.create_topic, "t")
+            proxy.loses_answer_to = b"unconfirmed"
+            sending = producers.send(spec(broker.bootstrap, **fields), identity("unconfirmed"))
+            (outcome,) = await asyncio.gather(sending, return_exceptions=True)
+            last = await producers.send(spec(broker.bootstrap), identity("last"))
+            records = await asyncio.to_thread(read, broker.bootstrap, "t", last["offset"] + 1)
         return outcome, [dict(record.headers())["te-idempotency-key"] for record in records]
 
     outcome, keys = run(dispatcher(), main)

@@ -18,7 +18,7 @@ from actors.dispatch.egress import EgressGuard
 from actors.dispatch.redis_stream import NOTE_SECONDS, RedisStreamDispatcher, note_key
 from schema.states import EndpointType
 from tests.contract.dispatch.dispatching import OPEN, failure, identity, rendered, run
-from tests.contract.dispatch.proxy import proxy_to
+from tests.contract.dispatch.lossy import LossyProxy
 from tests.waiting import HUNG_SECONDS
 
 
@@ -101,7 +101,7 @@ def test_a_retry_appends_nothing_and_returns_the_first_id(valkey, client):
 
 def test_a_lost_answer_is_unknown_and_its_retry_appends_nothing(valkey, client):
     async def main(streams):
-        async with proxy_to(valkey.port) as proxy:
+        with LossyProxy(valkey.port) as proxy:
             url = f"redis://127.0.0.1:{proxy.port}"
             await streams.send(spec(url), identity("warm"))
             proxy.loses = True
@@ -238,7 +238,7 @@ def test_a_silent_server_is_a_timeout():
 
 def test_an_answer_that_comes_too_late_is_not_given_to_the_next_delivery(valkey, client):
     async def main(streams):
-        async with proxy_to(valkey.port) as proxy:
+        with LossyProxy(valkey.port) as proxy:
             url = f"redis://127.0.0.1:{proxy.port}"
             await streams.send(spec(url), identity("warm"))
             proxy.delay_seconds = 0.5
@@ -253,7 +253,7 @@ def test_an_answer_that_comes_too_late_is_not_given_to_the_next_delivery(valkey,
 
 def test_the_timeout_bounds_the_wait_for_a_connection(valkey, client):
     async def main(streams):
-        async with proxy_to(valkey.port) as proxy:
+        with LossyProxy(valkey.port) as proxy:
             url = f"redis://127.0.0.1:{proxy.port}"
             await streams.send(spec(url), identity("warm"))
             proxy.delay_seconds = 0.5

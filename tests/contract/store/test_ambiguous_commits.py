@@ -5,7 +5,7 @@ What comes up as UnavailableError is tried again as its caller does: the finaliz
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import pytest
 from sqlalchemy import text
@@ -47,10 +47,7 @@ def proxy(database_url: str) -> Iterator[PgProxy]:
 @pytest.fixture
 def faulty(database_url: str, proxy: PgProxy) -> Iterator[Database]:
     """The same database, through the proxy."""
-    parts = urlsplit(database_url)
-    login = parts.netloc.rpartition("@")[0]
-    url = urlunsplit(parts._replace(netloc=f"{login}@127.0.0.1:{proxy.port}"))
-    database = db.connect(url, pool_size=2, application_name="te-faulty")
+    database = db.connect(proxy.url(database_url), pool_size=2, application_name="te-faulty")
     yield database
     database.close()
 

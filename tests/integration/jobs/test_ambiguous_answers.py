@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import pytest
 from sqlalchemy import text
@@ -22,15 +22,16 @@ pytestmark = pytest.mark.parametrize("fault", FAULTS, ids=str)
 INSERT_JOB = "INSERT INTO jobs"
 
 
+def settings_of(database_url: str) -> Settings:
+    return Settings(database_url=database_url, secret_encryption_key=SECRET_KEY, db_pool_size=5)
+
+
 @pytest.fixture(scope="module")
 def shared(cluster: Cluster, migrated_template: str | None) -> Iterator[tuple[Api, PgProxy]]:
     """A client of an application whose database is behind the proxy."""
     url = cluster.create(template=migrated_template)
-    parts = urlsplit(url)
-    with PgProxy(parts.port or 5432) as proxy:
-        behind = urlunsplit(parts._replace(netloc=f"{parts.netloc.rpartition('@')[0]}@127.0.0.1:{proxy.port}"))
-        with running(Settings(database_url=behind, secret_encryption_key=SECRET_KEY, db_pool_size=5)) as app:
-            yield Api(app, api_keys.create(services(app).database, "test", [Scope.ADMIN], None)), proxy
+    with PgProxy(urlsplit(url).port or 5432) as proxy, running(settings_of(proxy.url(url))) as app:
+        yield Api(app, api_keys.create(services(app).database, "test", [Scope.ADMIN], None)), proxy
     cluster.drop(url)
 
 
