@@ -80,11 +80,13 @@ class Resource:
         added what every operation may answer.
         """
 
+        is_one = path.endswith(">")
+        has_tag = self.is_tagged and returns is not None and (is_one or method == "POST")
+        shown = {"schema": returns, "examples": examples.of_answer(returns)}
+        doc = self._doc(headers, {*self._usual_errors(body), *errors}, condition_of=method if is_one else None)
+
         def decorate(view: View) -> View:
-            is_one = path.endswith(">")
-            shown = {"schema": returns, "examples": examples.of_answer(returns)}
-            tag = conditions.ETAG if self.is_tagged and returns is not None and (is_one or method == "POST") else None
-            wrapped: Any = self.blueprint.response(status, **shown, headers=tag)(view)
+            wrapped: Any = self.blueprint.response(status, **shown, headers=conditions.ETAG if has_tag else None)(view)
             if also is not None:
                 wrapped = self.blueprint.alt_response(also, **shown, headers=also_headers, success=True)(wrapped)
             # Instances, since webargs would make one of a class for each request.
@@ -92,10 +94,6 @@ class Resource:
                 wrapped = self.blueprint.arguments(query(), location="query")(wrapped)
             if body is not None:
                 wrapped = self.blueprint.arguments(body(), examples=examples.of_request(body))(wrapped)
-            conditional = {PreconditionFailedError} if self.is_tagged and is_one else set()
-            doc = self._doc(headers, {*self._usual_errors(body), *conditional, *errors})
-            if conditional:
-                _add_condition(doc, method)
             wrapped = self.blueprint.doc(**doc, operationId=self._operation_id(view))(wrapped)
             self.blueprint.route(path, methods=[method], parameters=examples.of_path(path))(wrapped)
             return view
@@ -115,7 +113,13 @@ class Resource:
             errors |= {PayloadTooLargeError, UnsupportedMediaTypeError}
         return errors
 
-    def _doc(self, headers: Sequence[dict[str, Any]], errors: set[type[TaskExecutorError]]) -> dict[str, Any]:
+    def _doc(
+        self, headers: Sequence[dict[str, Any]], errors: set[type[TaskExecutorError]], *, condition_of: str | None
+    ) -> dict[str, Any]:
+        """Describe an operation; `condition_of` is the method of one that takes If-Match or If-None-Match."""
+        method = condition_of if self.is_tagged else None
+        if method is not None:
+            errors.add(PreconditionFailedError)
         doc: dict[str, Any] = {"responses": {}}
         for status, classes in error_responses.by_status(errors).items():
             name = error_responses.name_of(classes)
@@ -125,6 +129,8 @@ class Resource:
             doc["security"] = [{"api_key": []}]
         if headers:
             doc["parameters"] = list(headers)
+        if method is not None:
+            _add_condition(doc, method)
         return doc
 
     def _operation_id(self, view: Callable[..., Any]) -> str:
