@@ -94,7 +94,6 @@ class WorkerStatus(StrEnum):
 
 _S = ExecutionStatus
 
-CLAIMABLE = frozenset({_S.QUEUED, _S.RETRYING})
 FINAL = frozenset({_S.SUCCESS, _S.FAILED, _S.CANCELLED})
 CANCELLABLE = frozenset({_S.PENDING, _S.QUEUED, _S.RETRYING})
 

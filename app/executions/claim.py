@@ -30,7 +30,7 @@ CLAIM = statement(
          AND EXISTS (SELECT 1 FROM workers AS w
                       WHERE w.worker_id = :worker AND w.status = 'ALIVE' AND w.lease_expires_at > now())
       RETURNING e.execution_id, e.job_id, e.endpoint, e.endpoint_version, e.endpoint_type, e.attempt_count,
-                e.max_attempts, e.scheduled_at, e.created_at, e.run_at, j.input)
+                e.max_attempts, e.scheduled_at, e.run_at, j.input)
     SELECT now() AS db_now,
            (SELECT revision FROM catalog_revision WHERE id = 'catalog') AS revision,
            (SELECT f.run_at FROM executions AS f
@@ -80,7 +80,6 @@ def claim_batch(database: Database, *, queue: str, shard: int, worker_id: str, l
             attempt=row.attempt_count,
             max_attempts=row.max_attempts,
             scheduled_at=row.scheduled_at,
-            created_at=row.created_at,
             claimed_at=row.db_now,
             due_in_seconds=(row.run_at - row.db_now).total_seconds(),
             received_at=received_at,

@@ -29,7 +29,6 @@ class Claim:
     attempt: int
     max_attempts: int
     scheduled_at: datetime
-    created_at: datetime
     claimed_at: datetime  # the database's clock
     due_in_seconds: float  # until run_at, by the database's clock at the claim; negative when late
     received_at: float  # time.monotonic() when the claim's answer was in hand

@@ -31,7 +31,6 @@ def test_the_age_counts_from_the_instant_first_planned(
         attempt=1,
         max_attempts=3,
         scheduled_at=NOW - timedelta(seconds=planned_ago),
-        created_at=NOW,
         claimed_at=NOW,
         due_in_seconds=0,
         received_at=time.monotonic() - held_for,

@@ -138,7 +138,6 @@ def do_conclude(verdict: Verdict) -> Verb:
             attempt=row.attempt_count,
             max_attempts=row.max_attempts,
             scheduled_at=now,
-            created_at=now,
             claimed_at=now,
             due_in_seconds=0,
             received_at=0,
