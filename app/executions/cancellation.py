@@ -10,6 +10,7 @@ from app.db import Database
 from app.errors import ExecutionNotCancellableError, ExecutionNotFoundError
 from app.executions import events
 from app.executions.events import Reason, StateChange
+from app.executions.settlement import settle_jobs
 from app.sql import statement
 from schema.states import CANCELLABLE, ExecutionStatus
 
@@ -47,24 +48,6 @@ REQUEST = statement(
     UPDATE executions SET cancel_requested_at = now()
      WHERE execution_id = ANY (CAST(:ids AS TEXT[])) AND status = 'RUNNING' AND cancel_requested_at IS NULL
     RETURNING execution_id
-    """,
-)
-# As the conclusion of an attempt does it. Executions before jobs, the order in which conclusions lock them too.
-SETTLE = statement(
-    "executions.settle_jobs",
-    """
-    UPDATE jobs AS j
-       SET status = CASE WHEN j.fixed_delay THEN j.status ELSE 'RETIRED' END,
-           retired_at = CASE WHEN j.fixed_delay THEN j.retired_at ELSE now() END,
-           paused_at = NULL,
-           cron_next_run_at = CASE WHEN j.fixed_delay
-                                   THEN e.completed_at + j.interval_ms * INTERVAL '1 millisecond' END
-      FROM executions AS e
-     WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) AND e.completed_at IS NOT NULL
-       AND j.job_id = e.job_id AND j.status <> 'RETIRED'
-       AND (j.trigger_type IN ('IMMEDIATE', 'DELAYED')
-            OR j.fixed_delay AND j.status = 'ACTIVE' AND j.cron_next_run_at IS NULL
-               AND j.cron_last_tick_at = e.scheduled_at)
     """,
 )
 
@@ -121,8 +104,7 @@ def _cancel(connection: Connection, found: Sequence[Row[Any]], actor: str | None
     unasked = [row for row in running if row.cancel_requested_at is None]
     ended = _change(connection, CANCEL, waiting, ExecutionStatus.CANCELLED, actor=actor, reason=reason)
     _change(connection, REQUEST, unasked, ExecutionStatus.RUNNING, actor=actor, reason=Reason.CANCEL_REQUESTED)
-    if ended:
-        connection.execute(SETTLE, {"ids": ended})
+    settle_jobs(connection, ended)
     return Cancelled(len(ended), len(running))
 
 

@@ -9,16 +9,16 @@ from typing import Any
 from app import ids
 from app.db import Database
 from app.executions.model import Claim, LogLine
+from app.executions.settlement import settlement_of
 from app.executions.verdict import Verdict
 from app.sql import statement
 
 # Only rows that still match (execution, worker, attempt, RUNNING) are touched, and everything else in the
 # statement hangs on them: a conclusion that lost its claim writes nothing at all. A request to cancel turns the retry
-# that would follow into the end. The end retires a one-shot job, and starts the delay of a fixed-delay job, unless a
-# later tick of it exists already.
+# that would follow into the end.
 CONCLUDE = statement(
     "executions.conclude",
-    """
+    f"""
     WITH v AS (
       SELECT * FROM unnest(
         CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:statuses AS TEXT[]), CAST(:delays AS BIGINT[]),
@@ -56,21 +56,9 @@ CONCLUDE = statement(
                     CAST(:log_messages AS TEXT[])) AS l (log_id, execution_id, level, message)
         JOIN fin ON fin.execution_id = l.execution_id
       RETURNING log_id),
-    settled AS (
-      UPDATE jobs AS j
-         SET status = CASE WHEN j.fixed_delay THEN j.status ELSE 'RETIRED' END,
-             retired_at = CASE WHEN j.fixed_delay THEN j.retired_at ELSE now() END,
-             paused_at = NULL,
-             cron_next_run_at = CASE WHEN j.fixed_delay
-                                     THEN fin.completed_at + j.interval_ms * INTERVAL '1 millisecond' END
-        FROM fin
-       WHERE j.job_id = fin.job_id AND fin.status <> 'RETRYING' AND j.status <> 'RETIRED'
-         AND (j.trigger_type IN ('IMMEDIATE', 'DELAYED')
-              OR j.fixed_delay AND j.status = 'ACTIVE' AND j.cron_next_run_at IS NULL
-                 AND j.cron_last_tick_at = fin.scheduled_at)
-      RETURNING j.job_id)
+    settled AS ({settlement_of("fin", at="fin.completed_at", when="fin.status <> 'RETRYING'")})
     SELECT execution_id FROM fin
-    """,
+    """,  # noqa: S608 - constants of this package
 )
 
 WRITTEN = statement(

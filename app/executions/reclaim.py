@@ -13,6 +13,7 @@ from enum import Enum
 from app import ids
 from app.db import Database
 from app.executions.model import DeliveryError
+from app.executions.settlement import settlement_of
 from app.sql import statement
 
 LOST = statement(
@@ -52,7 +53,7 @@ STUCK = statement(
 # = ANY is implied by the join; it keeps the plan to the primary key while the table's statistics are old.
 RECLAIM = statement(
     "executions.reclaim",
-    """
+    f"""
     WITH lost AS (
       SELECT * FROM unnest(CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:attempt_ids AS TEXT[]),
                            CAST(:log_ids AS TEXT[]), CAST(:finals AS BOOLEAN[]))
@@ -93,20 +94,9 @@ RECLAIM = statement(
                   WHEN taken.status = 'CANCELLED' THEN CAST(:cancelled AS TEXT) ELSE CAST(:retrying AS TEXT) END
         FROM taken
       RETURNING log_id),
-    settled AS (
-      UPDATE jobs AS j
-         SET status = CASE WHEN j.fixed_delay THEN j.status ELSE 'RETIRED' END,
-             retired_at = CASE WHEN j.fixed_delay THEN j.retired_at ELSE now() END,
-             paused_at = NULL,
-             cron_next_run_at = CASE WHEN j.fixed_delay THEN now() + j.interval_ms * INTERVAL '1 millisecond' END
-        FROM taken
-       WHERE j.job_id = taken.job_id AND taken.status <> 'RETRYING' AND j.status <> 'RETIRED'
-         AND (j.trigger_type IN ('IMMEDIATE', 'DELAYED')
-              OR j.fixed_delay AND j.status = 'ACTIVE' AND j.cron_next_run_at IS NULL
-                 AND j.cron_last_tick_at = taken.scheduled_at)
-      RETURNING j.job_id)
+    settled AS ({settlement_of("taken", at="now()", when="taken.status <> 'RETRYING'")})
     SELECT queue, status, count(*) AS executions FROM taken GROUP BY queue, status
-    """,
+    """,  # noqa: S608 - constants of this package
 )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from app import ids
 from app.db import Database
 from app.executions.model import ClaimKey
+from app.executions.settlement import settlement_of
 from app.sql import statement
 
 # Gives the attempt number back too: nothing was sent. started_at is part of the fence, because the same worker may
@@ -12,7 +13,7 @@ from app.sql import statement
 # cancelled ends here. No attempt tells of it, so both the claim and the return go into the history.
 RELEASE = statement(
     "executions.release",
-    """
+    f"""
     WITH back AS (
       UPDATE executions AS e
          SET status = CASE WHEN e.cancel_requested_at IS NOT NULL THEN 'CANCELLED'
@@ -36,20 +37,9 @@ RELEASE = statement(
       SELECT back.return_event, back.execution_id, 'RUNNING', back.status, back.attempt, :worker, 'HANDED_BACK', now()
         FROM back
       RETURNING event_id),
-    settled AS (
-      UPDATE jobs AS j
-         SET status = CASE WHEN j.fixed_delay THEN j.status ELSE 'RETIRED' END,
-             retired_at = CASE WHEN j.fixed_delay THEN j.retired_at ELSE now() END,
-             paused_at = NULL,
-             cron_next_run_at = CASE WHEN j.fixed_delay THEN now() + j.interval_ms * INTERVAL '1 millisecond' END
-        FROM back
-       WHERE j.job_id = back.job_id AND back.status = 'CANCELLED' AND j.status <> 'RETIRED'
-         AND (j.trigger_type IN ('IMMEDIATE', 'DELAYED')
-              OR j.fixed_delay AND j.status = 'ACTIVE' AND j.cron_next_run_at IS NULL
-                 AND j.cron_last_tick_at = back.scheduled_at)
-      RETURNING j.job_id)
+    settled AS ({settlement_of("back", at="now()", when="back.status = 'CANCELLED'")})
     SELECT execution_id FROM back
-    """,
+    """,  # noqa: S608 - constants of this package
 )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.db import Database
-from app.executions.exhaust import fail_exhausted
+from app.executions.sweep import fail_exhausted
 from app.scheduler.chore import Stopping
 
 BATCH = 100

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.db import Database
-from app.executions.retire import retire_finished
+from app.executions.sweep import retire_finished
 from app.scheduler.chore import Stopping
 
 BATCH = 500

@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.errors import ConflictError, ExecutionNotCancellableError
-from app.executions import cancellation, claim, exhaust, paused, promotion, retry, workers
+from app.executions import cancellation, claim, paused, promotion, retry, sweep, workers
 from app.jobs import run_now
 from tests import rows
 from tests.contract.store.racing import schedulers
@@ -28,7 +28,7 @@ LOCK_CLAUSE = re.compile(r"\bFOR UPDATE( SKIP LOCKED)?")
 LOCKS: dict[str, tuple[ModuleType, str]] = {
     "claim": (claim, "CLAIM"),
     "promote": (promotion, "PROMOTE"),
-    "exhaust": (exhaust, "EXHAUSTED"),
+    "exhaust": (sweep, "EXHAUSTED"),
     "hold": (paused, "HOLD"),
     "bring forward": (run_now, "BRING_FORWARD"),
     "cancel": (cancellation, "LOCK"),
@@ -70,7 +70,7 @@ def verb(database: Database, name: str, execution_id: str, job_id: str) -> Calla
     return {
         "claim": lambda: claim.claim_batch(database, queue="http", shard=0, worker_id=WORKER, limit=9, ahead_ms=0),
         "promote": lambda: promotion.promote(database, shard=0, ahead_ms=0, limit=9),
-        "exhaust": lambda: exhaust.fail_exhausted(database, limit=9),
+        "exhaust": lambda: sweep.fail_exhausted(database, limit=9),
         "hold": lambda: database.transact(lambda one: paused.hold(one, job_id, None)),
         "bring forward": lambda: run_now.run_job(database, job_id, None, 1),
         "cancel": lambda: cancellation.cancel_execution(database, execution_id, ask_running=False, actor=None),

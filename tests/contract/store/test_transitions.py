@@ -12,11 +12,11 @@ from app.executions import paused, reclaim
 from app.executions.cancellation import cancel_execution
 from app.executions.claim import claim_batch
 from app.executions.conclusion import Conclusion, conclude
-from app.executions.exhaust import fail_exhausted
 from app.executions.model import Claim, ClaimKey, DeliveryError
 from app.executions.promotion import promote
 from app.executions.release import release
 from app.executions.retry import retry_execution
+from app.executions.sweep import fail_exhausted
 from app.executions.verdict import Verdict
 from app.jobs.run_now import run_job
 from brokers.worker_process import WorkerProcess

@@ -1,0 +1,80 @@
+"""Safety nets: ending what nothing else would end, executions without attempts and jobs with nothing left to do."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from app.db import Database
+from app.executions import events
+from app.executions.events import Reason, StateChange
+from app.executions.settlement import ONE_SHOT, settle_jobs
+from app.sql import statement
+from schema.states import ExecutionStatus
+
+# Only a manual edit leaves such a row; no claim takes it. A walk over what waits, since no index knows such rows; so it
+# is done seldom, and only with what is long due.
+EXHAUSTED = statement(
+    "executions.exhausted",
+    """
+    WITH stale AS MATERIALIZED (
+      SELECT execution_id, status FROM executions
+       WHERE status IN ('QUEUED', 'RETRYING') AND attempt_count >= max_attempts
+         AND run_at < now() - INTERVAL '1 minute'
+       ORDER BY execution_id LIMIT :limit FOR UPDATE SKIP LOCKED)
+    UPDATE executions AS e SET status = 'FAILED', completed_at = now()
+      FROM stale
+     WHERE e.execution_id = stale.execution_id AND e.status IN ('QUEUED', 'RETRYING')
+       AND e.attempt_count >= e.max_attempts
+    RETURNING e.execution_id, stale.status, e.attempt_count
+    """,
+)
+
+# Walks over all jobs in key order, since no index knows the active ones. A job of the last minute may be about to get
+# its execution. No execution at all means that it was pruned.
+RETIRE = statement(
+    "jobs.retire_finished",
+    f"""
+    WITH page AS MATERIALIZED (
+      SELECT job_id FROM jobs WHERE job_id > :after ORDER BY job_id LIMIT :limit),
+    retired AS (
+      UPDATE jobs AS j SET status = 'RETIRED', retired_at = now(), paused_at = NULL
+        FROM page
+       WHERE j.job_id = page.job_id AND j.status <> 'RETIRED' AND {ONE_SHOT}
+         AND j.created_at < now() - INTERVAL '1 minute'
+         AND NOT EXISTS (SELECT 1 FROM executions AS e WHERE e.job_id = j.job_id AND e.completed_at IS NULL)
+      RETURNING j.job_id)
+    SELECT (SELECT max(job_id) FROM page) AS last, (SELECT count(*) FROM page) AS seen,
+           (SELECT count(*) FROM retired) AS retired
+    """,  # noqa: S608 - constants of this package
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """How far one step of the walk came; `last` is None behind the last job."""
+
+    last: str | None
+    seen: int
+    retired: int
+
+
+def fail_exhausted(database: Database, *, limit: int) -> int:
+    """Fail executions that wait with all their attempts used; returns how many."""
+
+    def body(connection: Connection) -> int:
+        rows = connection.execute(EXHAUSTED, {"limit": limit}).all()
+        changes = [
+            StateChange(row.execution_id, ExecutionStatus(row.status), ExecutionStatus.FAILED, row.attempt_count)
+            for row in rows
+        ]
+        events.record(connection, changes, actor=None, reason=Reason.NO_ATTEMPTS_LEFT)
+        settle_jobs(connection, [row.execution_id for row in rows])
+        return len(rows)
+
+    return database.transact(body)
+
+
+def retire_finished(database: Database, *, after: str, limit: int) -> Stretch:
+    """Look at the next `limit` jobs behind `after` and retire the finished one-shot jobs among them."""
+    (row,) = database.fetch(RETIRE, {"after": after, "limit": limit})
+    return Stretch(row.last, row.seen, row.retired)
