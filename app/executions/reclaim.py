@@ -1,97 +1,82 @@
 """Taking RUNNING executions back from workers that will not conclude them.
 
-Candidates are read first, so that every new row has an id before the first try; then one statement acts, and its
-UPDATE repeats the whole condition: of two schedulers and a late conclusion, one wins and the others change nothing.
+Candidates are read first, with what is to become of each; then one statement acts, and its UPDATE repeats the whole
+condition: of two schedulers and a late conclusion, one wins and the others change nothing.
 """
 
 import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import Enum
+from typing import Any
+
+from sqlalchemy import Row
 
 from app import ids
+from app.catalog.retry_policy import RetryPolicy
 from app.db import Database
 from app.executions.model import DeliveryError
 from app.executions.settlement import settlement_of
+from app.executions.verdict import Tried, Verdict, decide
 from app.sql import statement
-
-LOST = statement(
-    "executions.lost",
-    """
-    SELECT e.execution_id, e.attempt_count,
-           COALESCE((SELECT v.retry_policy -> 'fail_on' @> '["WORKER_LOST"]'
-                            OR e.scheduled_at + CAST(v.retry_policy ->> 'max_age_ms' AS BIGINT)
-                                                * INTERVAL '1 millisecond' < now()
-                       FROM endpoint_versions AS v
-                      WHERE v.endpoint = e.endpoint AND v.version = e.endpoint_version), false) AS is_final
-      FROM executions AS e
-     WHERE e.status = 'RUNNING'
-       AND NOT EXISTS (SELECT 1 FROM workers AS w
-                        WHERE w.worker_id = e.worker_id AND w.status = 'ALIVE' AND w.lease_expires_at > now())
-     ORDER BY e.worker_id, e.execution_id LIMIT :limit
-    """,
-)
-
-STUCK = statement(
-    "executions.stuck",
-    """
-    SELECT e.execution_id, e.attempt_count,
-           COALESCE((SELECT v.retry_policy -> 'fail_on' @> '["STUCK"]'
-                            OR e.scheduled_at + CAST(v.retry_policy ->> 'max_age_ms' AS BIGINT)
-                                                * INTERVAL '1 millisecond' < now()
-                       FROM endpoint_versions AS v
-                      WHERE v.endpoint = e.endpoint AND v.version = e.endpoint_version), false) AS is_final
-      FROM executions AS e
-     WHERE e.status = 'RUNNING'
-       AND e.started_at <= now() - CAST(:stuck_ms AS BIGINT) * INTERVAL '1 millisecond'
-     ORDER BY e.worker_id, e.execution_id LIMIT :limit
-    """,
-)
+from schema.states import ExecutionStatus, LogLevel
 
 # A lease that is over is never renewed (app.executions.workers), so what is lost stays lost between the two reads.
-# = ANY is implied by the join; it keeps the plan to the primary key while the table's statistics are old.
+_IS_LOST = """NOT EXISTS (SELECT 1 FROM workers AS w
+                          WHERE w.worker_id = e.worker_id AND w.status = 'ALIVE' AND w.lease_expires_at > now())"""
+_IS_STUCK = "e.started_at <= now() - CAST(:stuck_ms AS BIGINT) * INTERVAL '1 millisecond'"
+
+_CANDIDATES = """
+    SELECT e.execution_id, e.attempt_count, e.max_attempts, now() - e.scheduled_at AS age, v.retry_policy
+      FROM executions AS e
+      LEFT JOIN endpoint_versions AS v ON v.endpoint = e.endpoint AND v.version = e.endpoint_version
+     WHERE e.status = 'RUNNING' AND {condition}
+     ORDER BY e.worker_id, e.execution_id LIMIT :limit
+    """
+LOST = statement("executions.lost", _CANDIDATES.format(condition=_IS_LOST))
+STUCK = statement("executions.stuck", _CANDIDATES.format(condition=_IS_STUCK))
+
+# = ANY is implied by the join; it keeps the plan to the primary key while the table's statistics are old. A request to
+# cancel turns the retry that would follow into the end.
 RECLAIM = statement(
     "executions.reclaim",
     f"""
     WITH lost AS (
-      SELECT * FROM unnest(CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:attempt_ids AS TEXT[]),
-                           CAST(:log_ids AS TEXT[]), CAST(:finals AS BOOLEAN[]))
-      AS u (execution_id, attempt, attempt_id, log_id, is_final)),
+      SELECT * FROM unnest(
+        CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:max_attempts AS BIGINT[]), CAST(:statuses AS TEXT[]),
+        CAST(:errors AS TEXT[]), CAST(:levels AS TEXT[]), CAST(:messages AS TEXT[]), CAST(:attempt_ids AS TEXT[]),
+        CAST(:log_ids AS TEXT[]))
+      AS u (execution_id, attempt, max_attempts, status, error, level, message, attempt_id, log_id)),
     taken AS (
       UPDATE executions AS e
-         SET status = CASE WHEN lost.is_final OR e.attempt_count >= e.max_attempts THEN 'FAILED'
-                           WHEN e.cancel_requested_at IS NOT NULL THEN 'CANCELLED' ELSE 'RETRYING' END,
-             run_at = CASE WHEN lost.is_final OR e.attempt_count >= e.max_attempts
-                                OR e.cancel_requested_at IS NOT NULL THEN e.run_at ELSE now() END,
-             completed_at = CASE WHEN lost.is_final OR e.attempt_count >= e.max_attempts
-                                      OR e.cancel_requested_at IS NOT NULL THEN now() END,
+         SET status = CASE WHEN lost.status = 'RETRYING' AND e.cancel_requested_at IS NOT NULL
+                           THEN 'CANCELLED' ELSE lost.status END,
+             run_at = CASE WHEN lost.status = 'RETRYING' AND e.cancel_requested_at IS NULL
+                           THEN now() ELSE e.run_at END,
+             completed_at = CASE WHEN lost.status = 'RETRYING' AND e.cancel_requested_at IS NULL
+                                 THEN NULL ELSE now() END,
              duration_ms = CAST(EXTRACT(EPOCH FROM (now() - e.started_at)) * 1000 AS BIGINT)
         FROM lost
        WHERE e.execution_id = ANY (CAST(:ids AS TEXT[]))
          AND e.execution_id = lost.execution_id AND e.attempt_count = lost.attempt AND e.status = 'RUNNING'
-         AND CASE WHEN CAST(:stuck_ms AS BIGINT) IS NULL
-             THEN NOT EXISTS (SELECT 1 FROM workers AS w
-                               WHERE w.worker_id = e.worker_id AND w.status = 'ALIVE' AND w.lease_expires_at > now())
-             ELSE e.started_at <= now() - CAST(:stuck_ms AS BIGINT) * INTERVAL '1 millisecond' END
+         AND e.max_attempts = lost.max_attempts
+         AND CASE WHEN CAST(:stuck_ms AS BIGINT) IS NULL THEN {_IS_LOST} ELSE {_IS_STUCK} END
       RETURNING e.execution_id, e.job_id, e.queue, e.worker_id, e.attempt_count, e.status, e.scheduled_at,
-                e.started_at, e.duration_ms, lost.attempt_id, lost.log_id,
-                lost.is_final),
+                e.started_at, e.duration_ms, lost.error, lost.level, lost.message, lost.attempt_id, lost.log_id),
     tried AS (
       INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
                             duration_ms, error)
       SELECT taken.attempt_id, taken.execution_id, taken.attempt_count, 'FAILED', taken.worker_id, taken.started_at,
-             now(), taken.duration_ms, CAST(:error AS JSONB)
+             now(), taken.duration_ms, CAST(taken.error AS JSONB)
         FROM taken
       ON CONFLICT (execution_id, attempt_number) DO NOTHING
       RETURNING attempt_id),
     logged AS (
       INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message)
-      SELECT taken.log_id, taken.execution_id, taken.attempt_count,
-             CASE WHEN taken.status = 'FAILED' THEN 'ERROR' ELSE 'WARN' END,
-             CASE WHEN taken.is_final THEN CAST(:final AS TEXT)
-                  WHEN taken.status = 'FAILED' THEN CAST(:failed AS TEXT)
-                  WHEN taken.status = 'CANCELLED' THEN CAST(:cancelled AS TEXT) ELSE CAST(:retrying AS TEXT) END
+      SELECT taken.log_id, taken.execution_id, taken.attempt_count, taken.level,
+             CASE WHEN taken.status = 'CANCELLED' THEN CAST(:cancelled AS TEXT) ELSE taken.message END
         FROM taken
       RETURNING log_id),
     settled AS ({settlement_of("taken", at="now()", when="taken.status <> 'RETRYING'")})
@@ -109,11 +94,10 @@ class LossReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An execution that may have to be taken back, its attempt, and whether its policy forbids another."""
+    """An execution that may have to be taken back, and what is to become of it."""
 
-    execution_id: str
-    attempt: int
-    is_final: bool = False
+    tried: Tried
+    verdict: Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +112,13 @@ class Reclaimed:
 
 def lost(database: Database, *, limit: int) -> list[Candidate]:
     """Read RUNNING executions whose worker has no valid lease: it is over, DEAD, or its row is missing."""
-    rows = database.fetch(LOST, {"limit": limit})
-    return [Candidate(row.execution_id, row.attempt_count, row.is_final) for row in rows]
+    return [_candidate(row, LossReason.WORKER_LOST) for row in database.fetch(LOST, {"limit": limit})]
 
 
 def stuck(database: Database, *, stuck_ms: int, limit: int) -> list[Candidate]:
     """Read RUNNING executions that were claimed longer than `stuck_ms` ago."""
     rows = database.fetch(STUCK, {"stuck_ms": stuck_ms, "limit": limit})
-    return [Candidate(row.execution_id, row.attempt_count, row.is_final) for row in rows]
+    return [_candidate(row, LossReason.STUCK) for row in rows]
 
 
 def reclaim_lost(database: Database, candidates: Sequence[Candidate]) -> Reclaimed:
@@ -146,6 +129,17 @@ def reclaim_lost(database: Database, candidates: Sequence[Candidate]) -> Reclaim
 def reclaim_stuck(database: Database, candidates: Sequence[Candidate], *, stuck_ms: int) -> Reclaimed:
     """End the attempts of candidates that are still older than `stuck_ms`, as STUCK."""
     return _reclaim(database, candidates, LossReason.STUCK, stuck_ms)
+
+
+def _candidate(row: Row[Any], reason: LossReason) -> Candidate:
+    tried = Tried(row.execution_id, row.attempt_count, row.max_attempts, row.age / timedelta(milliseconds=1))
+    error = DeliveryError(reason.name, reason.value, may_have_been_delivered=True)
+    try:
+        verdict = decide(error, tried, RetryPolicy.from_json(row.retry_policy), None)
+    except (AttributeError, TypeError, ValueError):
+        # A policy that was edited manually must not keep the other executions from being taken back.
+        verdict = decide(error, tried, RetryPolicy(), None)
+    return Candidate(tried, verdict)
 
 
 def _reclaim(
@@ -167,18 +161,26 @@ def _reclaim(
 
 def _params(candidates: Sequence[Candidate], reason: LossReason, stuck_ms: int | None) -> dict[str, object]:
     # In key order, as conclusions are, so that the two never lock the same rows crosswise.
-    ordered = sorted(candidates, key=lambda c: c.execution_id)
-    error = DeliveryError(reason.name, reason.value, may_have_been_delivered=True)
+    ordered = sorted(candidates, key=lambda c: c.tried.execution_id)
+    fails = [c.verdict.status is ExecutionStatus.FAILED for c in ordered]
     return {
-        "ids": [c.execution_id for c in ordered],
-        "attempts": [c.attempt for c in ordered],
+        "ids": [c.tried.execution_id for c in ordered],
+        "attempts": [c.tried.attempt for c in ordered],
+        "max_attempts": [c.tried.max_attempts for c in ordered],
+        "statuses": [c.verdict.status.value for c in ordered],
+        "errors": [json.dumps(c.verdict.error) for c in ordered],
+        "levels": [(LogLevel.ERROR if failed else LogLevel.WARN).value for failed in fails],
+        "messages": [f"{reason.value}; {_consequence(c)}" for c in ordered],
         "attempt_ids": [ids.attempt_id() for _ in ordered],
         "log_ids": [ids.log_id() for _ in ordered],
-        "finals": [c.is_final for c in ordered],
         "stuck_ms": stuck_ms,
-        "error": json.dumps(error.as_json(retryable=True)),
-        "failed": f"{reason.value}; no attempts are left",
-        "final": f"{reason.value}; the retry policy allows no other attempt",
         "cancelled": f"{reason.value}; it was asked to be cancelled, so it is not tried again",
-        "retrying": f"{reason.value}; trying again",
     }
+
+
+def _consequence(candidate: Candidate) -> str:
+    if candidate.verdict.status is ExecutionStatus.RETRYING:
+        return "trying again"
+    if candidate.tried.attempt >= candidate.tried.max_attempts and (candidate.verdict.error or {})["retryable"]:
+        return "no attempts are left"
+    return "the retry policy allows no other attempt"

@@ -48,13 +48,15 @@ class Tried:
     age_ms: float = 0.0
 
 
-def decide(error: DeliveryError, tried: Tried, policy: RetryPolicy, spread: float) -> Verdict:
-    """Choose between another attempt and giving up; `spread` in [-1, 1] is the jitter."""
+def decide(error: DeliveryError, tried: Tried, policy: RetryPolicy, spread: float | None) -> Verdict:
+    """Choose between another attempt and giving up; `spread` in [-1, 1] is the jitter of the wait, None for no wait."""
     if is_final(error, policy):
         return Verdict.fail(error, is_final=True)
     if error.permanent or tried.attempt >= tried.max_attempts:
         return Verdict.fail(error)
-    wait = delay_ms(policy, tried.attempt, spread, error.retry_after_ms, seed=tried.execution_id)
+    wait = 0
+    if spread is not None:
+        wait = delay_ms(policy, tried.attempt, spread, error.retry_after_ms, seed=tried.execution_id)
     if policy.max_age_ms is not None and tried.age_ms + wait > policy.max_age_ms:
         return Verdict.fail(error)
     return Verdict.retry(error, wait)

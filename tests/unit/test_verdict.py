@@ -71,6 +71,13 @@ def test_no_retry_starts_later_than_the_greatest_age() -> None:
     assert statuses == [ExecutionStatus.RETRYING, ExecutionStatus.RETRYING, ExecutionStatus.FAILED]
 
 
+def test_a_retry_at_once_may_start_at_the_greatest_age() -> None:
+    policy = RetryPolicy(max_attempts=3, max_age_ms=5000)
+    error = DeliveryError("WORKER_LOST", "no result")
+    verdicts = [decide(error, Tried("exec_1", 1, 3, age), policy, None) for age in (5000, 5001)]
+    assert [verdict.delay_ms for verdict in verdicts] == [0, None]
+
+
 def test_a_receivers_own_wish_counts_for_the_age() -> None:
     policy = RetryPolicy(max_attempts=3, max_age_ms=5000)
     error = DeliveryError("HTTP_ERROR", "answered 429", retry_after_ms=5001)

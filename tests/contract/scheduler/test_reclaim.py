@@ -94,16 +94,17 @@ def test_without_attempts_left_the_execution_fails_and_its_job_retires(database:
 
 
 @pytest.mark.parametrize(
-    ("policy", "status"),
+    ("policy", "status", "retryable"),
     [
-        ('{"fail_on": ["WORKER_LOST"]}', "FAILED"),
-        ('{"fail_on": ["STUCK", 503]}', "RETRYING"),
-        ('{"max_age_ms": 60000}', "FAILED"),
-        ('{"max_age_ms": 7200000, "fail_on": []}', "RETRYING"),
-        ('{"max_age_ms": null}', "RETRYING"),
+        ('{"fail_on": ["WORKER_LOST"]}', "FAILED", False),
+        ('{"fail_on": ["STUCK", 503]}', "RETRYING", True),
+        ('{"max_age_ms": 60000}', "FAILED", True),
+        ('{"max_age_ms": 7200000, "fail_on": []}', "RETRYING", True),
+        ('{"max_age_ms": null}', "RETRYING", True),
+        ('"edited manually"', "RETRYING", True),
     ],
 )
-def test_the_retry_policy_has_its_say(database: Database, policy: str, status: str) -> None:
+def test_the_retry_policy_has_its_say(database: Database, policy: str, status: str, retryable: bool) -> None:
     (claim,) = claimed(database)
     database.fetch(text("UPDATE executions SET scheduled_at = now() - INTERVAL '1 hour'"))
     database.fetch(text("UPDATE endpoint_versions SET retry_policy = CAST(:policy AS JSONB)"), {"policy": policy})
@@ -113,6 +114,17 @@ def test_the_retry_policy_has_its_say(database: Database, policy: str, status: s
     assert (row.status, row.completed_at is None) == (status, status == "RETRYING")
     (line,) = database.fetch(text("SELECT * FROM execution_logs"))
     assert line.message.endswith("allows no other attempt") == (status == "FAILED")
+    (tried,) = rows.attempts(database, claim.execution_id)
+    assert tried.error["retryable"] is retryable
+
+
+def test_a_policy_that_forbids_the_retry_of_what_is_stuck(database: Database) -> None:
+    (claim,) = claimed(database)
+    database.fetch(text("UPDATE executions SET started_at = now() - INTERVAL '301 seconds'"))
+    database.fetch(text("""UPDATE endpoint_versions SET retry_policy = CAST('{"fail_on": ["STUCK"]}' AS JSONB)"""))
+    assert stuck(database).run_once().failed == 1
+    (tried,) = rows.attempts(database, claim.execution_id)
+    assert (tried.error["type"], tried.error["retryable"]) == ("STUCK", False)
 
 
 def test_a_cron_job_goes_on_after_a_failed_execution(database: Database) -> None:

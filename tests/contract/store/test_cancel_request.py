@@ -87,7 +87,7 @@ def test_a_lost_worker_ends_what_was_asked_to_end(process: WorkerProcess, max_at
     claim = running(process, max_attempts=max_attempts)
     ask(process.database, claim)
     process.database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone'"))
-    done = reclaim.reclaim_lost(process.database, [reclaim.Candidate(claim.execution_id, 1)])
+    done = reclaim.reclaim_lost(process.database, reclaim.lost(process.database, limit=9))
     assert (done.queues, done.retrying) == (frozenset(), 0)
     assert (done.cancelled, done.failed) == ((1, 0) if status == "CANCELLED" else (0, 1))
     row = rows.execution(process.database, claim.execution_id)

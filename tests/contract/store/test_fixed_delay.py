@@ -57,7 +57,7 @@ def conclude_with(process: WorkerProcess, claim: Claim, verdict: Verdict) -> Non
 
 def lose(process: WorkerProcess, claim: Claim) -> None:
     process.database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone'"))
-    reclaim.reclaim_lost(process.database, [reclaim.Candidate(claim.execution_id, 1)])
+    reclaim.reclaim_lost(process.database, reclaim.lost(process.database, limit=9))
 
 
 def hand_back_asked(process: WorkerProcess, claim: Claim) -> None:

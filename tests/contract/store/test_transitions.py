@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 from sqlalchemy import text
 
+from app.catalog.retry_policy import RetryPolicy
 from app.errors import TaskExecutorError
 from app.executions import paused, reclaim
 from app.executions.cancellation import cancel_execution
@@ -17,7 +18,7 @@ from app.executions.promotion import promote
 from app.executions.release import release
 from app.executions.retry import retry_execution
 from app.executions.sweep import fail_exhausted
-from app.executions.verdict import Verdict
+from app.executions.verdict import Tried, Verdict, decide
 from app.jobs.run_now import run_job
 from brokers.worker_process import WorkerProcess
 from schema.states import FINAL, TRANSITIONS, EndpointType, ExecutionStatus
@@ -70,8 +71,10 @@ def do_promote(process: WorkerProcess, execution_id: str) -> None:
 
 def do_reclaim(process: WorkerProcess, execution_id: str) -> None:
     process.database.fetch(text("UPDATE workers SET lease_expires_at = now() - INTERVAL '1 second'"))
-    attempt = rows.execution(process.database, execution_id).attempt_count
-    reclaim.reclaim_lost(process.database, [reclaim.Candidate(execution_id, attempt)])
+    row = rows.execution(process.database, execution_id)
+    tried = Tried(execution_id, row.attempt_count, row.max_attempts)
+    candidate = reclaim.Candidate(tried, decide(ERROR, tried, RetryPolicy(), None))
+    reclaim.reclaim_lost(process.database, [candidate])
     process.database.fetch(text("UPDATE workers SET lease_expires_at = now() + INTERVAL '1 minute'"))
 
 
