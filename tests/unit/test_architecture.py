@@ -1,0 +1,71 @@
+"""The documents: what they draw, list and name is what the code has."""
+
+import re
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+
+from schema.states import FINAL, TRANSITIONS
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted(path.relative_to(ROOT) for pattern in ("*.md", "docs/*.md") for path in ROOT.glob(pattern))
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
+COMPOSITION_ROOTS = {"app/api/__init__.py", "app/api/server.py", "app/scheduler/__main__.py", "actors/__init__.py"}
+
+
+def block_after(heading: str) -> str:
+    """Return the first fenced block of a section of ARCHITECTURE.md."""
+    match = re.search(rf"^## [0-9]+\. {heading}\n.*?^```\w*\n(.*?)^```", ARCHITECTURE, re.DOTALL | re.MULTILINE)
+    assert match is not None, f"ARCHITECTURE.md has no section {heading!r} with a block"
+    return match[1]
+
+
+def product_files() -> list[Path]:
+    files = [path for package in ("actors", "brokers", "app", "schema") for path in (ROOT / package).rglob("*.py")]
+    return [path for path in files if "app/dev/" not in path.as_posix()]
+
+
+def test_the_drawing_has_exactly_the_legal_transitions() -> None:
+    drawn = set(re.findall(r"^ *(\S+) --> ([^\s:]+)", block_after("States"), re.MULTILINE))
+    legal = {(before or "[*]", after) for before, after in TRANSITIONS} | {(status, "[*]") for status in FINAL}
+    assert drawn == legal
+
+
+def test_the_map_lists_the_packages_in_the_order_of_the_import_contracts() -> None:
+    contracts = ConfigParser()
+    contracts.read(ROOT / "setup.cfg")
+
+    def layers(contract: str) -> list[set[str]]:
+        return [set(re.split(r"[ |:]+", line)) for line in contracts[contract]["layers"].split("\n") if line]
+
+    drawn = block_after("Map")
+    assert [{top} for top in re.findall(r"^\w+", drawn, re.MULTILINE)] == layers("importlinter:contract:layers")
+    (inside,) = re.findall(r"^app\n(.*?)^schema", drawn, re.DOTALL | re.MULTILINE)
+    listed = " ".join(re.findall(r"^  (\S+(?: \w+)*)", inside, re.MULTILINE)).split()
+    wanted = layers("importlinter:contract:table-of-contents")
+    rank = {name: position for position, layer in enumerate(wanted) for name in layer}
+    assert set(listed) == set(rank)
+    assert [rank[name] for name in listed] == sorted(rank[name] for name in listed)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_every_path_in_a_document_exists(document: Path) -> None:
+    """Those in backticks that begin with a folder of the repository, and the targets of relative links."""
+    text = (ROOT / document).read_text()
+    paths = re.findall(r"`((?:actors|app|benchmarks|brokers|docs|schema|tests)/[\w./*-]+)[^`]*`", text)
+    linked = [(ROOT / document).parent / target for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text)]
+    missing = [path for path in paths if not list(ROOT.glob(path.rstrip("/")))]
+    assert missing == []
+    assert [path for path in linked if not path.exists()] == []
+
+
+def test_the_product_reads_the_environment_in_its_composition_roots_only() -> None:
+    readers = {path for path in product_files() if "os.environ" in path.read_text()}
+    assert {path.relative_to(ROOT).as_posix() for path in readers} == COMPOSITION_ROOTS
+
+
+def test_only_executions_and_jobs_write_executions() -> None:
+    writes = re.compile(r"(INSERT INTO|UPDATE|DELETE FROM)\s+executions\b")
+    writers = {path.relative_to(ROOT).parts[:2] for path in product_files() if writes.search(path.read_text())}
+    assert writers == {("app", "executions"), ("app", "jobs")}
