@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from dramatiq.middleware import Middleware
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import driver_message
+from app.db.retry import driver_message
 from app.errors import UnavailableError
 from app.threads import BackgroundThread
 from brokers.worker_process import WorkerProcess

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import click
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import driver_message
+from app.db.retry import driver_message
 from app.errors import TaskExecutorError
 from schema.migrate import MigrationBusyError
 

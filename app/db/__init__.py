@@ -1,40 +1,29 @@
-"""The database: engine, pool, and the one place where a failed statement is tried again.
+"""Database: the engine, its pool of connections, and how a statement gets one."""
 
-The rule is by SQLSTATE, never by exception class: psycopg2 files "outcome unknown" (40003) in the same class as
-a serialization failure. Every statement of ours may be repeated: ids come from the client, and each write has a
-witness that makes its second run a no-op.
-"""
-
-import logging
 import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, Executable, Row, create_engine, event
-from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
+from sqlalchemy.exc import DisconnectionError
 
 from app.db import deadline
 from app.db.breaker import Breaker
-from app.db.stalled import StalledConnections
+from app.db.retry import retried
+from app.db.stalled import ANSWER_SECONDS, StalledConnections
 from app.errors import UnavailableError
 from app.formats import stored_json
 from schema.url import database_url
 
-log = logging.getLogger(__name__)
-
 T = TypeVar("T")
 
-CONFLICT = frozenset({"40001", "40P01", "55P03"})  # serialization failure, deadlock, lock timeout: certainly undone
-OUTCOME_UNKNOWN = "40003"
-MAX_TRIES = 8
 PING_AFTER_IDLE_SECONDS = 5.0
-# How much longer than a statement may take its answer is waited for, and how many statements a transaction may be long.
-ANSWER_SECONDS, TRANSACTION_STATEMENTS = 2.0, 3
+TRANSACTION_STATEMENTS = 3  # how many statements' time a transaction may take
 AFTER_DEADLINE_SECONDS = 5.0
-_LOST_CLASSES = ("08", "57P", "53", "XX")
 
 
 class Database:
@@ -47,11 +36,12 @@ class Database:
         self._statement_seconds = statement_timeout_seconds
         self._stalled = StalledConnections()
         self._breaker = Breaker()
+        event.listen(engine, "connect", self._stalled.start_watching)
         _ping_idle_connections(engine, self._stalled)
 
     @property
     def is_cockroach(self) -> bool:
-        """Tell the engines apart; only physical matters may depend on it."""
+        """Whether this is CockroachDB and not PostgreSQL; only physical matters may depend on it."""
         return self.engine.dialect.name == "cockroachdb"
 
     def fetch(
@@ -59,124 +49,58 @@ class Database:
     ) -> Sequence[Row[Any]]:
         """Run one statement in a transaction of its own and return its rows.
 
-        Raises UnavailableError when the database cannot be reached, also after a second try, and TimedOutError when
-        this thread's deadline is over. A statement that is not `repeatable` (its second run would do something else)
-        gets no second try after its outcome was lost.
+        Raises UnavailableError when the database cannot be reached, also after a second try, and TimedOutError once
+        this thread's deadline has passed. A statement that is not `repeatable` (its second run would do something
+        else) gets no second try after its outcome was lost.
         """
-        return self._retrying(lambda: self._run(statement, params), most_lost=1 if repeatable else 0)
+        return retried(partial(self._run, statement, params), self._breaker, most_lost=1 if repeatable else 0)
 
     def transact(self, body: Callable[[Connection], T]) -> T:
         """Run `body` in one transaction; it may run several times, so it must have no other effect."""
-        return self._retrying(lambda: self._transact(body))
+        return retried(partial(self._transact, body), self._breaker)
 
     def close(self) -> None:
-        """Close the pooled connections."""
+        """Close the pooled connections and end the thread that watches them, for good."""
         self.engine.dispose()
+        self._stalled.stop()
 
     def _run(self, statement: Executable, params: Mapping[str, object] | None) -> Sequence[Row[Any]]:
-        with self._connection() as connection, self._bounded(connection), _autocommit(connection):
-            result = connection.execute(statement, params or {})
-            return result.all() if result.returns_rows else ()
+        with self._connection() as connection:
+            # The driver then sends neither BEGIN nor COMMIT, and keeps the flag to itself. SQLAlchemy's isolation level
+            # AUTOCOMMIT would, each time it is taken back, send a SET: a second round trip for each statement.
+            driver: Any = connection.connection.dbapi_connection
+            driver.autocommit = True
+            try:
+                result = connection.execute(statement, params or {})
+                return result.all() if result.returns_rows else ()
+            finally:
+                if not driver.closed:
+                    driver.autocommit = False
 
     def _transact(self, body: Callable[[Connection], T]) -> T:
-        with (
-            self._connection() as connection,
-            self._bounded(connection, TRANSACTION_STATEMENTS),
-            connection.begin(),
-        ):
+        with self._connection(TRANSACTION_STATEMENTS) as connection, connection.begin():
             return body(connection)
 
     @contextmanager
-    def _connection(self) -> Iterator[Connection]:
-        """Take a connection from the pool; waits for one no longer than for a statement, or than the caller has.
+    def _connection(self, statements: int = 1) -> Iterator[Connection]:
+        """Take a connection from the pool, and cut it when its server stalls.
 
-        The pool itself would wait the same time for each of a request's statements, however little is left of it.
+        The wait for a free one is bounded by the time of a statement, and by this thread's deadline. The pool itself
+        would wait the same time for each of a request's statements, however little is left of it.
         """
-        patience = min(self._statement_seconds, deadline.left(self._statement_seconds))
-        if not self._free.acquire(timeout=max(0.0, patience)):
+        until = deadline.current.at
+        if not self._free.acquire(timeout=max(0.0, min(self._statement_seconds, until - time.monotonic()))):
             deadline.check()
             raise UnavailableError("all database connections are in use; try again")
         try:
             with self.engine.connect() as connection:
-                yield connection
+                # The server gets a little longer than it gives itself, and not much longer than the caller has.
+                own = statements * self._statement_seconds + ANSWER_SECONDS
+                longest = max(0.5, min(own, until - time.monotonic() + AFTER_DEADLINE_SECONDS))
+                with self._stalled.watch(connection.connection.dbapi_connection, longest):
+                    yield connection
         finally:
             self._free.release()
-
-    def _bounded(self, connection: Connection, statements: int = 1) -> AbstractContextManager[None]:
-        """Give the server a little longer than it gives itself, and not much longer than the caller has."""
-        own = statements * self._statement_seconds + ANSWER_SECONDS
-        longest = max(0.5, min(own, deadline.left(own) + AFTER_DEADLINE_SECONDS))
-        return self._stalled.watch(connection.connection.dbapi_connection, longest)
-
-    def _retrying(self, run: Callable[[], T], most_lost: int = 1) -> T:
-        with self._breaker.probe():
-            return self._try(run, most_lost)
-
-    def _try(self, run: Callable[[], T], most_lost: int) -> T:
-        lost, began = 0, time.monotonic()
-        for tries in range(1, MAX_TRIES + 1):
-            if lost and deadline.left(1.0) <= 0:
-                self._breaker.begins()
-            deadline.check()
-            try:
-                result = run()
-            except DBAPIError as error:
-                if is_conflict(error):
-                    time.sleep(random.uniform(0, 0.005 * 2**tries))
-                elif is_lost(error):
-                    # Once more on a fresh connection: a pooled one may have died while it was idle. And once more when
-                    # only the outcome is unknown (40003): the second run finds what the first one did.
-                    lost += 1
-                    if lost > most_lost or not (error.connection_invalidated or sqlstate(error) == OUTCOME_UNKNOWN):
-                        if sqlstate(error) is None and time.monotonic() - began > ANSWER_SECONDS:
-                            self._breaker.begins()
-                        message = "the database cannot be reached; try again"
-                        raise UnavailableError(message, reason=driver_message(error)) from error
-                else:
-                    raise
-            else:
-                self._breaker.ends()
-                return result
-        raise UnavailableError("the database is too busy; try again")
-
-
-@contextmanager
-def _autocommit(connection: Connection) -> Iterator[None]:
-    """Have the driver send neither BEGIN nor COMMIT.
-
-    Its flag is only kept in the client. SQLAlchemy's isolation level AUTOCOMMIT would, each time it is taken back,
-    send a SET: a second round trip for each statement.
-    """
-    driver: Any = connection.connection.dbapi_connection
-    driver.autocommit = True
-    try:
-        yield
-    finally:
-        if not driver.closed:
-            driver.autocommit = False
-
-
-def sqlstate(error: DBAPIError) -> str | None:
-    """Read the SQLSTATE of a driver error; None when the connection itself broke."""
-    return getattr(error.orig, "pgcode", None)
-
-
-def driver_message(error: SQLAlchemyError) -> str:
-    """Return what the driver said: its first line, for SQLAlchemy's text would add the statement and its parameters."""
-    return (str(getattr(error, "orig", None) or error).strip().splitlines() or ["no reason given"])[0]
-
-
-def is_conflict(error: DBAPIError) -> bool:
-    """Tell whether the transaction was certainly rolled back and may simply run again."""
-    return sqlstate(error) in CONFLICT
-
-
-def is_lost(error: DBAPIError) -> bool:
-    """Tell whether the connection, or the outcome of the statement, was lost."""
-    state = sqlstate(error)
-    if state is None:
-        return error.connection_invalidated or type(error).__name__ in {"OperationalError", "InterfaceError"}
-    return state in {OUTCOME_UNKNOWN, "57014"} or state.startswith(_LOST_CLASSES)
 
 
 def connect(
@@ -221,19 +145,16 @@ def _session_options(statement_timeout_seconds: float) -> str:
 
 
 def _ping_idle_connections(engine: Engine, stalled: StalledConnections) -> None:
-    """Ping a pooled connection that has been idle for a while.
+    """Ping a pooled connection that nobody took for a while.
 
     SQLAlchemy's own pre-ping asks at each checkout and would double the round trips of a busy process.
     """
 
-    @event.listens_for(engine, "checkin")
-    def note(_connection: Any, record: Any) -> None:
-        record.info["idle_since"] = time.monotonic()
-
     @event.listens_for(engine, "checkout")
     def ping(connection: Any, record: Any, _proxy: Any) -> None:
-        idle_since = record.info.get("idle_since")
-        if idle_since is None or time.monotonic() - idle_since < PING_AFTER_IDLE_SECONDS:
+        now = time.monotonic()
+        taken_at, record.info["taken_at"] = record.info.get("taken_at", now), now
+        if now - taken_at < PING_AFTER_IDLE_SECONDS:
             return
         try:
             with stalled.watch(connection, ANSWER_SECONDS):

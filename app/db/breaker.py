@@ -1,4 +1,4 @@
-"""While the database hangs, one caller at a time finds out whether it still does; the others are told at once.
+"""Circuit breaker: while the database hangs, one caller at a time tries it, and the others fail at once.
 
 Otherwise each thread would wait its full time, one caller after the other, and those who queue for a thread for ever.
 """
@@ -11,26 +11,26 @@ from app.errors import UnavailableError
 
 
 class Breaker:
-    """Whether the database is known to hang."""
+    """Whether the database is known to hang; closed (`is_open` is false) as long as it answers."""
 
     def __init__(self) -> None:
+        self.is_open = False
         self._lock = threading.Lock()
-        self._is_on = False
         self._is_probed = False
 
-    def begins(self) -> None:
-        """Note that somebody waited in vain."""
-        self._is_on = True
+    def trip(self) -> None:
+        """Open the breaker: a caller waited in vain."""
+        self.is_open = True
 
-    def ends(self) -> None:
-        """Note that the database has answered."""
-        self._is_on = False
+    def reset(self) -> None:
+        """Close the breaker: the database has answered."""
+        self.is_open = False
 
     @contextmanager
     def probe(self) -> Iterator[None]:
-        """Let the block run; raises UnavailableError when it hangs and somebody else is finding out already."""
+        """Let the block run; raises UnavailableError when the breaker is open and another caller is trying already."""
         with self._lock:
-            mine = self._is_on
+            mine = self.is_open
             if mine and self._is_probed:
                 raise UnavailableError("the database does not answer; try again")
             self._is_probed = self._is_probed or mine

@@ -1,34 +1,31 @@
-"""How long the work of this thread may go on; set by the API for each request, absent elsewhere."""
+"""Deadline of the work on this thread: set by the API for each request, absent elsewhere."""
 
+import math
 import threading
 import time
 
 from app.errors import TimedOutError
 
 
-class _Local(threading.local):
-    at: float | None = None
+class _Current(threading.local):
+    at = math.inf
 
 
-_deadline = _Local()
+current = _Current()
+"""Of the calling thread: `current.at` is its deadline by `time.monotonic()`, infinite where there is none."""
 
 
 def begin(seconds: float) -> None:
-    """Give this thread's work a deadline, in place of the one it may have had."""
-    _deadline.at = time.monotonic() + seconds
+    """Set this thread's deadline, replacing any earlier one."""
+    current.at = time.monotonic() + seconds
 
 
 def end() -> None:
-    """Take the deadline away."""
-    _deadline.at = None
-
-
-def left(otherwise: float) -> float:
-    """Return the seconds until the deadline, negative after it; `otherwise` where there is none."""
-    return otherwise if _deadline.at is None else _deadline.at - time.monotonic()
+    """Remove the deadline."""
+    current.at = math.inf
 
 
 def check() -> None:
-    """Raise TimedOutError once the deadline is over."""
-    if left(1.0) <= 0:
+    """Raise TimedOutError once the deadline has passed."""
+    if time.monotonic() >= current.at:
         raise TimedOutError("The request took too long. What it asked for may have been done: look, or try again.")

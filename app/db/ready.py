@@ -1,4 +1,4 @@
-"""Waiting for the database when a process starts: with backoff, saying so, and not for ever."""
+"""Readiness of the database: a starting process waits for it with backoff, logs that, and gives up in the end."""
 
 import logging
 import random
@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import Database, driver_message
+from app.db import Database
+from app.db.retry import driver_message
 from app.errors import UnavailableError
 from schema import migrate
 
@@ -15,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class NotReadyError(UnavailableError):
-    """The database stayed away, or unmigrated, for the whole startup timeout, or refuses what it is asked for."""
+    """The database was unreachable or not migrated for the whole startup timeout, or refused the check."""
 
 
 def check_ready(database: Database) -> None:
@@ -38,7 +39,8 @@ def wait_until_ready(
 ) -> None:
     """Wait until `check` passes.
 
-    Raises NotReadyError after the timeout, once `stopping` says so, and at once for what waiting will not mend.
+    Raises NotReadyError after the timeout, once `stopping` returns true, and at once for an error that waiting does not
+    cure.
     """
     deadline = time.monotonic() + timeout_seconds
     pause = 0.1

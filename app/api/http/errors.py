@@ -11,7 +11,7 @@ from werkzeug.exceptions import HTTPException
 
 from app.api.http.body import MAX_DETAILS, drain
 from app.api.http.request_ids import current_request_id
-from app.db import sqlstate
+from app.db.retry import sqlstate
 from app.errors import (
     Detail,
     InternalError,

@@ -1,15 +1,18 @@
 """Retries by SQLSTATE: what is tried again, what is not, and what the caller is told."""
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from app import db
-from app.db import MAX_TRIES, Database, deadline
+from app.db import Database, deadline
+from app.db.retry import MAX_TRIES
 from app.errors import TimedOutError, UnavailableError
 
 
@@ -107,3 +110,22 @@ def test_a_connection_is_not_waited_for_longer_than_the_caller_has(database_url:
                 narrow.fetch(text("SELECT 1"))
         finally:
             deadline.end()
+
+
+def test_a_statement_costs_few_functions_of_ours(database: Database) -> None:
+    """Each is a jump for whoever reads along; what SQLAlchemy and the driver call does not count."""
+    select_one, ours = text("SELECT 1"), set[str]()
+    database.fetch(select_one)
+
+    def note(frame: FrameType, what: str, _argument: object) -> None:
+        module = frame.f_globals.get("__name__", "")
+        if what == "call" and module.partition(".")[0] in {"app", "schema"}:
+            ours.add(f"{module}.{frame.f_code.co_qualname}")
+
+    sys.setprofile(note)
+    try:
+        database.fetch(select_one)
+    finally:
+        sys.setprofile(None)
+    assert len(ours) <= 6, sorted(ours)
+    assert "app.db.Database.fetch" in ours

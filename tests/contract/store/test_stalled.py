@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import Connection, text
 
 from app import db
-from app.db import ANSWER_SECONDS, PING_AFTER_IDLE_SECONDS, Database
+from app.db import PING_AFTER_IDLE_SECONDS, Database
+from app.db.stalled import ANSWER_SECONDS
 from app.errors import UnavailableError
 from tests.waiting import HUNG_SECONDS
 
