@@ -9,11 +9,11 @@ import logging
 import random
 import secrets
 import time
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from actors.dispatch.base import MAX_BODY_BYTES, Dispatcher, Identity
+from actors.dispatch import Dispatchers
+from actors.dispatch.base import MAX_BODY_BYTES, Identity
 from actors.loop import DeliveryLoop
 from app.catalog.loader import Catalog, Prepared
 from app.catalog.retry_policy import RetryPolicy
@@ -21,7 +21,7 @@ from app.errors import TemplateError, UnavailableError
 from app.executions.model import Claim, DeliveryError, LogLine
 from app.executions.verdict import Tried, Verdict, decide
 from brokers.attempt import Attempt
-from schema.states import EndpointType, ExecutionStatus, LogLevel
+from schema.states import ExecutionStatus, LogLevel
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Deliveries:
             self._loop.submit(lambda dispatchers: deliver(dispatchers, attempt, prepared))
 
 
-async def deliver(dispatchers: Mapping[EndpointType, Dispatcher], attempt: Attempt, prepared: Prepared) -> None:
+async def deliver(dispatchers: Dispatchers, attempt: Attempt, prepared: Prepared) -> None:
     """Send and conclude."""
     try:
         output = await dispatchers[prepared.endpoint_type].send(prepared.spec, identify(attempt.claim))

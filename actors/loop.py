@@ -3,27 +3,26 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import uvloop
 
-from actors.dispatch.base import Dispatcher
+from actors.dispatch import Dispatchers
 from app.threads import BackgroundThread
-from schema.states import EndpointType
 
 log = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 60.0
 SIGN_SECONDS = 0.2
 
-Task = Callable[[Mapping[EndpointType, Dispatcher]], Coroutine[Any, Any, None]]
+Task = Callable[[Dispatchers], Coroutine[Any, Any, None]]
 
 
 class DeliveryLoop(BackgroundThread):
     """Runs deliveries on a uvloop in a thread of its own and owns the dispatchers, which live on that loop."""
 
-    def __init__(self, open_dispatchers: Callable[[], Mapping[EndpointType, Dispatcher]]) -> None:
+    def __init__(self, open_dispatchers: Callable[[], Dispatchers]) -> None:
         super().__init__("te-delivery")
         self._open_dispatchers = open_dispatchers
         self._lock = threading.Lock()
@@ -68,14 +67,12 @@ class DeliveryLoop(BackgroundThread):
         for task in (*own, *self._running):
             task.cancel()
         await asyncio.gather(*own, *self._running, return_exceptions=True)
-        for dispatcher in self._dispatchers.values():
-            await dispatcher.close()
+        await self._dispatchers.close()
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
-            for dispatcher in self._dispatchers.values():
-                await dispatcher.sweep()
+            await self._dispatchers.sweep()
 
     async def _show_signs(self) -> None:
         while True:

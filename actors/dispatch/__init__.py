@@ -1,25 +1,52 @@
-"""Sending: one dispatcher per transport, all on the event loop of the worker process."""
+"""Sending: one dispatcher per transport, all on the event loop of the worker process.
 
-from collections.abc import Mapping
+The dispatcher of a transport is found by the name of its queue: `open_dispatcher` in the module of that name.
+"""
 
-from actors.dispatch.base import Dispatcher
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+from actors.dispatch.base import Dispatcher, Network
 from actors.dispatch.egress import EgressGuard
-from actors.dispatch.http import HttpDispatcher
-from actors.dispatch.kafka import KafkaDispatcher
-from actors.dispatch.redis_stream import RedisStreamDispatcher
+from actors.dispatch.resolver import Resolver
 from app.config import Settings
 from schema.states import EndpointType
 
+OPENERS: Mapping[EndpointType, Callable[[Network], Dispatcher]] = {
+    endpoint_type: import_module(f"{__name__}.{endpoint_type.queue}").open_dispatcher for endpoint_type in EndpointType
+}
 
-def open_dispatchers(settings: Settings) -> Mapping[EndpointType, Dispatcher]:
+
+class Dispatchers:
+    """The dispatchers of a process, and the resolver that they share."""
+
+    def __init__(self, by_type: Mapping[EndpointType, Dispatcher], resolver: Resolver) -> None:
+        self._by_type = by_type
+        self._resolver = resolver
+
+    def __getitem__(self, endpoint_type: EndpointType) -> Dispatcher:
+        """Return the dispatcher of a transport."""
+        return self._by_type[endpoint_type]
+
+    async def sweep(self) -> None:
+        """Close connections that have been idle for long."""
+        for dispatcher in self._by_type.values():
+            await dispatcher.sweep()
+
+    async def close(self) -> None:
+        """Close everything."""
+        for dispatcher in self._by_type.values():
+            await dispatcher.close()
+        self._resolver.stop()
+
+
+def open_dispatchers(settings: Settings) -> Dispatchers:
     """Make a dispatcher for each transport; each connects when it is first used, on the loop that uses it."""
-    guard = EgressGuard.from_settings(settings.egress_policy, settings.egress_allow, settings.egress_deny)
-    return {
-        EndpointType.HTTP: HttpDispatcher(
-            guard,
-            connections=settings.worker_max_concurrent,
-            connections_per_host=settings.connections_per_host,
-        ),
-        EndpointType.KAFKA: KafkaDispatcher(guard),
-        EndpointType.REDIS_STREAM: RedisStreamDispatcher(guard, connections_per_host=settings.connections_per_host),
-    }
+    network = Network(
+        guard=EgressGuard.from_settings(settings.egress_policy, settings.egress_allow, settings.egress_deny),
+        resolver=Resolver(),
+        connections=settings.worker_max_concurrent,
+        connections_per_host=settings.connections_per_host,
+    )
+    by_type = {endpoint_type: open_dispatcher(network) for endpoint_type, open_dispatcher in OPENERS.items()}
+    return Dispatchers(by_type, network.resolver)

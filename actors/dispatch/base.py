@@ -1,10 +1,12 @@
-"""What every dispatcher is: the port that `actors.deliver` calls."""
+"""The port that `actors.deliver` calls, and what every dispatcher is given to reach its targets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from actors.dispatch.egress import EgressGuard
+from actors.dispatch.resolver import Resolver
 from app.formats import rfc3339
 
 MAX_BODY_BYTES = 16_384
@@ -34,8 +36,18 @@ class Identity:
         return rfc3339(self.scheduled_at.astimezone(UTC), "milliseconds")
 
 
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The way to the targets, which the dispatchers of a process share: where they may go, and how often at once."""
+
+    guard: EgressGuard
+    resolver: Resolver
+    connections: int
+    connections_per_host: int
+
+
 class Dispatcher(Protocol):
-    """Sends one rendered endpoint spec and returns the brief's output shape.
+    """Sends one rendered endpoint spec and returns the output of its transport.
 
     `send` raises `app.executions.model.DeliveryError` and nothing else, and returns or raises within the spec's
     `timeout_ms`. `close` releases connections; `sweep` closes those to targets that are no longer used.

@@ -56,7 +56,7 @@ class EgressGuard:
             deny=[ip_network(item) for item in deny],
         )
 
-    def check(self, address: str) -> None:
+    def check_address(self, address: str) -> None:
         """Raise EgressRefusedError for an address that must not be reached."""
         try:
             given = ip_address(address)
@@ -76,7 +76,7 @@ class EgressGuard:
         permitted, refused = [], ""
         for info in infos:
             try:
-                self.check(info[4][0])
+                self.check_address(info[4][0])
                 permitted.append(info)
             except EgressRefusedError as error:
                 refused = error.address
@@ -86,7 +86,7 @@ class EgressGuard:
 
     def open_socket(self, info: AddressInfo) -> socket.socket:
         """Make the socket for one address, or refuse to: the `socket_factory` of aiohttp's connector."""
-        self.check(info[4][0])
+        self.check_address(info[4][0])
         return socket.socket(info[0], info[1], info[2])
 
 

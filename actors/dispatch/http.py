@@ -4,7 +4,6 @@ aiohttp is told to do nothing on its own: no redirects, cookies, decompression, 
 second try on a stale connection, because every send must be an attempt that is counted.
 """
 
-import asyncio
 import base64
 import time
 from collections.abc import Mapping
@@ -16,11 +15,10 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from actors.dispatch.base import MAX_BODY_BYTES, SCRUB_MARGIN_BYTES, Identity
-from actors.dispatch.egress import EgressGuard
+from actors.dispatch.base import MAX_BODY_BYTES, SCRUB_MARGIN_BYTES, Dispatcher, Identity, Network
 from actors.dispatch.http_outcome import failure, judge
 from actors.dispatch.per_host import PerHostLimit
-from actors.dispatch.resolver import Resolver
+from actors.dispatch.progress import Progress, bounded
 from actors.dispatch.signing import signed
 from app.executions.model import DeliveryError
 from app.formats import compact_json
@@ -32,34 +30,30 @@ KEPT_BYTES = MAX_BODY_BYTES + SCRUB_MARGIN_BYTES
 DRAINED_BYTES = 131_072  # reading a little more is cheaper than a new connection
 
 
-@dataclass(slots=True)
-class _Progress:
-    """How far a delivery got."""
-
-    sent: bool = False
-
-
-_progress: ContextVar[_Progress] = ContextVar("_progress")
+_progress: ContextVar[Progress] = ContextVar("_progress")
 
 
 class _Request(aiohttp.ClientRequest):
     """Notes the moment from which the receiver may have seen the request."""
 
     async def send(self, conn: Any) -> aiohttp.ClientResponse:
-        _progress.get().sent = True
+        _progress.get().is_sent = True
         return await super().send(conn)
+
+
+def open_dispatcher(network: Network) -> Dispatcher:
+    """Make the dispatcher of HTTP."""
+    return HttpDispatcher(network)
 
 
 class HttpDispatcher:
     """Sends HTTP requests; `send` and `close` belong to one event loop."""
 
-    def __init__(self, guard: EgressGuard, *, connections: int, connections_per_host: int) -> None:
-        self._guard = guard
-        self._connections = connections
-        self._connections_per_host = connections_per_host
-        self._resolver = Resolver()
+    def __init__(self, network: Network) -> None:
+        self._network = network
         # Where a process can never have more deliveries than one host may get, nobody has to wait.
-        self._per_host = PerHostLimit(connections_per_host) if connections > connections_per_host else None
+        has_to_wait = network.connections > network.connections_per_host
+        self._per_host = PerHostLimit(network.connections_per_host) if has_to_wait else None
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
@@ -71,19 +65,9 @@ class HttpDispatcher:
             return await self._send(spec, request)
 
     async def _send(self, spec: Mapping[str, Any], request: "_Outgoing") -> dict[str, Any]:
-        progress = _Progress()
-        _progress.set(progress)
-        timeout_ms = spec["timeout_ms"]
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                status, retry_after, body = await self._exchange(spec["method"], request)
-        except TimeoutError:
-            doing = "no complete answer came" if progress.sent else "no connection could be made"
-            raise DeliveryError(
-                "TIMEOUT", f"{doing} within {timeout_ms} ms", may_have_been_delivered=progress.sent
-            ) from None
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong on the way is a failed delivery
-            raise failure(error, sent=progress.sent) from None
+        async with bounded(spec["timeout_ms"], failure) as progress:
+            _progress.set(progress)
+            status, retry_after, body = await self._exchange(spec["method"], request)
         return judge(status, retry_after, body, spec["expected_status_codes"])
 
     async def sweep(self) -> None:
@@ -93,7 +77,6 @@ class HttpDispatcher:
         """Close every connection."""
         if self._session is not None:
             await self._session.close()
-        await self._resolver.close()
 
     async def _exchange(self, method: str, request: "_Outgoing") -> tuple[int, str | None, str]:
         session = self._session or self._open()
@@ -104,11 +87,11 @@ class HttpDispatcher:
 
     def _open(self) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
-            limit=self._connections,
-            limit_per_host=self._connections_per_host,
+            limit=self._network.connections,
+            limit_per_host=self._network.connections_per_host,
             keepalive_timeout=KEEP_ALIVE_SECONDS,
-            resolver=self._resolver,
-            socket_factory=self._guard.open_socket,
+            resolver=self._network.resolver,
+            socket_factory=self._network.guard.open_socket,
         )
         self._session = aiohttp.ClientSession(
             connector=connector,

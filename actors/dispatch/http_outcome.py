@@ -1,4 +1,4 @@
-"""What an answer over HTTP, or the lack of one, means for the attempt."""
+"""Outcome of an HTTP request: what an answer, or the lack of one, means for the attempt."""
 
 import os
 import re
@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 
 from actors.dispatch.egress import EgressRefusedError
+from actors.dispatch.progress import Progress
 from app.catalog.retry_policy import MAX_RETRY_AFTER_MS
 from app.executions.model import DeliveryError
 
@@ -43,8 +44,10 @@ def retry_after_ms(value: str | None, now: float) -> int | None:
     return min(round(seconds * 1000), MAX_RETRY_AFTER_MS) if seconds > 0 else None
 
 
-def failure(error: Exception, *, sent: bool) -> DeliveryError:
-    """Say in our words why there was no answer; `sent` tells that the receiver may have seen the request."""
+def failure(error: Exception, progress: Progress) -> DeliveryError:
+    """Explain why there was no answer."""
+    if isinstance(error, TimeoutError):
+        return progress.timed_out("no complete answer came")
     if isinstance(error, aiohttp.ClientConnectorError):
         refused = isinstance(error.os_error, EgressRefusedError)
         return DeliveryError("CONNECTION_ERROR", _connect_message(error), permanent=refused)
@@ -53,7 +56,7 @@ def failure(error: Exception, *, sent: bool) -> DeliveryError:
         return DeliveryError("CONNECTION_ERROR", f"the TLS certificate of {error.host} is not valid: {reason}")
     if isinstance(error, aiohttp.InvalidURL):
         return DeliveryError("CONNECTION_ERROR", "the URL is not valid", permanent=True)
-    return DeliveryError("CONNECTION_ERROR", _exchange_message(error), may_have_been_delivered=sent)
+    return DeliveryError("CONNECTION_ERROR", _exchange_message(error), may_have_been_delivered=progress.is_sent)
 
 
 def _connect_message(error: aiohttp.ClientConnectorError) -> str:

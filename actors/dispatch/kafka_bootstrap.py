@@ -1,19 +1,19 @@
 """The bootstrap servers of a Kafka cluster: reading the list, and checking where it leads."""
 
-from actors.dispatch.egress import EgressGuard, EgressRefusedError
-from actors.dispatch.resolver import Resolver
+from actors.dispatch.base import Network
+from actors.dispatch.egress import EgressRefusedError
 from app.executions.model import DeliveryError
 
 DEFAULT_PORT = 9092
 
 
-async def check(bootstrap_servers: str, guard: EgressGuard, resolver: Resolver) -> None:
+async def check_servers(bootstrap_servers: str, network: Network) -> None:
     """Raise DeliveryError if one of the servers must not be connected to, or none has an address."""
     failure = "the list of bootstrap servers is empty"
     found = False
     for host, port in hosts(bootstrap_servers):
         try:
-            infos = await resolver.look_up(host, port)
+            infos = await network.resolver.look_up(host, port)
         except OSError as error:
             failure = f"the host name {host} cannot be resolved: {error.strerror or error}"
             continue
@@ -21,7 +21,7 @@ async def check(bootstrap_servers: str, guard: EgressGuard, resolver: Resolver) 
         try:
             # All of them: which one librdkafka takes is its own choice.
             for info in infos:
-                guard.check(info[4][0])
+                network.guard.check_address(info[4][0])
         except EgressRefusedError as error:
             raise DeliveryError("BROKER_ERROR", f"cannot connect to {host}:{port}: {error}", permanent=True) from None
     if not found:

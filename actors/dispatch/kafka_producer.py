@@ -35,10 +35,9 @@ class SharedProducer:
         self.closed = asyncio.Event()
         self.failure: KafkaException | None = None
         self.last_error: KafkaError | None = None
-        self.pending = 0
         self._loop = asyncio.get_running_loop()
-        self._configuration = {**configuration, "error_cb": self._note_error}
-        self._log = _Log(Scrubber(secrets))
+        self._configuration = {**configuration, "error_cb": self.note_error}
+        self._log = LibrdkafkaLog(Scrubber(secrets))
         self._producer: Producer | None = None
         self._reports: list[tuple[asyncio.Future[Report], Report]] = []
         self._lock = threading.Lock()
@@ -47,7 +46,7 @@ class SharedProducer:
 
     @property
     def is_broken(self) -> bool:
-        """Tell whether it met an error after which it never produces again."""
+        """Return whether it met an error after which it never produces again."""
         return self.last_error is not None and self.last_error.fatal()
 
     async def produce(
@@ -60,16 +59,23 @@ class SharedProducer:
         self._producer.produce(
             topic, key=key, value=value, headers=headers, on_delivery=partial(self._note_report, future)
         )
-        self.pending += 1
-        try:
-            return await future
-        finally:
-            self.pending -= 1
+        return await future
 
     def stop(self) -> None:
         """End the thread and with it the producer; `closed` is set when that is done."""
         self._producer = None
         self._stop.set()
+
+    async def close(self) -> None:
+        """Stop, and wait until the producer is gone."""
+        self.stop()
+        await self.closed.wait()
+
+    def note_error(self, error: KafkaError) -> None:
+        """Take note of an error of no record in particular; librdkafka calls it."""
+        # That all brokers are down says less than the error before it, which says why.
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - confluent-kafka spells local errors so
+            self.last_error = error
 
     def _run(self) -> None:
         try:
@@ -108,11 +114,6 @@ class SharedProducer:
         if is_first:
             self._wake(self._settle)
 
-    def _note_error(self, error: KafkaError) -> None:
-        # That all brokers are down says less than the error before it, which says why.
-        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - confluent-kafka spells local errors so
-            self.last_error = error
-
     def _settle(self) -> None:
         with self._lock:
             reports, self._reports = self._reports, []
@@ -126,11 +127,11 @@ class SharedProducer:
             self._loop.call_soon_threadsafe(callback)
 
 
-class _Log:
-    """What librdkafka logs, in our log, without secrets.
+class LibrdkafkaLog:
+    """Writes what librdkafka logs into our log, without secrets.
 
-    Lost and refused connections come several times a second while a broker is away, and each attempt says so anyway:
-    they are for debugging.
+    Lost and refused connections come several times a second while a broker is unreachable, and each attempt says so
+    anyway: they are for debugging.
     """
 
     def __init__(self, scrubber: Scrubber) -> None:

@@ -1,4 +1,4 @@
-"""Waiting for one's turn at a target, before the clock of the attempt starts.
+"""Limit of the connections to one host: deliveries wait for a connection before the clock of the attempt starts.
 
 Connections to a host are capped. A delivery that waits for one of ours to come free is not kept waiting by the
 receiver, so that time must not count against its `timeout_ms`: it would fail without ever having been sent.
@@ -15,6 +15,11 @@ class PerHostLimit:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._targets: dict[Hashable, tuple[asyncio.Semaphore, set[object]]] = {}
+
+    @property
+    def targets_in_use(self) -> int:
+        """Count the targets that somebody holds or waits for."""
+        return len(self._targets)
 
     @asynccontextmanager
     async def take(self, target: Hashable) -> AsyncIterator[None]:

@@ -8,24 +8,23 @@ from redis.asyncio import BlockingConnectionPool, Connection, SSLConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from actors.dispatch.egress import EgressGuard
-from actors.dispatch.resolver import Resolver
+from actors.dispatch.base import Network
 
 DEFAULT_PORT = 6379
 
 
 class _Guarded(Connection):
-    """Looks its host up, checks the addresses, and connects to one that was checked."""
+    """A connection to one of its host's addresses, each of which is checked before."""
 
-    def __init__(self, *, guard: EgressGuard, resolver: Resolver, **options: Any) -> None:
+    def __init__(self, *, network: Network, **options: Any) -> None:
         super().__init__(**options)
-        self._guard = guard
-        self._resolver = resolver
+        self._network = network
         self._address = ""
 
     async def _connect(self) -> None:
         failure: OSError | None = None
-        for info in self._guard.permitted(await self._resolver.look_up(self.host, self.port)):
+        infos = await self._network.resolver.look_up(self.host, self.port)
+        for info in self._network.guard.permitted(infos):
             self._address = info[4][0]
             try:
                 await super()._connect()  # type: ignore[no-untyped-call]
@@ -43,18 +42,17 @@ class _Guarded(Connection):
 
 
 class _GuardedTls(_Guarded, SSLConnection):
-    """The same with TLS."""
+    """A guarded connection with TLS."""
 
 
-def open_pool(url: str, guard: EgressGuard, resolver: Resolver, size: int) -> BlockingConnectionPool:
+def open_pool(url: str, network: Network) -> BlockingConnectionPool:
     """Make the pool of a URL; raises ValueError, without the URL in its message."""
     # redis-py's own parser would take any option of its connections from the query, files and classes included.
     return BlockingConnectionPool(
-        max_connections=size,
+        max_connections=network.connections_per_host,
         timeout=None,  # the delivery's own timeout is the bound
         connection_class=_GuardedTls if url.lower().startswith("rediss:") else _Guarded,
-        guard=guard,
-        resolver=resolver,
+        network=network,
         retry=Retry(NoBackoff(), 0),
         socket_timeout=None,
         socket_connect_timeout=None,

@@ -1,26 +1,23 @@
 """Redis Stream deliveries: appended exactly once, because one script looks for an earlier append and appends."""
 
-import asyncio
 import hashlib
 import re
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from redis import exceptions
 from redis.asyncio import BlockingConnectionPool
 
-from actors.dispatch.base import Identity
-from actors.dispatch.egress import EgressGuard, EgressRefusedError
+from actors.dispatch.base import Dispatcher, Identity, Network
+from actors.dispatch.egress import EgressRefusedError
+from actors.dispatch.idle_pool import IDLE_SECONDS, IdlePool
+from actors.dispatch.progress import Progress, bounded
 from actors.dispatch.redis_pool import open_pool
-from actors.dispatch.resolver import Resolver
 from app.executions.model import DeliveryError
 from app.formats import compact_json
 
 NOTE_SECONDS = 48 * 3600  # longer than any wait between two attempts
-IDLE_SECONDS = 300.0
 
 SCRIPT = Path(__file__).with_name("xadd_once.lua").read_text(encoding="utf-8")
 _SHA = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()  # how EVALSHA names a script
@@ -29,74 +26,40 @@ _SHA = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()  # how E
 _PERMANENT = re.compile(r"\b(WRONGTYPE|NOPERM|NOAUTH|WRONGPASS|CROSSSLOT|too many results to unpack)\b")
 
 
-@dataclass(slots=True)
-class _Target:
-    """The pool of one URL and when it was used last."""
-
-    pool: BlockingConnectionPool
-    used_at: float
-    in_use: int = 0
-
-
-@dataclass(slots=True)
-class _Progress:
-    sent: bool = False
+def open_dispatcher(network: Network) -> Dispatcher:
+    """Make the dispatcher of Redis Streams."""
+    return RedisStreamDispatcher(network)
 
 
 class RedisStreamDispatcher:
     """Appends to streams; `send`, `sweep` and `close` belong to one event loop."""
 
-    def __init__(self, guard: EgressGuard, *, connections_per_host: int) -> None:
-        self._guard = guard
-        self._connections_per_host = connections_per_host
-        self._resolver = Resolver()
-        self._targets: dict[str, _Target] = {}
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._pools = IdlePool[BlockingConnectionPool](BlockingConnectionPool.disconnect)
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Append one entry; on a retry after an unknown outcome, find the entry that is there already."""
-        progress = _Progress()
-        timeout_ms = spec["timeout_ms"]
-        target = self._target(spec["redis_url"])
-        target.in_use += 1
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                message_id = await _append(target.pool, _arguments(spec, identity), progress)
-        except TimeoutError:
-            doing = "no answer came" if progress.sent else "no connection could be made"
-            raise DeliveryError(
-                "TIMEOUT", f"{doing} within {timeout_ms} ms", may_have_been_delivered=progress.sent
-            ) from None
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong on the way is a failed delivery
-            raise _failure(error, sent=progress.sent) from None
-        finally:
-            target.in_use -= 1
-            target.used_at = time.monotonic()
+        async with (
+            bounded(spec["timeout_ms"], _failure) as progress,
+            self._pools.use(spec["redis_url"], lambda: self._open(spec["redis_url"])) as pool,
+        ):
+            message_id = await _append(pool, _arguments(spec, identity), progress)
         return {"message_id": message_id, "stream": spec["stream"]}
 
     async def sweep(self, idle_seconds: float = IDLE_SECONDS) -> None:
-        """Close the pools of URLs that have not been used for long."""
-        now = time.monotonic()
-        for url, target in list(self._targets.items()):
-            if not target.in_use and now - target.used_at >= idle_seconds:
-                del self._targets[url]
-                await target.pool.disconnect()
+        """Close the connections to URLs that have not been used for long."""
+        await self._pools.sweep(idle_seconds)
 
     async def close(self) -> None:
         """Close every connection."""
-        for target in self._targets.values():
-            await target.pool.disconnect()
-        self._targets.clear()
-        await self._resolver.close()
+        await self._pools.close()
 
-    def _target(self, url: str) -> _Target:
-        target = self._targets.get(url)
-        if target is None:
-            try:
-                pool = open_pool(url, self._guard, self._resolver, self._connections_per_host)
-            except ValueError as error:
-                raise DeliveryError("CONNECTION_ERROR", str(error), permanent=True) from None
-            target = self._targets[url] = _Target(pool, time.monotonic())
-        return target
+    async def _open(self, url: str) -> BlockingConnectionPool:
+        try:
+            return open_pool(url, self._network)
+        except ValueError as error:
+            raise DeliveryError("CONNECTION_ERROR", str(error), permanent=True) from None
 
 
 def note_key(stream: str, execution_id: str) -> str:
@@ -121,14 +84,14 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else compact_json(value)
 
 
-async def _append(pool: BlockingConnectionPool, arguments: list[str | int], progress: _Progress) -> str:
+async def _append(pool: BlockingConnectionPool, arguments: list[str | int], progress: Progress) -> str:
     """Run the script on a connection of its own.
 
-    By hand and not with redis-py's client, to know whether anything was sent when it fails.
+    Not through redis-py's client, to know whether anything was sent when it fails.
     """
     connection = await pool.get_connection()
     try:
-        progress.sent = True
+        progress.is_sent = True
         try:
             await connection.send_command("EVALSHA", _SHA, *arguments)
             reply = await connection.read_response()
@@ -140,7 +103,9 @@ async def _append(pool: BlockingConnectionPool, arguments: list[str | int], prog
     return str(reply, "ascii")
 
 
-def _failure(error: Exception, *, sent: bool) -> DeliveryError:
+def _failure(error: Exception, progress: Progress) -> DeliveryError:
+    if isinstance(error, TimeoutError):
+        return progress.timed_out("no answer came")
     if _caused_by(error, EgressRefusedError):
         return DeliveryError("CONNECTION_ERROR", f"cannot connect: {EgressRefusedError('')}", permanent=True)
     if isinstance(error, exceptions.AuthenticationError | exceptions.AuthorizationError | exceptions.NoPermissionError):
@@ -151,10 +116,12 @@ def _failure(error: Exception, *, sent: bool) -> DeliveryError:
         # An error is an answer: nothing was appended.
         return DeliveryError("STREAM_ERROR", message, permanent=_PERMANENT.search(message) is not None)
     if isinstance(error, exceptions.ConnectionError | OSError):
-        doing = "the connection broke" if sent else "cannot connect"
-        return DeliveryError("CONNECTION_ERROR", f"{doing}: {error}", may_have_been_delivered=sent)
+        doing = "the connection broke" if progress.is_sent else "cannot connect"
+        return DeliveryError("CONNECTION_ERROR", f"{doing}: {error}", may_have_been_delivered=progress.is_sent)
     # The text of an unforeseen exception may hold anything, also a secret: its type must do.
-    return DeliveryError("STREAM_ERROR", f"the delivery failed: {type(error).__name__}", may_have_been_delivered=sent)
+    return DeliveryError(
+        "STREAM_ERROR", f"the delivery failed: {type(error).__name__}", may_have_been_delivered=progress.is_sent
+    )
 
 
 def _caused_by(error: BaseException | None, kind: type[BaseException]) -> bool:

@@ -34,7 +34,7 @@ class Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Answer aiohttp."""
+        """Return the addresses of a host through aiohttp's resolver interface."""
         return [
             ResolveResult(
                 hostname=host,
@@ -47,6 +47,9 @@ class Resolver(AbstractResolver):
             for info in await self.look_up(host, port, family)
         ]
 
-    async def close(self) -> None:
+    def stop(self) -> None:
         """Start nothing more; a lookup that hangs is left to itself."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def close(self) -> None:
+        """Do nothing at the end of an aiohttp session: the resolver is shared."""

@@ -34,7 +34,7 @@ NOT_ADDRESSES = ["", "127.1", "2130706433", "0x7f.1", "017700000001", "localhost
 
 def refuses(guard, address):
     try:
-        guard.check(address)
+        guard.check_address(address)
     except EgressRefusedError as error:
         return error.address == address
     return False

@@ -4,6 +4,7 @@ from contextlib import closing
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.deliver import Deliveries
+from actors.dispatch import Dispatchers
 from actors.loop import DeliveryLoop
 from app import db
 from app.catalog.loader import Catalog
@@ -14,7 +15,7 @@ from brokers.worker_process import WorkerProcess
 from tests import rows
 
 
-def nothing_may_be_sent() -> dict[object, object]:
+def nothing_may_be_sent() -> Dispatchers:
     raise AssertionError
 
 

@@ -1,6 +1,8 @@
 """Driving a dispatcher from a test: a spec with its defaults, an identity, an event loop like the worker's."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -8,8 +10,9 @@ import pytest
 import uvloop
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch.base import Dispatcher, Identity
+from actors.dispatch.base import Dispatcher, Identity, Network
 from actors.dispatch.egress import EgressGuard
+from actors.dispatch.resolver import Resolver
 from app.catalog.templates.compilation import compile_spec
 from app.executions.model import DeliveryError
 from schema.states import EndpointType
@@ -28,15 +31,34 @@ def rendered(type_: EndpointType, spec: dict[str, Any]) -> dict[str, Any]:
     return compile_spec(type_, spec).render({}, {}, {})
 
 
-def run(make: Callable[[], Dispatcher], body: Callable[[Any], Awaitable[T]]) -> T:
+@dataclass(frozen=True)
+class Opening:
+    """Which dispatcher a test opens, and on which network."""
+
+    open_: Callable[[Network], Dispatcher]
+    guard: EgressGuard = OPEN
+    connections: int = 100
+    per_host: int = 10
+
+    @contextmanager
+    def network(self) -> Iterator[Network]:
+        resolver = Resolver()
+        try:
+            yield Network(self.guard, resolver, self.connections, self.per_host)
+        finally:
+            resolver.stop()
+
+
+def run(opening: Opening, body: Callable[[Any], Awaitable[T]]) -> T:
     """Open a dispatcher on a fresh event loop, use it, close it."""
 
     async def main() -> T:
-        dispatcher = make()
-        try:
-            return await body(dispatcher)
-        finally:
-            await dispatcher.close()
+        with opening.network() as network:
+            dispatcher = opening.open_(network)
+            try:
+                return await body(dispatcher)
+            finally:
+                await dispatcher.close()
 
     return uvloop.run(main())
 

@@ -18,11 +18,11 @@ from actors.dispatch.http import KEPT_BYTES, USER_AGENT, HttpDispatcher
 from actors.dispatch.http_outcome import retry_after_ms
 from actors.dispatch.per_host import PerHostLimit
 from schema.states import EndpointType
-from tests.contract.dispatch.dispatching import OPEN, TRACEPARENT, failure, identity, rendered, run
+from tests.contract.dispatch.dispatching import OPEN, TRACEPARENT, Opening, failure, identity, rendered, run
 
 
 def dispatcher(guard=OPEN, per_host=10):
-    return lambda: HttpDispatcher(guard, connections=100, connections_per_host=per_host)
+    return Opening(HttpDispatcher, guard, per_host=per_host)
 
 
 def spec(url, **fields):
@@ -469,7 +469,7 @@ def test_a_target_that_nobody_uses_is_forgotten():
     async def use():
         turns = PerHostLimit(1)
         async with turns.take("a"), turns.take("b"):
-            assert len(turns._targets) == 2
-        return turns._targets
+            assert turns.targets_in_use == 2
+        return turns.targets_in_use
 
-    assert asyncio.run(use()) == {}
+    assert asyncio.run(use()) == 0

@@ -17,11 +17,11 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.kafka import KafkaDispatcher
 from actors.dispatch.kafka_bootstrap import hosts
-from actors.dispatch.kafka_producer import SharedProducer, _Log
+from actors.dispatch.kafka_producer import LibrdkafkaLog, SharedProducer
 from app.catalog.scrub import Scrubber
 from app.dev.servers import Tansu
 from schema.states import EndpointType
-from tests.contract.dispatch.dispatching import OPEN, TRACEPARENT, failure, identity, rendered, run
+from tests.contract.dispatch.dispatching import OPEN, TRACEPARENT, Opening, failure, identity, rendered, run
 from tests.contract.dispatch.lossy import LossyProxy
 from tests.waiting import HUNG_SECONDS
 
@@ -54,7 +54,7 @@ def topic(kafka):
 
 
 def dispatcher(guard=OPEN):
-    return lambda: KafkaDispatcher(guard)
+    return Opening(KafkaDispatcher, guard)
 
 
 def spec(bootstrap, topic="t", **fields):
@@ -280,9 +280,7 @@ def test_refused_credentials_fail_for_good(bootstrap):
 def test_properties_that_librdkafka_refuses_fail_for_good(properties):
     async def main(producers):
         one = spec("127.0.0.1:1", properties=properties)
-        errors = [await failure(producers, one) for _ in range(2)]
-        assert not producers._shared, "what failed is made again next time"
-        return errors
+        return [await failure(producers, one) for _ in range(2)]
 
     for error in run(dispatcher(), main):
         assert (error.type, error.permanent, error.may_have_been_delivered) == ("BROKER_ERROR", True, False)
@@ -333,9 +331,11 @@ def test_producers_that_are_not_used_are_closed(kafka, topic):
         await producers.send(spec(kafka.bootstrap, topic), identity())
         await producers.sweep()
         kept = producers_alive()
-        (shared,) = producers._shared.values()
+        async with producers.producer(spec(kafka.bootstrap, topic)) as producer:
+            await producers.sweep(idle_seconds=0)
+            assert not producer.closed.is_set(), "somebody uses it"
         await producers.sweep(idle_seconds=0)
-        await shared.opening.result().closed.wait()
+        assert producer.closed.is_set()
         await producers.send(spec(kafka.bootstrap, topic), identity())
         return kept
 
@@ -345,13 +345,11 @@ def test_producers_that_are_not_used_are_closed(kafka, topic):
 
 def test_a_producer_that_is_stopped_reports_what_it_did_not_send():
     async def main(producers):
-        sending = asyncio.create_task(failure(producers, spec("127.0.0.1:1", timeout_ms=60_000)))
-        await asyncio.sleep(0)
-        producer = await asyncio.shield(next(iter(producers._shared.values())).opening)
-        for _ in range(3):
-            await asyncio.sleep(0)
-        assert producer.pending == 1
-        producer.stop()
+        unreachable = spec("127.0.0.1:1", timeout_ms=60_000)
+        sending = asyncio.create_task(failure(producers, unreachable))
+        await asyncio.sleep(0)  # it is the first to wait for the producer, and so the first to get it
+        async with producers.producer(unreachable) as producer:
+            producer.stop()
         return await sending
 
     error = run(dispatcher(), main)
@@ -365,8 +363,8 @@ def test_the_reason_counts_not_that_all_brokers_are_down():
         await producer.opened.wait()
         producer.stop()
         await producer.closed.wait()
-        producer._note_error(KafkaError(KafkaError._AUTHENTICATION, "why"))
-        producer._note_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+        producer.note_error(KafkaError(KafkaError._AUTHENTICATION, "why"))
+        producer.note_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
         return producer.last_error
 
     assert asyncio.run(main()).str() == "why"
@@ -380,6 +378,8 @@ def test_what_librdkafka_logs_is_ours_to_tone_down(mock_cluster, caplog):
 
 
 def test_what_librdkafka_logs_has_no_secret(caplog):
-    _Log(Scrubber(["hunter2"])).log(logging.ERROR, "%s [%s] %s", "CONFWARN", "rdkafka#1", "password hunter2 is weak")
+    LibrdkafkaLog(Scrubber(["hunter2"])).log(
+        logging.ERROR, "%s [%s] %s", "CONFWARN", "rdkafka#1", "password hunter2 is weak"
+    )
     assert caplog.messages == ["librdkafka: CONFWARN [rdkafka#1] password [secret] is weak"]
     assert caplog.records[0].levelno == logging.ERROR

@@ -17,7 +17,7 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.redis_stream import NOTE_SECONDS, RedisStreamDispatcher, note_key
 from schema.states import EndpointType
-from tests.contract.dispatch.dispatching import OPEN, failure, identity, rendered, run
+from tests.contract.dispatch.dispatching import OPEN, Opening, failure, identity, rendered, run
 from tests.contract.dispatch.lossy import LossyProxy
 from tests.waiting import HUNG_SECONDS
 
@@ -31,7 +31,7 @@ def client(valkey):
 
 
 def dispatcher(guard=OPEN, size=10):
-    return lambda: RedisStreamDispatcher(guard, connections_per_host=size)
+    return Opening(RedisStreamDispatcher, guard, per_host=size)
 
 
 def spec(url, **fields):
@@ -194,9 +194,9 @@ def test_one_attempt_connects_once():
     checked = []
 
     class Counting(EgressGuard):
-        def check(self, address):
+        def check_address(self, address):
             checked.append(address)
-            super().check(address)
+            super().check_address(address)
 
     fail("redis://127.0.0.1:1", guard=Counting(public_only=False, allow=[], deny=[]))
     assert checked == ["127.0.0.1"]

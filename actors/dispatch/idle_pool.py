@@ -1,0 +1,87 @@
+"""Targets that deliveries share: opened when first asked for, closed when nobody has used them for long."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+IDLE_SECONDS = 300.0
+CLOSE_SECONDS = 2.0
+
+
+@dataclass(slots=True)
+class _Shared(Generic[T]):
+    """A target, or its opening, and who uses it."""
+
+    opening: asyncio.Task[T]
+    users: int = 0
+    used_at: float = 0.0
+
+    def target(self) -> T | None:
+        """Return the target once it is open."""
+        opening = self.opening
+        is_open = opening.done() and not opening.cancelled() and opening.exception() is None
+        return opening.result() if is_open else None
+
+
+class IdlePool(Generic[T]):
+    """Keeps one target per key; everything but the constructor belongs to one event loop."""
+
+    def __init__(self, close: Callable[[T], Coroutine[Any, Any, None]]) -> None:
+        self._close = close
+        self._shared: dict[Hashable, _Shared[T]] = {}
+
+    @asynccontextmanager
+    async def use(self, key: Hashable, open_: Callable[[], Coroutine[Any, Any, T]]) -> AsyncIterator[T]:
+        """Lend the target of a key; the first user opens it, and after a failure the next one does."""
+        shared = self._shared.get(key)
+        if shared is None:
+            shared = self._shared[key] = _Shared(asyncio.create_task(open_()))
+            shared.opening.add_done_callback(lambda _: self._forget_failed(key))
+        shared.users += 1
+        try:
+            # Others may wait for it too: who runs out of time leaves it alone.
+            yield await asyncio.shield(shared.opening)
+        finally:
+            shared.users -= 1
+            shared.used_at = time.monotonic()
+
+    def forget(self, target: T) -> None:
+        """Lend a target no more, because it is broken; closing it is the caller's part."""
+        self._shared = {key: shared for key, shared in self._shared.items() if shared.target() is not target}
+
+    async def sweep(self, idle_seconds: float) -> None:
+        """Close the targets that nobody has used for so long."""
+        now = time.monotonic()
+        idle = {
+            key: target
+            for key, shared in self._shared.items()
+            if not shared.users and now - shared.used_at >= idle_seconds and (target := shared.target()) is not None
+        }
+        for key in idle:
+            del self._shared[key]
+        await self._close_all(idle.values())
+
+    async def close(self) -> None:
+        """Close every target, and give up those that are being opened."""
+        openings = [shared.opening for shared in self._shared.values()]
+        self._shared.clear()
+        for opening in openings:
+            opening.cancel()
+        opened = await asyncio.gather(*openings, return_exceptions=True)
+        await self._close_all(target for target in opened if not isinstance(target, BaseException))
+
+    async def _close_all(self, targets: Iterable[T]) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await asyncio.gather(*map(self._close, targets), return_exceptions=True)
+
+    def _forget_failed(self, key: Hashable) -> None:
+        shared = self._shared.get(key)
+        if shared is not None and shared.opening.done() and shared.target() is None:
+            del self._shared[key]

@@ -1,0 +1,39 @@
+"""Time limit of an attempt to send, and how far the attempt got: the same for every transport."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from app.executions.model import DeliveryError
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far an attempt got within its time."""
+
+    timeout_ms: int
+    is_sent: bool = False  # from now on the receiver may have seen it
+
+    def timed_out(
+        self, missing: str, *, unsent: str = "no connection could be made", reason: str = ""
+    ) -> DeliveryError:
+        """Make the error of an attempt whose time is up: what was `missing`, or why it was not even sent."""
+        message = f"{missing if self.is_sent else unsent} within {self.timeout_ms} ms{reason}"
+        return DeliveryError("TIMEOUT", message, may_have_been_delivered=self.is_sent)
+
+
+@asynccontextmanager
+async def bounded(timeout_ms: int, explain: Callable[[Exception, Progress], Exception]) -> AsyncIterator[Progress]:
+    """Bound an attempt to send; what ends it early is raised as `explain` puts it, a TimeoutError when its time is up.
+
+    A DeliveryError says already what it means.
+    """
+    progress = Progress(timeout_ms)
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            yield progress
+    except DeliveryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong on the way is a failed attempt
+        raise explain(error, progress) from None

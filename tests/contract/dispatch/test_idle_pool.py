@@ -1,0 +1,133 @@
+"""Pools of shared targets: who opens, who waits, who closes."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.idle_pool import IdlePool
+
+
+class Target:
+    """A target that takes note of its openings and its closing."""
+
+    def __init__(self) -> None:
+        self.openings = 0
+        self.may_open = asyncio.Event()
+        self.failure: Exception | None = None
+        self.is_closed = False
+
+    async def open(self) -> "Target":
+        self.openings += 1
+        await self.may_open.wait()
+        if self.failure is not None:
+            raise self.failure
+        return self
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+def run(body: Callable[[IdlePool[Target], Target], Coroutine[Any, Any, None]]) -> None:
+    async def main() -> None:
+        pool = IdlePool(Target.close)
+        try:
+            await body(pool, Target())
+        finally:
+            await pool.close()
+
+    asyncio.run(main())
+
+
+async def use(pool: IdlePool[Target], target: Target) -> Target:
+    async with pool.use("key", target.open) as lent:
+        return lent
+
+
+def test_one_opening_serves_all_who_wait() -> None:
+    async def body(pool: IdlePool[Target], target: Target) -> None:
+        users = [asyncio.create_task(use(pool, target)) for _ in range(3)]
+        await asyncio.sleep(0)
+        target.may_open.set()
+        assert await asyncio.gather(*users) == [target] * 3
+        assert await use(pool, target) is target
+        assert target.openings == 1
+
+    run(body)
+
+
+def test_who_runs_out_of_time_leaves_the_opening_to_the_others() -> None:
+    async def body(pool: IdlePool[Target], target: Target) -> None:
+        early, late = (asyncio.create_task(use(pool, target)) for _ in range(2))
+        await asyncio.sleep(0)
+        early.cancel()
+        target.may_open.set()
+        assert await late is target
+        assert target.openings == 1
+
+    run(body)
+
+
+def test_what_failed_is_opened_again_next_time() -> None:
+    async def body(pool: IdlePool[Target], target: Target) -> None:
+        target.may_open.set()
+        target.failure = ValueError("no")
+        for _ in range(2):
+            with pytest.raises(ValueError, match="no"):
+                await use(pool, target)
+        target.failure = None
+        assert await use(pool, target) is target
+        assert target.openings == 3
+
+    run(body)
+
+
+def test_only_what_nobody_uses_is_closed() -> None:
+    async def body(pool: IdlePool[Target], target: Target) -> None:
+        target.may_open.set()
+        async with pool.use("key", target.open):
+            await pool.sweep(0)
+            assert not target.is_closed
+        await pool.sweep(3600)
+        assert not target.is_closed
+        await pool.sweep(0)
+        assert target.is_closed
+        await use(pool, target)
+        assert target.openings == 2
+
+    run(body)
+
+
+def test_what_is_forgotten_is_not_lent_again() -> None:
+    async def body(pool: IdlePool[Target], target: Target) -> None:
+        target.may_open.set()
+        async with pool.use("key", target.open):
+            pool.forget(target)
+            await use(pool, target)
+        assert target.openings == 2
+        assert not target.is_closed
+
+    run(body)
+
+
+def test_the_end_closes_what_is_open_and_gives_up_what_is_not() -> None:
+    async def body(pool: IdlePool[Target], target: Target) -> None:
+        target.may_open.set()
+        await use(pool, target)
+        slow = Target()
+        waiting = asyncio.create_task(use_other(pool, slow))
+        await asyncio.sleep(0)
+        await pool.close()
+        assert target.is_closed
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert not slow.is_closed
+
+    run(body)
+
+
+async def use_other(pool: IdlePool[Target], target: Target) -> None:
+    async with pool.use("other", target.open):
+        pass
