@@ -1,4 +1,4 @@
-"""One tree of errors. Each knows the code and HTTP status of the brief; the API only shapes them."""
+"""The tree of errors. Each class has its code and HTTP status; the API only formats them."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Self, TypedDict
@@ -121,7 +121,7 @@ class ConflictError(TaskExecutorError):
 
 
 class JobNotUpdatableError(TaskExecutorError):
-    """Only an active CRON job can be updated."""
+    """Only a CRON or INTERVAL job that is not retired can be updated."""
 
     code = "JOB_NOT_UPDATABLE"
     status = 409

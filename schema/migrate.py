@@ -1,4 +1,4 @@
-"""Bringing a database to the newest schema, safely from several processes at once."""
+"""Migration of a database to the newest schema, safe from several processes at once."""
 
 import time
 import uuid
@@ -50,7 +50,7 @@ def _config() -> Config:
 
 
 def head() -> str:
-    """Name the newest revision that this code knows."""
+    """Return the newest revision that this code knows."""
     revision = ScriptDirectory.from_config(_config()).get_current_head()
     if revision is None:
         raise RuntimeError("schema/migrations holds no revision")
@@ -58,12 +58,12 @@ def head() -> str:
 
 
 def current(connection: Connection) -> str | None:
-    """Name the revision the database is at; None when it was never migrated."""
+    """Return the revision of the database; None when it was never migrated."""
     return MigrationContext.configure(connection).get_current_revision()
 
 
 def upgrade(url: str, *, wait_seconds: float = WAIT_SECONDS) -> str:
-    """Bring the database to the newest revision and return its name; does nothing when it is there or further.
+    """Migrate the database to the newest revision and return its name; does nothing when it is there or further.
 
     Raises MigrationBusyError when another migrator holds the lease for `wait_seconds`.
     """
@@ -72,7 +72,7 @@ def upgrade(url: str, *, wait_seconds: float = WAIT_SECONDS) -> str:
     with engine.connect() as connection, _lease(engine, holder, wait_seconds) as renew:
         found = current(connection)
         if found is not None and found > head():
-            return found  # by newer code, whose release was taken back: no process refuses to start on it
+            return found  # migrated by newer code, whose release was rolled back: processes start on it all the same
         config = _config()
         config.attributes["connection"] = connection
         config.attributes["on_version_apply"] = lambda **_: renew()

@@ -1,14 +1,14 @@
 """The states of jobs and executions, and the transitions that are legal between them.
 
-The table `TRANSITIONS` is the single truth: ARCHITECTURE.md draws it, the statements in `app.executions`
-implement it, a test compares both, and the CHECK constraints in `schema.tables` hold what SQL can hold.
+`TRANSITIONS` is the single truth: ARCHITECTURE.md draws it, the statements in `app.executions` and `app.jobs` implement
+it, tests compare both with it, and the CHECK constraints in `schema.tables` enforce what SQL can express.
 """
 
 from enum import StrEnum
 
 
 class ExecutionStatus(StrEnum):
-    """Where one execution is on its way (brief 1, "Domain Model")."""
+    """The state of an execution."""
 
     PENDING = "PENDING"  # waits for a run_at beyond the scheduler's look-ahead
     QUEUED = "QUEUED"  # may be claimed once run_at has come
@@ -20,7 +20,7 @@ class ExecutionStatus(StrEnum):
 
 
 class JobStatus(StrEnum):
-    """ACTIVE means "still to do"; a PAUSED job starts nothing until it is resumed, a RETIRED one never again."""
+    """The state of a job: a PAUSED job starts nothing until it is resumed, a RETIRED one never again."""
 
     ACTIVE = "ACTIVE"
     PAUSED = "PAUSED"
@@ -28,7 +28,7 @@ class JobStatus(StrEnum):
 
 
 class AttemptStatus(StrEnum):
-    """How one try ended."""
+    """How an attempt ended."""
 
     SUCCESS = "SUCCESS"
     FAILED = "FAILED"
@@ -44,12 +44,12 @@ class Trigger(StrEnum):
 
     @property
     def repeats(self) -> bool:
-        """Tell whether a job of this trigger fires more than once."""
+        """Return whether a job of this trigger fires more than once."""
         return self in {Trigger.CRON, Trigger.INTERVAL}
 
 
 class CatchUp(StrEnum):
-    """What becomes of ticks that nobody could materialise in time."""
+    """The rule for ticks that no scheduler materialised in time."""
 
     ALL = "all"
     LATEST = "latest"
@@ -57,7 +57,7 @@ class CatchUp(StrEnum):
 
 
 class Overlap(StrEnum):
-    """What becomes of a tick that is due while an execution of the same job is unfinished."""
+    """The rule for a tick that is due while an execution of the same job is unfinished."""
 
     ALLOW = "allow"
     SKIP = "skip"
@@ -86,7 +86,7 @@ class LogLevel(StrEnum):
 
 
 class WorkerStatus(StrEnum):
-    """DEAD is written by a worker that leaves in order; one that crashed only lets its lease run out."""
+    """The state of a worker process: DEAD once it shut down cleanly; the lease of one that crashed only runs out."""
 
     ALIVE = "ALIVE"
     DEAD = "DEAD"
@@ -109,18 +109,18 @@ TRANSITIONS: dict[tuple[ExecutionStatus | None, ExecutionStatus], str] = {
     (_S.RETRYING, _S.CANCELLED): "cancel",
     (_S.QUEUED, _S.RUNNING): "claim",
     (_S.RETRYING, _S.RUNNING): "claim",
-    (_S.QUEUED, _S.FAILED): "exhaust: a row that a hand left without attempts",
-    (_S.RETRYING, _S.FAILED): "exhaust: a row that a hand left without attempts",
+    (_S.QUEUED, _S.FAILED): "exhaust: no attempts left, after a manual edit of the row",
+    (_S.RETRYING, _S.FAILED): "exhaust: no attempts left, after a manual edit of the row",
     (_S.RUNNING, _S.SUCCESS): "conclude",
     (_S.RUNNING, _S.FAILED): "conclude or reclaim, attempts used up or a permanent error",
     (_S.RUNNING, _S.RETRYING): "conclude or reclaim, attempts left; release of a later attempt",
     (_S.RUNNING, _S.QUEUED): "release of a first attempt that was never started",
-    (_S.FAILED, _S.QUEUED): "retry by hand",
-    (_S.CANCELLED, _S.QUEUED): "retry by hand",
+    (_S.FAILED, _S.QUEUED): "manual retry",
+    (_S.CANCELLED, _S.QUEUED): "manual retry",
     (_S.RUNNING, _S.CANCELLED): "conclude, reclaim or release after a request to cancel, instead of another attempt",
 }
 
 
 def may_become(before: ExecutionStatus | None, after: ExecutionStatus) -> bool:
-    """Tell whether the transition is legal."""
+    """Return whether the transition is legal."""
     return (before, after) in TRANSITIONS

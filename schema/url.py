@@ -1,4 +1,4 @@
-"""Database URLs: what users write, and what SQLAlchemy is given."""
+"""Database URLs, from what users write to what SQLAlchemy takes."""
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -20,7 +20,7 @@ _FORM = (
 def database_url(text: str) -> URL:
     """Parse a database URL and pin its driver.
 
-    A bare `postgresql://` names another driver in each SQLAlchemy release, so it is normalised to psycopg2.
+    The driver of a bare `postgresql://` depends on the SQLAlchemy release, so it is normalised to psycopg2.
     Raises ValueError, without repeating the URL (it holds a password), for anything else.
     """
     try:

@@ -29,7 +29,7 @@ _MAX_CHAIN = 100  # draws of a decorrelated chain; what came before has no influ
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The brief's `retry_policy` with its defaults, and what PRODUCT 4 adds to it."""
+    """An endpoint's `retry_policy`, with its defaults."""
 
     max_attempts: int = 1
     backoff: Backoff = "exponential"
@@ -48,7 +48,7 @@ class RetryPolicy:
         return cls(**known)
 
     def as_json(self) -> dict[str, Any]:
-        """Write the policy with its defaults; what is no part of the brief only where it is set."""
+        """Return the policy with its defaults; `delays_ms`, `fail_on` and `max_age_ms` only where they are set."""
         shown: dict[str, Any] = {
             "max_attempts": self.max_attempts,
             "backoff": self.backoff,
@@ -64,10 +64,10 @@ def delay_ms(
 ) -> int:
     """Compute the wait after failed attempt number `attempt` (1 is the first), in milliseconds.
 
-    Brief 1, "Backoff Computation", with two repairs: the cap comes before the jitter, so that the wait still
-    spreads once the cap is reached, and the jitter at the cap only shortens it. `spread` is uniform in [-1, 1];
-    "decorrelated" draws from a generator of its own that `seed` starts, so that a process needs no memory.
-    The receiver's Retry-After can only lengthen the wait, up to 24 hours.
+    The cap is applied before the jitter, so that the wait still varies once the cap is reached, and the jitter at
+    the cap only shortens it. `spread` is uniform in [-1, 1]; "decorrelated" draws its waits from a generator that
+    starts from `seed`, so that no state is kept between attempts. The receiver's Retry-After can only lengthen the
+    wait, up to 24 hours.
     """
     if policy.backoff == "decorrelated":
         own = _decorrelated_ms(policy, attempt, seed)

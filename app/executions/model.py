@@ -66,7 +66,7 @@ class DeliveryError(Exception):
         self.extra = dict(extra or {})
 
     def as_json(self, *, retryable: bool) -> dict[str, object]:
-        """Shape the error as the brief's `attempts.error`, plus what PRODUCT 4 adds."""
+        """Return the error as it is stored with its attempt and shown by the API."""
         return {
             "type": self.type,
             "message": self.message,

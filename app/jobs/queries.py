@@ -18,7 +18,7 @@ from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
 
 _J, _E = tables.jobs.c, tables.executions.c
 
-# A one-shot job's execution bears the job's own key, the ticks of a CRON job bear keys made from their times.
+# A one-shot job's execution has the job's own key, the ticks of a repeating job have keys made from their times.
 _WITH_EXECUTION = tables.jobs.outerjoin(
     tables.executions, and_(_E.job_id == _J.job_id, _E.idempotency_key == _J.idempotency_key)
 )

@@ -65,7 +65,10 @@ class LastExecution:
 
 @dataclass(frozen=True, slots=True)
 class DayStats:
-    """Executions that ended within the last 24 hours; durations in milliseconds, None without any."""
+    """Executions that ended within the last 24 hours; durations in milliseconds, None without any.
+
+    Those of a repeating job that were created more than 48 hours ago are left out.
+    """
 
     succeeded: int
     failed: int

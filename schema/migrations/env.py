@@ -1,6 +1,6 @@
-"""Alembic's entry: runs the revisions on the connection that `schema.migrate` hands over.
+"""Alembic's entry point: runs the revisions on the connection that `schema.migrate` opened.
 
-One statement per step in autocommit: CockroachDB's schema changes are jobs of their own and must not share a
+One statement per step in autocommit: CockroachDB runs schema changes as background jobs, which must not share a
 transaction, and every statement may be repeated after a crash.
 """
 

@@ -1,4 +1,4 @@
-"""What jobs are made of: payload specs, configs, secrets, endpoints and their versions."""
+"""The catalogue: payload specs, configs, secrets, endpoints and their versions."""
 
 from sqlalchemy import Column, ForeignKeyConstraint, Index, LargeBinary, PrimaryKeyConstraint, Table, text
 from sqlalchemy.dialects.postgresql import JSONB
@@ -68,7 +68,7 @@ endpoints = Table(
 )
 Index("idx_endpoints_type", endpoints.c.endpoint_type)
 
-# Immutable: a job keeps the version it was created with, workers cache a version for ever.
+# Immutable: a job keeps the version it was created with, and workers cache a version for ever.
 endpoint_versions = Table(
     "endpoint_versions",
     metadata,

@@ -1,4 +1,4 @@
-"""The kinds of columns that CockroachDB and PostgreSQL share, and the metadata that all tables are in."""
+"""Column types that CockroachDB and PostgreSQL share, and the metadata of all tables."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -44,5 +44,5 @@ def flag(name: str, *, default: bool) -> Column[bool]:
 
 def region() -> Column[str]:
     """Make the region column."""
-    # Stays TEXT with one value until the multi-region step (brief 1, "What to Stub").
+    # TEXT with one value until the service spans several regions; CockroachDB then derives its own column from it.
     return word("crdb_region", default="default")

@@ -1,4 +1,4 @@
-"""Executions, and what happened to them: attempts, log lines, changes of state that leave no attempt behind."""
+"""Executions, their attempts and log lines, and the changes of state that leave no attempt."""
 
 from sqlalchemy import (
     CheckConstraint,
@@ -35,16 +35,16 @@ executions = Table(
     Column("output", JSONB),
     count("attempt_count", default=0),
     count("max_attempts", default=1),
-    # Kept after the claim ends: with attempt_count it is the witness of who held the row last.
+    # Kept after the claim ends: with attempt_count it shows who held the row last.
     word("worker_id"),
     instant("run_at", default_now=True),
     instant("scheduled_at", default_now=True),
     instant("started_at"),
     instant("completed_at"),
     count("duration_ms"),
-    # PENDING although due: its job is paused.
+    # Waits although it may be due: its job is paused.
     flag("on_hold", default=False),
-    # Asked for while it was RUNNING: no attempt follows the present one.
+    # Requested while it was RUNNING: no attempt follows the current one.
     instant("cancel_requested_at"),
     instant("created_at", default_now=True),
     PrimaryKeyConstraint("execution_id", name="pk_executions"),
@@ -64,14 +64,14 @@ executions = Table(
 Index("idx_executions_tick", executions.c.job_id, executions.c.idempotency_key, unique=True)
 Index("idx_executions_job", executions.c.job_id, executions.c.created_at, executions.c.execution_id)
 Index("idx_executions_created", executions.c.created_at, executions.c.execution_id)
-# What went wrong is a short list beside what went well.
+# Few executions fail, and they are what people look for.
 Index(
     "idx_executions_unsuccessful",
     executions.c.created_at,
     executions.c.execution_id,
     postgresql_where=text("status IN ('FAILED', 'CANCELLED')"),
 )
-# What a job has not finished, however long its history.
+# The unfinished executions of a job, however long its history.
 Index(
     "idx_executions_open",
     executions.c.job_id,
@@ -150,7 +150,7 @@ Index(
     execution_logs.c.log_id,
 )
 
-# Changes of state that leave no attempt behind: cancelled, retried by hand, held by a pause, handed back.
+# Changes of state that leave no attempt: cancelled, retried manually, held by a pause, released.
 execution_events = Table(
     "execution_events",
     metadata,

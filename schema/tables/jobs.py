@@ -1,4 +1,4 @@
-"""Jobs."""
+"""Jobs, and the versions of repeating ones."""
 
 from sqlalchemy import (
     CheckConstraint,
@@ -33,7 +33,7 @@ jobs = Table(
     count("version", default=1),
     word("previous_version_id"),
     word("replaced_by_id"),
-    # Names the first version on all later ones, so that a history is one index range.
+    # The first version, on all later ones, so that a history is one index range.
     word("first_version_id"),
     word("idempotency_key"),
     Column("input", JSONB),
@@ -43,7 +43,7 @@ jobs = Table(
     word("cron_timezone"),
     instant("cron_starts_at"),
     instant("cron_ends_at"),
-    # INTERVAL jobs: every so many ms from cron_starts_at on, or from the end of the execution before.
+    # INTERVAL jobs: the ms between ticks, from cron_starts_at on or from the end of the previous execution.
     count("interval_ms"),
     flag("fixed_delay", default=False),
     # The ticks of CRON and INTERVAL jobs alike.
@@ -82,7 +82,7 @@ jobs = Table(
 Index("idx_jobs_idempotency", jobs.c.endpoint, jobs.c.idempotency_key, unique=True)
 Index("idx_jobs_created", jobs.c.created_at, jobs.c.job_id)
 Index("idx_jobs_endpoint", jobs.c.endpoint, jobs.c.created_at, jobs.c.job_id)
-# "Still to do" is a short list in front of a long history.
+# Few jobs are not retired, beside a long history.
 Index("idx_jobs_open", jobs.c.created_at, jobs.c.job_id, postgresql_where=text("status <> 'RETIRED'"))
 Index(
     "idx_jobs_versions",

@@ -1,4 +1,4 @@
-"""The service itself: its workers, keys, the log of their changes, and regions."""
+"""The service itself: workers, API keys, audit log, regions."""
 
 from sqlalchemy import Column, Index, PrimaryKeyConstraint, Table, text
 from sqlalchemy.dialects.postgresql import JSONB
@@ -37,7 +37,7 @@ api_keys = Table(
     PrimaryKeyConstraint("key_id", name="pk_api_keys"),
 )
 
-# Who changed what in the catalogue, the keys and the jobs. Hashes only: a secret's value is in no row of it.
+# Who changed what in the catalogue, the keys and the jobs. It holds hashes only, so no value of a secret.
 audit_log = Table(
     "audit_log",
     metadata,
@@ -55,7 +55,7 @@ audit_log = Table(
 )
 Index("idx_audit_log_time", audit_log.c.occurred_at, audit_log.c.audit_id)
 
-# Multi-region stubs (brief 1): present, written by nobody yet.
+# For a service that spans several regions: nothing writes these tables yet.
 region_heartbeats = Table(
     "region_heartbeats",
     metadata,

@@ -104,7 +104,7 @@ def replace(body: dict[str, Any], name: str) -> Any:
 
 @resource.route("DELETE", "/endpoints/<name>", returns=None, status=204, errors=[EndpointNotFoundError, ConflictError])
 def delete(name: str) -> None:
-    """Delete an endpoint; refused while it has an active CRON job or an unfinished execution."""
+    """Delete an endpoint; refused while it has a repeating job that is not retired, or an unfinished execution."""
     endpoints.delete(services().database, name, change())
 
 

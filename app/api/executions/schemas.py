@@ -13,7 +13,7 @@ from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
 
 class ExecutionSchema(Schema):
-    """One delivery: a job's only one, or one tick of a CRON job. `input` is left out of lists."""
+    """One run of a job: its only one, or that of one tick of a repeating job. `input` is left out of lists."""
 
     execution_id = fields.String(required=True)
     job_id = fields.String(required=True)

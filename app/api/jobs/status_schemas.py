@@ -65,7 +65,10 @@ class IntervalBlockSchema(TicksSchema):
 
 
 class DaySchema(Schema):
-    """Executions that ended within 24 hours; cancelled ones do not count. `null` durations when there is none."""
+    """Executions that ended within 24 hours, of a repeating job those created within 48; cancelled ones do not count.
+
+    Durations are `null` when there is none.
+    """
 
     total = fields.Integer(required=True)
     succeeded = fields.Integer(required=True)

@@ -1,7 +1,7 @@
 """The tables of the first release.
 
-Frozen text, not generated from `schema.tables` at run time: a later edit there must not change what an old
-database got. A test compares a migrated database with `schema.tables`.
+Frozen text, not generated from `schema.tables` at run time: a later edit there must not change what older
+databases got. A test compares a migrated database with `schema.tables`.
 """
 
 from alembic import op

@@ -1,7 +1,7 @@
 """Physical tuning for PostgreSQL only; CockroachDB has no vacuum and no fill factor.
 
-Queue tables die young: vacuum after two percent of dead rows instead of twenty, and leave room on each page of
-`jobs` so that retiring one is an in-place (HOT) update.
+Rows of queue tables die young: vacuum after two percent of dead rows instead of twenty, and leave room on each page
+of `jobs` for updates in place (HOT). Retiring a job has been none since 0003, whose `idx_jobs_open` covers the status.
 """
 
 from alembic import op

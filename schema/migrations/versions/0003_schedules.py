@@ -121,5 +121,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: rows may hold states that the schema before did not know."""
+    """Refuse: rows may hold states that the previous schema did not know."""
     raise RuntimeError("revision 0003 cannot be downgraded; restore a backup")

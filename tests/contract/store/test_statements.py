@@ -20,7 +20,7 @@ STATEMENTS = sorted(REGISTRY.items())
 # "wakeup.notify" is a hint that is sent to PostgreSQL only.
 PORTABLE = [(name, clause) for name, clause in STATEMENTS if name != "wakeup.notify"]
 
-# Section 1 of SQL.md: what CockroachDB's grammar or semantics refuse.
+# Spellings that CockroachDB's grammar or semantics refuse.
 REFUSED = [
     r"\bSTRING\b", r"\bSERIAL\b", r"\bpg_notify\b", r"\bLISTEN\b", r"pg_advisory", r"\bMERGE\b", r"\bctid\b",
     r"\bxmax\b", r"make_interval", r"ON CONSTRAINT", r"\bSAVEPOINT\b", r"\bLOCK TABLE\b", r"\bUPSERT\b",

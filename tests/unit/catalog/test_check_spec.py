@@ -10,7 +10,7 @@ from schema.states import EndpointType
 
 HTTP, KAFKA, REDIS = EndpointType.HTTP, EndpointType.KAFKA, EndpointType.REDIS_STREAM
 
-# The brief's three examples, word for word.
+# An endpoint of each transport, with a variable in most of its fields.
 EXAMPLES = {
     HTTP: (
         {

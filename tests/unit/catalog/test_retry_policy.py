@@ -1,4 +1,4 @@
-"""Backoff: the brief's formula, capped before the jitter."""
+"""Retry policies: waits are capped before the jitter."""
 
 import pytest
 from hypothesis import given
@@ -95,8 +95,8 @@ def test_absent_fields_take_the_briefs_defaults() -> None:
 
 
 def test_a_policy_is_read_and_written_as_it_was() -> None:
-    brief = {"max_attempts": 4, "backoff": "fixed", "initial_delay_ms": 5, "max_delay_ms": 6}
-    assert RetryPolicy.from_json(brief).as_json() == brief
-    added = brief | {"backoff": "custom", "delays_ms": [1, 2], "fail_on": [401, "TIMEOUT"], "max_age_ms": 9}
+    plain = {"max_attempts": 4, "backoff": "fixed", "initial_delay_ms": 5, "max_delay_ms": 6}
+    assert RetryPolicy.from_json(plain).as_json() == plain
+    added = plain | {"backoff": "custom", "delays_ms": [1, 2], "fail_on": [401, "TIMEOUT"], "max_age_ms": 9}
     assert RetryPolicy.from_json(added).as_json() == added
-    assert RetryPolicy.from_json(brief | {"max_age_ms": None, "fail_on": []}).as_json() == brief
+    assert RetryPolicy.from_json(plain | {"max_age_ms": None, "fail_on": []}).as_json() == plain
