@@ -32,7 +32,6 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
         application_name="te-heartbeat",
         statement_timeout_seconds=max(1.0, settings.worker_timeout_seconds / 3),
     )
-    process = WorkerProcess(database, lease_database, _worker_settings(settings, database))
     box = SecretBox.from_setting(settings.secret_encryption_key) if settings.secret_encryption_key else None
     catalog = Catalog(
         database,
@@ -40,7 +39,9 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
         config_ttl_seconds=settings.config_cache_ttl_seconds,
         secret_ttl_seconds=settings.secret_cache_ttl_seconds,
     )
-    process.on_catalog_revision = catalog.observe
+    process = WorkerProcess(
+        database, lease_database, _worker_settings(settings, database), on_catalog_revision=catalog.observe
+    )
     loop = DeliveryLoop(lambda: open_dispatchers(settings))
     process.watchdog.watch("delivery loop", loop)
     broker = ExecutionsBroker(process, [Lifecycle(process, [loop, *_listeners(settings, process)]), Verdicts()])

@@ -1,4 +1,4 @@
-"""From an attempt in hand to its conclusion: prepare, send, decide.
+"""Delivery: from a claimed attempt to its conclusion. Prepare, send, decide.
 
 An actor only starts a delivery; the completion of the send concludes the attempt. Nothing here lets an exception
 out, because Dramatiq would acknowledge the message as done.
@@ -39,17 +39,17 @@ class Deliveries:
         """Prepare the attempt on the calling thread and hand it to the loop; concludes it if that fails."""
         if not attempt.begin():
             return
+        claim = attempt.claim
         try:
-            claim = attempt.claim
             prepared = self._catalog.prepare(claim.endpoint, claim.endpoint_version, claim.input)
         except TemplateError as error:
-            _conclude(attempt, judge(_unresolvable(error), attempt.claim, RetryPolicy()))
+            _fail(attempt, DeliveryError("TEMPLATE_RESOLUTION_FAILED", error.message, permanent=True))
         except UnavailableError as error:
             # Nothing was sent: the attempt is not spent.
-            log.warning("%s handed back: %s", attempt.claim.execution_id, error.explained)
+            log.warning("%s handed back: %s", claim.execution_id, error.explained)
             attempt.release(even_if_started=True)
         except Exception as error:  # noqa: BLE001 - one odd row must not end the worker thread
-            _conclude(attempt, judge(_unexpected(error), attempt.claim, RetryPolicy()))
+            _fail(attempt, _unexpected(error))
         else:
             self._loop.submit(lambda dispatchers: deliver(dispatchers, attempt, prepared))
 
@@ -63,7 +63,7 @@ async def deliver(dispatchers: Dispatchers, attempt: Attempt, prepared: Prepared
         verdict = judge(_scrubbed(error, prepared), attempt.claim, prepared.policy)
     except Exception as error:  # noqa: BLE001 - see the module docstring
         verdict = judge(_scrubbed(_unexpected(error), prepared), attempt.claim, prepared.policy)
-    _conclude(attempt, verdict)
+    attempt.conclude(verdict, _line(attempt.claim, verdict))
 
 
 def identify(claim: Claim) -> Identity:
@@ -87,7 +87,9 @@ def judge(error: DeliveryError, claim: Claim, policy: RetryPolicy) -> Verdict:
     return decide(error, tried, policy, random.uniform(-1, 1))
 
 
-def _conclude(attempt: Attempt, verdict: Verdict) -> None:
+def _fail(attempt: Attempt, error: DeliveryError) -> None:
+    """Conclude what could not be prepared, and so by no other policy than the default."""
+    verdict = judge(error, attempt.claim, RetryPolicy())
     attempt.conclude(verdict, _line(attempt.claim, verdict))
 
 
@@ -112,10 +114,6 @@ def _scrubbed(error: DeliveryError, prepared: Prepared) -> DeliveryError:
         may_have_been_delivered=error.may_have_been_delivered,
         extra=extra,
     )
-
-
-def _unresolvable(error: TemplateError) -> DeliveryError:
-    return DeliveryError("TEMPLATE_RESOLUTION_FAILED", error.message, permanent=True)
 
 
 def _unexpected(error: Exception) -> DeliveryError:

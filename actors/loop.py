@@ -1,4 +1,4 @@
-"""The event loop of a worker process: deliveries wait here, not in threads."""
+"""Delivery loop: the event loop of a worker process. Deliveries wait here, not in threads."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Telling idle workers that something became claimable, without waiting for their next poll.
+"""Wake-up hints: tell idle workers that something became claimable, before their next poll.
 
 Hints only: they may be lost, and nothing depends on them. They travel by NOTIFY on PostgreSQL, or by Redis pub/sub
 when TE_WAKEUP_REDIS_URL is set, which is the way on CockroachDB (it has no NOTIFY).

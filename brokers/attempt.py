@@ -1,103 +1,95 @@
-"""One claimed execution inside a worker process, from the claim to its single conclusion."""
+"""Attempt: one claimed execution inside a worker process, from the claim to its single end."""
 
 import threading
 import time
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import Enum, auto
 
 from app import ids
 from app.executions.conclusion import Conclusion
 from app.executions.model import Claim, LogLine
 from app.executions.verdict import Verdict
+from brokers.finalizer import Finalizer
+from brokers.in_flight import InFlight
 
 
 class Stage(Enum):
-    """How far the process got with it."""
+    """How far an attempt has come in this process."""
 
-    CLAIMED = auto()  # in hand, nothing sent: may be handed back
-    STARTED = auto()  # the delivery is under way: must be concluded
+    CLAIMED = auto()  # nothing was sent: it may be handed back
+    STARTED = auto()  # the delivery is under way: it must be concluded
     ENDED = auto()  # concluded or handed back
 
 
 class Attempt:
-    """A claim plus, once, its end. The first end wins; later ones change nothing.
+    """One try of an execution, which this process owns from the claim until it ends.
 
-    It is the single argument of the actors, passed by identity. Its repr shows ids only, because Dramatiq logs
-    the arguments of failed messages.
+    It goes from CLAIMED to STARTED with `begin`, and ends exactly once: concluded with a verdict, or released (handed
+    back, with no attempt spent) while nothing has been sent. The completion of the delivery, an actor that fails and a
+    shutdown may all try to end it, each on a thread of its own: the first one wins, the others get False and change
+    nothing. The end gives the slot in `in_flight` back at once and leaves the writing to the finalizer, whose statement
+    finds out whether the claim is still this process's.
+
+    It is the single argument of the actors, passed by identity. Its repr shows ids only, because Dramatiq logs the
+    arguments of failed messages.
     """
 
-    __slots__ = ("_conclude", "_lock", "_release", "_stage", "_started_at", "claim")
+    __slots__ = ("_finalizer", "_in_flight", "_lock", "_started_at", "claim", "due_at", "stage")
 
-    def __init__(
-        self,
-        claim: Claim,
-        *,
-        conclude: Callable[["Attempt", Conclusion], None],
-        release: Callable[["Attempt"], None],
-    ) -> None:
+    def __init__(self, claim: Claim, finalizer: Finalizer, in_flight: InFlight) -> None:
         self.claim = claim
-        self._conclude = conclude
-        self._release = release
+        # On time.monotonic(), and never before run_at by the database's clock: the answer to the claim arrived after
+        # the database had read its clock, so counting from the arrival errs late.
+        self.due_at = claim.received_at + claim.due_in_seconds
+        self.stage = Stage.CLAIMED
+        self._finalizer = finalizer
+        self._in_flight = in_flight
         self._lock = threading.Lock()
-        self._stage = Stage.CLAIMED
         self._started_at = 0.0
 
     def __repr__(self) -> str:
         return f"Attempt({self.claim.execution_id}, attempt={self.claim.attempt})"
 
-    @property
-    def due_at(self) -> float:
-        """The instant to start at, on `time.monotonic()`; never before run_at by the database's clock.
-
-        The claim's answer arrived after the database read its clock, so counting from the arrival errs late.
-        """
-        return self.claim.received_at + self.claim.due_in_seconds
-
-    @property
-    def started(self) -> bool:
-        """Tell whether the delivery was begun."""
-        return self._stage is not Stage.CLAIMED
-
     def begin(self) -> bool:
-        """Start the delivery; False when it was handed back or given up meanwhile."""
+        """Start the delivery; False when the attempt was handed back or given up meanwhile."""
         with self._lock:
-            if self._stage is not Stage.CLAIMED:
+            if self.stage is not Stage.CLAIMED:
                 return False
-            self._stage = Stage.STARTED
+            self.stage = Stage.STARTED
             self._started_at = time.monotonic()
             return True
 
     def conclude(self, verdict: Verdict, *logs: LogLine) -> bool:
         """End with a verdict; False when it had ended before."""
         with self._lock:
-            if self._stage is Stage.ENDED:
+            if self.stage is Stage.ENDED:
                 return False
             now = time.monotonic()
-            started = self._started_at if self._stage is Stage.STARTED else now
-            self._stage = Stage.ENDED
+            started = self._started_at if self.stage is Stage.STARTED else now
+            self.stage = Stage.ENDED
+        claim = self.claim
         conclusion = Conclusion(
-            claim=self.claim,
+            claim=claim,
             attempt_id=ids.attempt_id(),
             verdict=verdict,
-            started_at=self._database_time(started),
+            # The database's clock at the claim, plus what has passed here since.
+            started_at=claim.claimed_at + timedelta(seconds=started - claim.received_at),
             duration_ms=round((now - started) * 1000),
             logs=logs,
         )
-        self._conclude(self, conclusion)
+        self._finalizer.submit(conclusion)
+        self._in_flight.remove(claim.key)
         return True
 
     def release(self, *, even_if_started: bool = False) -> bool:
-        """Hand it back with no attempt spent; only legal while nothing was sent.
+        """Hand the execution back with no attempt spent; only legal while nothing was sent.
 
         `even_if_started` is for a delivery that was begun but stopped before its first byte.
         """
         with self._lock:
-            if self._stage is Stage.ENDED or (self._stage is Stage.STARTED and not even_if_started):
+            if self.stage is Stage.ENDED or (self.stage is Stage.STARTED and not even_if_started):
                 return False
-            self._stage = Stage.ENDED
-        self._release(self)
+            self.stage = Stage.ENDED
+        self._finalizer.submit_release(self.claim.key)
+        self._in_flight.remove(self.claim.key)
         return True
-
-    def _database_time(self, instant: float) -> datetime:
-        return self.claim.claimed_at + timedelta(seconds=instant - self.claim.received_at)

@@ -1,4 +1,4 @@
-"""The Dramatiq broker whose queues are rows of `executions`."""
+"""Broker: the Dramatiq broker whose queues are rows of `executions`."""
 
 from typing import Any, NoReturn
 

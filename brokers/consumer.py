@@ -1,4 +1,4 @@
-"""Claims due executions of one queue in batches and hands each out at its instant."""
+"""Consumer: claims due executions of one queue in batches and hands each out at its instant."""
 
 import heapq
 import itertools
@@ -17,7 +17,7 @@ from app.errors import UnavailableError
 from app.executions.claim import claim_batch, claims_of
 from app.executions.model import DeliveryError
 from app.executions.verdict import Tried, decide
-from brokers.attempt import Attempt
+from brokers.attempt import Attempt, Stage
 from brokers.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ AWAY_WAIT_SECONDS = 0.5
 
 
 class ClaimConsumer(Consumer):
-    """What `Worker` iterates over for one queue.
+    """The consumer of one queue, over which Dramatiq's `Worker` iterates.
 
     It belongs to one consumer thread; `ack`, `nack` and `requeue` are called from others and keep nothing here.
     """
@@ -40,7 +40,7 @@ class ClaimConsumer(Consumer):
         self._wake = threading.Event()
         self._ahead: list[tuple[float, int, Attempt]] = []  # claimed ahead, by the instant to start at
         self._order = itertools.count()
-        self._next_poll = 0.0
+        self._next_poll = 0.0  # 0: at once, unless we wait for room
         self._idle_wait = FIRST_IDLE_WAIT_SECONDS
         self._shard = random.randrange(process.settings.shards)
         self._uncertain = False
@@ -60,7 +60,9 @@ class ClaimConsumer(Consumer):
             self._wake.clear()
             if now >= self._next_poll and self._poll():
                 continue
-            self._wait_until(min(deadline, self._wake_at()))
+            # Sleep until the next instant at which there is something to do without being woken.
+            until = min(deadline, self._next_poll or deadline, self._ahead[0][0] if self._ahead else deadline)
+            self._wake.wait(max(0.0, until - time.monotonic()))
         self.close()
         # Dramatiq asks again until its workers have stopped; do not let it spin.
         time.sleep(min(0.05, self._timeout))
@@ -68,23 +70,28 @@ class ClaimConsumer(Consumer):
 
     def ack(self, message: MessageProxy) -> None:
         """Nothing to do for a delivery that was started: its completion concludes the attempt."""
-        attempt = _attempt_of(message)
-        if not attempt.started:
+        attempt: Attempt = message.args[0]
+        if attempt.stage is Stage.CLAIMED:
             _conclude_without_verdict(attempt, "the actor returned without starting the delivery")
 
     def nack(self, message: MessageProxy) -> None:
         """Conclude as failed whatever has no verdict: an actor that raised, a skipped message, an unknown actor."""
-        _conclude_without_verdict(_attempt_of(message), "the actor did not start the delivery")
+        _conclude_without_verdict(message.args[0], "the actor did not start the delivery")
 
     def requeue(self, messages: Iterable[MessageProxy]) -> None:
         """Hand messages back that no actor has seen."""
         for message in messages:
-            _attempt_of(message).release()
+            message.args[0].release()
 
     def close(self) -> None:
         """Hand back what was claimed ahead; may be called twice."""
         while self._ahead:
             heapq.heappop(self._ahead)[2].release()
+
+    def after_lost_answer(self) -> None:
+        """Pause, and before the next claim hand back what an answer that was lost may have given us."""
+        self._uncertain = True
+        self._next_poll = time.monotonic() + AWAY_WAIT_SECONDS * random.uniform(0.5, 1.5)
 
     def _poll(self) -> bool:
         """Claim once; True when something was claimed."""
@@ -101,9 +108,11 @@ class ClaimConsumer(Consumer):
         try:
             attempts = self._claim(reserved)
         except UnavailableError as error:
-            self._away(error)
+            if not self._uncertain:
+                log.warning("cannot claim from %s, trying again: %s", self._queue, error.explained)
+            self.after_lost_answer()
         finally:
-            process.in_flight.settle(reserved, attempts)
+            process.in_flight.settle(reserved, [attempt.claim.key for attempt in attempts])
         for attempt in attempts:
             heapq.heappush(self._ahead, (attempt.due_at, next(self._order), attempt))
         return bool(attempts)
@@ -123,7 +132,7 @@ class ClaimConsumer(Consumer):
         process.on_catalog_revision(claimed.catalog_revision)
         process.counters.add("claimed", len(claimed.claims))
         self._plan_next_poll(len(claimed.claims) == limit, bool(claimed.claims), claimed.next_due_in_seconds)
-        return [process.attempt(claim) for claim in claimed.claims]
+        return [Attempt(claim, process.finalizer, process.in_flight) for claim in claimed.claims]
 
     def _plan_next_poll(self, full: bool, any_claimed: bool, next_due_in: float | None) -> None:
         """Poll again at once after a full batch, else when the next row is due, else after the idle wait."""
@@ -144,34 +153,20 @@ class ClaimConsumer(Consumer):
     def _hand_back_strays(self) -> None:
         """Hand back what the database gave us in a claim whose answer was lost.
 
-        Only this thread claims from this queue, so whatever is neither in hand nor being written is a stray.
+        Only this thread claims from this queue, so whatever is neither in flight nor being written is a stray.
         """
         process = self._process
-        known = process.in_flight.in_hand() | process.finalizer.pending()
-        held = claims_of(process.database, process.worker_id, self._queue)
-        strays = held - known - process.in_flight.in_hand() - process.finalizer.pending()
+        known = process.in_flight.claims() | process.finalizer.pending()
+        claimed = claims_of(process.database, process.worker_id, self._queue)
+        strays = claimed - known - process.in_flight.claims() - process.finalizer.pending()
         for stray in strays:
             process.finalizer.submit_release(stray)
         process.counters.add("strays", len(strays))
         self._uncertain = False
 
-    def _away(self, error: UnavailableError) -> None:
-        if not self._uncertain:
-            log.warning("cannot claim from %s, trying again: %s", self._queue, error.explained)
-        self._uncertain = True
-        self._next_poll = time.monotonic() + AWAY_WAIT_SECONDS * random.uniform(0.5, 1.5)
-
     def _woken(self) -> None:
         self._next_poll = 0.0
         self._wake.set()
-
-    def _wake_at(self) -> float:
-        """The next instant at which there is something to do without being woken."""
-        poll = self._next_poll or time.monotonic() + self._timeout
-        return min(poll, self._ahead[0][0]) if self._ahead else poll
-
-    def _wait_until(self, instant: float) -> None:
-        self._wake.wait(max(0.0, instant - time.monotonic()))
 
     def _message(self, attempt: Attempt) -> MessageProxy:
         claim = attempt.claim
@@ -184,11 +179,6 @@ class ClaimConsumer(Consumer):
             message_id=claim.execution_id,
         )
         return MessageProxy(message)
-
-
-def _attempt_of(message: MessageProxy) -> Attempt:
-    attempt: Attempt = message.args[0]
-    return attempt
 
 
 def _conclude_without_verdict(attempt: Attempt, reason: str) -> None:

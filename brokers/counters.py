@@ -1,4 +1,4 @@
-"""Counts of what a worker process did; the metrics endpoint will read them, the heartbeat logs them."""
+"""Counters of a worker process: logged once, when it leaves."""
 
 import threading
 from collections import Counter

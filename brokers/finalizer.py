@@ -1,14 +1,15 @@
-"""The one thread of a process that writes results: natural group commit.
+"""Finalizer: the one thread of a process that writes results, in batches that form by themselves.
 
 What gathers while one batch commits goes into the next; there is no linger. `submit` neither blocks nor raises;
-the backlog is bounded by the consumers, which stop claiming above `high_water`. Results are kept and tried again
-while the database is away, for as long as the lease allows.
+the backlog is bounded by the consumers, which stop claiming above HIGH_WATER. Results are kept and tried again
+while the database cannot be reached, for as long as the lease allows.
 """
 
 import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -23,18 +24,18 @@ from brokers.counters import Counters
 log = logging.getLogger(__name__)
 
 MOST_PER_STATEMENT = 500
+HIGH_WATER = 5000  # results that wait to be written
 RETRY_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0)
 
 
 class Finalizer(BackgroundThread):
     """Writes conclusions and hand-backs of one worker process."""
 
-    def __init__(self, database: Database, worker_id: str, counters: Counters, *, high_water: int = 5000) -> None:
+    def __init__(self, database: Database, worker_id: str, counters: Counters) -> None:
         super().__init__("te-finalizer")
         self._database = database
         self._worker_id = worker_id
         self._counters = counters
-        self._high_water = high_water
         self._ready = threading.Condition()
         self._conclusions: deque[Conclusion] = deque()
         self._releases: deque[ClaimKey] = deque()
@@ -47,21 +48,23 @@ class Finalizer(BackgroundThread):
             self._conclusions.append(conclusion)
             self._ready.notify_all()
 
-    def submit_release(self, held: ClaimKey) -> None:
+    def submit_release(self, claim: ClaimKey) -> None:
         """Take an unstarted claim to hand back."""
         with self._ready:
-            self._releases.append(held)
+            self._releases.append(claim)
             self._ready.notify_all()
 
     @property
     def is_backed_up(self) -> bool:
-        """Tell whether claiming should wait until results are written."""
-        return len(self._conclusions) >= self._high_water
+        """Whether claiming should wait until results are written."""
+        return len(self._conclusions) >= HIGH_WATER
 
     def flush(self, timeout_seconds: float) -> bool:
         """Wait until all that was submitted is written; False after the timeout."""
         with self._ready:
-            return self._ready.wait_for(self._is_idle, timeout_seconds)
+            return self._ready.wait_for(
+                lambda: not (self._conclusions or self._releases or self._writing), timeout_seconds
+            )
 
     def stop(self, timeout_seconds: float = STOP_SECONDS) -> bool:
         """Flush, then end the thread; False when something was left unwritten."""
@@ -89,9 +92,6 @@ class Finalizer(BackgroundThread):
             waiting = {conclusion.claim.key for conclusion in self._conclusions}
             return waiting | set(self._releases) | self._writing
 
-    def _is_idle(self) -> bool:
-        return not (self._conclusions or self._releases or self._writing)
-
     def run(self) -> None:
         """Write what was submitted, until that is all and the thread is stopping."""
         while True:
@@ -104,15 +104,15 @@ class Finalizer(BackgroundThread):
                 batch = [self._conclusions.popleft() for _ in range(min(MOST_PER_STATEMENT, len(self._conclusions)))]
                 releases = [self._releases.popleft() for _ in range(len(self._releases))]
                 self._writing = {conclusion.claim.key for conclusion in batch} | set(releases)
-            self._write_releases(releases)
-            self._write(batch)
+            if releases:
+                self._hand_back(releases)
+            if batch:
+                self._write(batch)
 
-    def _write_releases(self, releases: list[ClaimKey]) -> None:
+    def _hand_back(self, releases: list[ClaimKey]) -> None:
         def run() -> None:
             self._counters.add("released", release(self._database, self._worker_id, releases))
 
-        if not releases:
-            return
         try:
             self._persist(run, "hand back unstarted claims")
         except SQLAlchemyError:
@@ -121,15 +121,8 @@ class Finalizer(BackgroundThread):
 
     def _write(self, batch: list[Conclusion]) -> None:
         """Write a batch; when the database refuses it, split it so that one bad row cannot hold up the rest."""
-
-        def run() -> None:
-            effective = conclude(self._database, self._worker_id, batch)
-            self._count(batch, effective)
-
-        if not batch:
-            return
         try:
-            self._persist(run, f"write {len(batch)} results")
+            self._persist(partial(self._conclude, batch), f"write {len(batch)} results")
         except SQLAlchemyError as error:
             if len(batch) > 1:
                 middle = len(batch) // 2
@@ -144,7 +137,7 @@ class Finalizer(BackgroundThread):
         log.error("the result of %s was refused: %s", conclusion.claim.execution_id, type(error).__name__)
         bare = conclusion.without_payload("the result could not be stored")
         try:
-            self._count([bare], conclude(self._database, self._worker_id, [bare]))
+            self._conclude([bare])
         except (SQLAlchemyError, UnavailableError):
             # The stuck reclaim will find the row; nothing else depends on it.
             log.exception("the outcome of %s could not be written", conclusion.claim.execution_id)
@@ -163,7 +156,8 @@ class Finalizer(BackgroundThread):
                     self._ready.wait_for(lambda: self._abandoned, pause)
         return None
 
-    def _count(self, batch: list[Conclusion], effective: set[str]) -> None:
+    def _conclude(self, batch: list[Conclusion]) -> None:
+        effective = conclude(self._database, self._worker_id, batch)
         self._counters.add("concluded", len(effective))
         for conclusion in batch:
             if conclusion.claim.execution_id not in effective:

@@ -1,4 +1,4 @@
-"""The lease of this process, renewed by a thread of its own.
+"""Heartbeat: the lease of this process, renewed by a thread of its own.
 
 The thread has a database connection of its own as well, so that neither a busy pool nor a slow statement of
 another thread can cost the lease.
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class Heartbeat(BackgroundThread):
-    """Renews the worker's lease every third of its length and tells when it is lost."""
+    """Renews the worker's lease every third of its length and reports its loss."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Hears the wake-up hints of `app.wakeup` and passes them to the consumers."""
+"""Listener: hears the wake-up hints of `app.wakeup` and passes them to the consumers."""
 
 import logging
 import os
@@ -34,7 +34,7 @@ class Source(Protocol):
 
 
 class WakeupListener(BackgroundThread):
-    """A thread that waits for hints; while its connection is away, polling alone goes on."""
+    """A thread that waits for hints; while it has no connection, polling alone goes on."""
 
     def __init__(self, process: WorkerProcess, source: Source) -> None:
         super().__init__("te-listener")

@@ -1,4 +1,4 @@
-"""The two hooks into Dramatiq's worker: its life cycle, and the rule that only a verdict is a success."""
+"""Middleware: the two hooks into Dramatiq's worker. Its life cycle, and the rule that only a verdict is a success."""
 
 import logging
 import signal

@@ -1,4 +1,4 @@
-"""One worker process: its identity, its lease, what it holds, and how it starts and leaves."""
+"""Worker process: its identity, its lease, what it has in flight, and how it starts and leaves."""
 
 import logging
 import os
@@ -12,9 +12,6 @@ from app import ids
 from app.db import Database
 from app.db.ready import wait_until_ready
 from app.executions import workers
-from app.executions.conclusion import Conclusion
-from app.executions.model import Claim
-from brokers.attempt import Attempt
 from brokers.counters import Counters
 from brokers.finalizer import Finalizer
 from brokers.heartbeat import Heartbeat
@@ -42,9 +39,27 @@ class WorkerSettings:
 
 
 class WorkerProcess:
-    """The state that consumers, finalizer and heartbeat of one worker process share."""
+    """One worker process: what its consumers share, and the order in which it starts and leaves.
 
-    def __init__(self, database: Database, lease_database: Database, settings: WorkerSettings) -> None:
+    `open` registers it under an id that is new at each boot, and starts its threads: the finalizer writes results, the
+    heartbeat renews the lease, the watchdog looks after the others. From then on consumers claim while `may_claim`, and
+    `in_flight` bounds how much over all of them. It ends in one of two ways:
+
+    - `drain`, then `close`: nothing more is claimed, started deliveries may end, and what is known is written.
+    - `give_up`, once the lease is lost or a thread has died: exit at once and write nothing, because other workers may
+      run the same executions by now.
+
+    `on_catalog_revision` is told the catalogue revision that comes with each claim.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        lease_database: Database,
+        settings: WorkerSettings,
+        *,
+        on_catalog_revision: Callable[[int], None],
+    ) -> None:
         self.database = database
         self.settings = settings
         self.worker_id = ids.worker_id()
@@ -52,7 +67,7 @@ class WorkerProcess:
         self.in_flight = InFlight(settings.capacity)
         self.finalizer = Finalizer(database, self.worker_id, self.counters)
         self.draining = threading.Event()
-        self.on_catalog_revision: Callable[[int], None] = lambda _: None
+        self.on_catalog_revision = on_catalog_revision
         self._lease_database = lease_database
         self._wakers: dict[str, Callable[[], None]] = {}
         self.heartbeat = Heartbeat(
@@ -68,7 +83,7 @@ class WorkerProcess:
     def open(self, queues: Collection[str]) -> None:
         """Wait for the database, register this process and start its threads.
 
-        Raises app.db.ready.NotReadyError when the database stays away for the startup timeout.
+        Raises app.db.ready.NotReadyError when the database cannot be reached for the startup timeout.
         """
         wait_until_ready(self.database, self.settings.startup_timeout_seconds, stopping=self.draining.is_set)
         registered_at = time.monotonic()
@@ -88,19 +103,15 @@ class WorkerProcess:
         log.info("worker %s claims from %s", self.worker_id, ", ".join(sorted(queues)))
 
     def may_claim(self) -> bool:
-        """Tell whether claiming makes sense now; the claim itself checks the lease in the database."""
+        """Return whether claiming makes sense now; the claim itself checks the lease in the database."""
         return not (self.draining.is_set() or self.finalizer.is_backed_up) and self.heartbeat.is_valid()
-
-    def attempt(self, claim: Claim) -> Attempt:
-        """Take a claim in hand."""
-        return Attempt(claim, conclude=self._concluded, release=self._released)
 
     def on_wake(self, queue: str, wake: Callable[[], None]) -> None:
         """Let `wake(queue)` reach the consumer of a queue."""
         self._wakers[queue] = wake
 
     def wake(self, queue: str | None = None) -> None:
-        """Tell a consumer, or all of them, that something may have become claimable."""
+        """Tell the consumer of a queue, or all of them, that something may have become claimable."""
         for name, wake in list(self._wakers.items()):
             if queue in (None, name):
                 wake()
@@ -125,18 +136,10 @@ class WorkerProcess:
         log.info("worker %s left: %s", self.worker_id, self.counters.snapshot())
 
     def give_up(self, reason: str) -> None:
-        """Leave without writing anything: what this process holds belongs to others from now on."""
+        """Exit without writing anything: what this process has claimed belongs to others from now on."""
         log.critical("worker %s lost its lease and exits: %s", self.worker_id, reason)
         self.drain()
         self.finalizer.abandon()
         logging.shutdown()
         # Not sys.exit: this is a thread, and deliveries that run on must not get the chance to conclude.
         os._exit(EXIT_LEASE_LOST)
-
-    def _concluded(self, attempt: Attempt, conclusion: Conclusion) -> None:
-        self.finalizer.submit(conclusion)
-        self.in_flight.remove(attempt)
-
-    def _released(self, attempt: Attempt) -> None:
-        self.finalizer.submit_release(attempt.claim.key)
-        self.in_flight.remove(attempt)

@@ -37,11 +37,16 @@ def worker_settings(**changes: object) -> WorkerSettings:
     return WorkerSettings(**(values | changes))  # type: ignore[arg-type]
 
 
+def worker_process(database: Database, lease: Database, **changes: object) -> WorkerProcess:
+    """A process that has not been opened, and has no catalogue."""
+    return WorkerProcess(database, lease, worker_settings(**changes), on_catalog_revision=lambda _revision: None)
+
+
 @pytest.fixture
 def process(database: Database, database_url: str) -> Iterator[WorkerProcess]:
     """An open process with a valid lease; no consumer runs."""
     lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
-    process = WorkerProcess(database, lease, worker_settings())
+    process = worker_process(database, lease)
     process.open(["http"])
     yield process
     process.close()
@@ -58,7 +63,7 @@ def start_worker(database_url: str) -> Iterator[StartWorker]:
     def start(body: Callable[[Attempt], None], **changes: object) -> tuple[Worker, WorkerProcess]:
         database = db.connect(database_url, pool_size=5, application_name="te-test-worker")
         lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
-        process = WorkerProcess(database, lease, worker_settings(**changes))
+        process = worker_process(database, lease, **changes)
         broker = ExecutionsBroker(process, [Lifecycle(process, []), Verdicts()])
         dramatiq.Actor(body, broker=broker, actor_name="http", queue_name="http", priority=0, options={})
         worker = Worker(broker, worker_threads=4, worker_timeout=100)

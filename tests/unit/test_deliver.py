@@ -15,11 +15,11 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("planned_ago", "held_for", "status"),
+    ("planned_ago", "claimed_ago", "status"),
     [(0, 0, ExecutionStatus.RETRYING), (3600, 0, ExecutionStatus.FAILED), (0, 3600, ExecutionStatus.FAILED)],
 )
 def test_the_age_counts_from_the_instant_first_planned(
-    planned_ago: float, held_for: float, status: ExecutionStatus
+    planned_ago: float, claimed_ago: float, status: ExecutionStatus
 ) -> None:
     claim = Claim(
         execution_id="exec_1",
@@ -33,7 +33,7 @@ def test_the_age_counts_from_the_instant_first_planned(
         scheduled_at=NOW - timedelta(seconds=planned_ago),
         claimed_at=NOW,
         due_in_seconds=0,
-        received_at=time.monotonic() - held_for,
+        received_at=time.monotonic() - claimed_ago,
     )
     policy = RetryPolicy(max_attempts=3, initial_delay_ms=1000, max_age_ms=60_000)
     assert judge(DeliveryError("TIMEOUT", "no answer"), claim, policy).status is status

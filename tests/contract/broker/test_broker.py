@@ -68,17 +68,17 @@ def test_no_success_without_a_verdict(database: Database, start_worker: StartWor
     assert tried.error["type"] == "NO_VERDICT"
 
 
-def test_capacity_bounds_what_is_in_hand(database: Database, start_worker: StartWorker) -> None:
+def test_capacity_bounds_what_is_in_flight(database: Database, start_worker: StartWorker) -> None:
     rows.add_executions(database, 30)
     begun: list[Attempt] = []
     full = threading.Semaphore(0)
 
-    def hold(attempt: Attempt) -> None:
+    def begin(attempt: Attempt) -> None:
         attempt.begin()
         begun.append(attempt)
         full.release()
 
-    _, process = start_worker(hold, capacity=7)
+    _, process = start_worker(begin, capacity=7)
     for _ in range(7):
         assert full.acquire(timeout=60)
     assert rows.statuses(database) == {"QUEUED": 23, "RUNNING": 7}
@@ -96,11 +96,11 @@ def test_stop_hands_unstarted_claims_back_and_lets_started_ones_end(
     rows.add_executions(database, 5, due_in=timedelta(seconds=60))
     (running,) = rows.add_executions(database, 1, max_attempts=2)
     begun = threading.Event()
-    held: list[Attempt] = []
+    waiting: list[Attempt] = []
 
     def body(attempt: Attempt) -> None:
         attempt.begin()
-        held.append(attempt)
+        waiting.append(attempt)
         begun.set()
 
     worker, _ = start_worker(body, claim_ahead_ms=120_000, shutdown_timeout_seconds=60.0)
@@ -114,7 +114,7 @@ def test_stop_hands_unstarted_claims_back_and_lets_started_ones_end(
     with database.engine.begin() as other:
         lock = text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE")
         other.execute(lock, {"id": running})
-        held[0].conclude(OK)
+        waiting[0].conclude(OK)
         stopper.join(timeout=1)
         assert stopper.is_alive(), "it waits for the result to be written"
     stopper.join(timeout=60)
@@ -143,7 +143,7 @@ def test_a_failed_attempt_is_tried_again_after_its_delay(database: Database, sta
 
 
 def test_a_claim_whose_answer_was_lost_is_handed_back(database: Database, start_worker: StartWorker) -> None:
-    """Rows that the database believes we hold, and that are not in hand, go back without an attempt spent."""
+    """Rows that the database believes to be ours, and that are not in flight, go back without an attempt spent."""
     started = threading.Event()
 
     def body(attempt: Attempt) -> None:
@@ -160,7 +160,7 @@ def test_a_claim_whose_answer_was_lost_is_handed_back(database: Database, start_
         {"w": process.worker_id},
     )
     assert rows.execution(database, stray).status == "RUNNING"
-    worker.consumers["http"].consumer._uncertain = True
+    worker.consumers["http"].consumer.after_lost_answer()
     assert started.wait(60)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
     assert [a.attempt_number for a in rows.attempts(database, stray)] == [1]

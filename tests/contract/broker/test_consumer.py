@@ -8,6 +8,7 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.executions.verdict import Verdict
+from brokers import consumer as consumer_module
 from brokers import middleware
 from brokers.attempt import Attempt
 from brokers.consumer import ClaimConsumer
@@ -48,16 +49,18 @@ def test_an_ended_attempt_wakes_a_full_process(process: WorkerProcess) -> None:
     got[0].conclude(OK)
 
 
-def test_a_hint_wakes_an_idle_consumer(process: WorkerProcess) -> None:
+def test_a_hint_wakes_an_idle_consumer(process: WorkerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumer_module, "FIRST_IDLE_WAIT_SECONDS", 3600.0)
+    rows.add_executions(process.database, 1)
     consumer = ClaimConsumer(process, "http", LONG_MS)
-    consumer._next_poll = float("inf")  # as if the next poll were far away
-    got: list[Attempt] = []
+    got = [next_attempt(consumer)]  # which leaves it idle: its next poll is an hour away
     thread = in_thread(consumer, got)
     rows.add_executions(process.database, 1)
     process.wake("http")
     thread.join(timeout=60)
-    assert len(got) == 1
-    got[0].conclude(OK)
+    assert len(got) == 2
+    for attempt in got:
+        attempt.conclude(OK)
 
 
 def test_messages_that_no_actor_has_seen_are_handed_back(process: WorkerProcess) -> None:
@@ -87,14 +90,14 @@ def test_close_may_be_called_twice_and_an_ack_may_come_after_it(process: WorkerP
     assert rows.statuses(process.database) == {"SUCCESS": 1}
 
 
-def test_what_is_in_hand_or_being_written_is_no_stray(database: Database, process: WorkerProcess) -> None:
+def test_what_is_in_flight_or_being_written_is_no_stray(database: Database, process: WorkerProcess) -> None:
     """After a claim whose answer was lost only what nobody here knows of is handed back."""
     if database.is_cockroach:
         pytest.skip("needs to see who waits for a lock")
     rows.add_executions(database, 3)
     consumer = ClaimConsumer(process, "http", LONG_MS)
-    writing, waiting, in_hand = (next_attempt(consumer) for _ in range(3))
-    for attempt in (writing, waiting, in_hand):
+    writing, waiting, in_flight = (next_attempt(consumer) for _ in range(3))
+    for attempt in (writing, waiting, in_flight):
         attempt.begin()
     with database.engine.begin() as other:
         lock = text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE")
@@ -103,10 +106,10 @@ def test_what_is_in_hand_or_being_written_is_no_stray(database: Database, proces
         eventually(lambda: rows.is_a_lock_waited_for(database), what="the finalizer at work")
         waiting.conclude(OK)
         rows.add_executions(database, 1)
-        consumer._uncertain = True
+        consumer.after_lost_answer()
         late = next_attempt(consumer)
     late.begin()
-    for attempt in (in_hand, late):
+    for attempt in (in_flight, late):
         attempt.conclude(OK)
     assert process.finalizer.flush(60)
     assert process.counters.snapshot()["strays"] == 0
@@ -142,21 +145,21 @@ def test_term_stops_claiming_at_once_and_its_repeat_is_swallowed(
 
 
 def test_reserved_slots_count_until_they_are_settled() -> None:
-    holdings = InFlight(capacity=10)
-    assert holdings.reserve(7) == 7
-    assert holdings.reserve(7) == 3
-    assert holdings.reserve(1) == 0
-    holdings.settle(7, [])
-    assert holdings.reserve(100) == 7
+    in_flight = InFlight(capacity=10)
+    assert in_flight.reserve(7) == 7
+    assert in_flight.reserve(7) == 3
+    assert in_flight.reserve(1) == 0
+    in_flight.settle(7, [])
+    assert in_flight.reserve(100) == 7
 
 
 def test_whoever_was_refused_is_told_of_room_however_it_comes() -> None:
     """Room comes back from a claim that found less than it reserved, not only from attempts that end."""
-    holdings, told = InFlight(capacity=2), []
-    holdings.on_room(lambda: told.append(1))
-    holdings.settle(holdings.reserve(2), [])
+    in_flight, told = InFlight(capacity=2), []
+    in_flight.on_room(lambda: told.append(1))
+    in_flight.settle(in_flight.reserve(2), [])
     assert told == [], "nobody was refused"
-    reserved = holdings.reserve(2)
-    assert holdings.reserve(1) == 0
-    holdings.settle(reserved, [])
+    reserved = in_flight.reserve(2)
+    assert in_flight.reserve(1) == 0
+    in_flight.settle(reserved, [])
     assert told == [1]

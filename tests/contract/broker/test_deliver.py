@@ -1,4 +1,4 @@
-"""From an attempt in hand to its end, where nothing is sent."""
+"""Deliveries that end before anything is sent."""
 
 from contextlib import closing
 

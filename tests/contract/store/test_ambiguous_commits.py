@@ -25,9 +25,8 @@ from app.scheduler.reclaim import Reclaim
 from brokers.consumer import ClaimConsumer
 from brokers.counters import Counters
 from brokers.finalizer import Finalizer
-from brokers.worker_process import WorkerProcess
 from tests import rows
-from tests.contract.conftest import worker_settings
+from tests.contract.conftest import worker_process
 from tests.contract.store.racing import Hints, never
 from tests.cron_jobs import add_cron_job, daily, scheduled
 from tests.pg_proxy import FAULTS, Fault, PgProxy
@@ -74,7 +73,7 @@ def test_a_claim_holds_each_row_once_and_spends_no_attempt(
     database: Database, faulty: Database, database_url: str, proxy: PgProxy, fault: Fault
 ) -> None:
     lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
-    process = WorkerProcess(faulty, lease, worker_settings())
+    process = worker_process(faulty, lease)
     process.open(["http"])
     executions = rows.add_executions(database, 3)
     consumer = ClaimConsumer(process, "http", 10_000)

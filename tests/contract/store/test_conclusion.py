@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import text
 
+from app import ids
 from app.executions.claim import claim_batch
 from app.executions.conclusion import CONCLUDE, Conclusion, conclude
 from app.executions.model import DeliveryError, LogLine
@@ -25,16 +26,12 @@ VERDICTS: list[tuple[Verdict, str, str, str]] = [
 def claimed(process: WorkerProcess, count: int = 1, max_attempts: int = 3) -> list[Attempt]:
     rows.add_executions(process.database, count, max_attempts=max_attempts)
     answer = claim_batch(process.database, queue="http", shard=0, worker_id=process.worker_id, limit=count, ahead_ms=0)
-    return [process.attempt(claim) for claim in answer.claims]
+    return [Attempt(claim, process.finalizer, process.in_flight) for claim in answer.claims]
 
 
 def conclusion_of(attempt: Attempt, verdict: Verdict, *logs: LogLine) -> Conclusion:
-    """End an attempt by hand and catch what it would have submitted."""
-    caught: list[Conclusion] = []
-    ours = Attempt(attempt.claim, conclude=lambda _, c: caught.append(c), release=lambda _: None)
-    assert ours.begin()
-    assert ours.conclude(verdict, *logs)
-    return caught[0]
+    """Make what the attempt would submit, had it ended after a few milliseconds."""
+    return Conclusion(attempt.claim, ids.attempt_id(), verdict, attempt.claim.claimed_at, 5, logs)
 
 
 @pytest.mark.parametrize(("verdict", "execution", "attempt", "job"), VERDICTS)
