@@ -72,11 +72,8 @@ def _services(settings: Settings) -> Services:
         pool_size=settings.db_pool_size or POOL_SIZE,
         application_name=APPLICATION_NAME,
     )
-    creator = Creator(
-        database,
-        shards=settings.shards(cockroach=database.is_cockroach),
-        look_ahead_seconds=settings.look_ahead_seconds,
-    )
+    shards = settings.shards(cockroach=database.is_cockroach)
+    look_ahead_ms = round(settings.look_ahead_seconds * 1000)
     counters = CounterStorage.at(settings.rate_limit_storage_url)
     return Services(
         settings=settings,
@@ -86,7 +83,9 @@ def _services(settings: Settings) -> Services:
         bad_key_limit=RateLimit("bad-keys", settings.rate_limit_bad_keys, counters)
         if settings.rate_limit_bad_keys
         else None,
-        creator=creator,
+        creator=Creator(database, shards=shards, look_ahead_ms=look_ahead_ms),
+        shards=shards,
+        look_ahead_ms=look_ahead_ms,
         secret_box=_secret_box(settings),
         notifier=Notifier.over(database, settings.wakeup_redis_url),
     )

@@ -27,6 +27,8 @@ class Services:
     key_limit: RateLimit | None
     bad_key_limit: RateLimit | None
     creator: Creator
+    shards: int
+    look_ahead_ms: int
     secret_box: SecretBox | None
     notifier: Notifier
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from app import ids
 from app.db import Database
+from app.executions.insertion import OF_JOB, insert_executions
 from app.formats import EPOCH
 from app.schedule.due_ticks import Advance, DueJob
 from app.schedule.timetable import Timetable
@@ -31,13 +32,23 @@ DUE = statement(
     """,
 )
 
+_INSERT = insert_executions(
+    "a",
+    execution_id="t.execution_id",
+    shard="t.shard",
+    queue="a.queue",
+    idempotency_key="t.idempotency_key",
+    status="'QUEUED'",
+    due="t.tick",
+)
+
 # The ticks of a job are inserted only if its cron_next_run_at was still the first of them, and in the same
 # statement it moves past the last: whoever comes second, or again, finds nothing to do. = ANY is implied by the
 # join; it keeps the plan to the primary key (without statistics PostgreSQL compared every tick with every cron job).
 # An `exclusive` tick must also still find its job idle.
 MATERIALIZE = statement(
     "executions.materialize",
-    """
+    f"""
     WITH due AS (
       SELECT * FROM unnest(
         CAST(:jobs AS TEXT[]), CAST(:queues AS TEXT[]), CAST(:expected AS TIMESTAMPTZ[]),
@@ -59,13 +70,10 @@ MATERIALIZE = statement(
          AND j.trigger_type IN ('CRON', 'INTERVAL') AND j.status = 'ACTIVE'
          AND (NOT due.exclusive OR NOT EXISTS (
                SELECT 1 FROM executions AS x WHERE x.job_id = due.job_id AND x.completed_at IS NULL))
-      RETURNING j.job_id, j.endpoint, j.endpoint_version, j.endpoint_type, j.max_attempts, j.status, due.queue,
+      RETURNING {", ".join(f"j.{name}" for name in OF_JOB)}, j.status, due.queue,
                 due.skipped_catch_up + due.skipped_overlap AS skipped),
     inserted AS (
-      INSERT INTO executions (execution_id, shard, job_id, endpoint, endpoint_version, endpoint_type, queue,
-                              idempotency_key, status, max_attempts, run_at, scheduled_at)
-      SELECT t.execution_id, t.shard, a.job_id, a.endpoint, a.endpoint_version, a.endpoint_type, a.queue,
-             t.idempotency_key, 'QUEUED', a.max_attempts, t.tick, t.tick
+      {_INSERT}
         FROM unnest(
                CAST(:tick_jobs AS TEXT[]), CAST(:ticks AS TIMESTAMPTZ[]), CAST(:executions AS TEXT[]),
                CAST(:shards AS BIGINT[]), CAST(:keys AS TEXT[]))
@@ -76,7 +84,7 @@ MATERIALIZE = statement(
     SELECT a.job_id, a.queue, a.status = 'RETIRED' AS retired, a.skipped,
            (SELECT count(*) FROM inserted AS i WHERE i.job_id = a.job_id) AS executions
       FROM advanced AS a
-    """,
+    """,  # noqa: S608 - constants of this package
 )
 
 
@@ -103,7 +111,7 @@ def due(database: Database, *, ahead_ms: int, limit: int, after: DueJob | None =
         DueJob(
             job_id=row.job_id,
             endpoint_type=EndpointType(row.endpoint_type),
-            timetable=Timetable.stored(row),
+            timetable=Timetable.stored(row._asdict()),
             next_run_at=row.cron_next_run_at,
             busy=row.busy,
             now=row.now,

@@ -5,66 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row
-
 from app import ids
 from app.errors import TaskExecutorError
 from app.jobs import insertion, queries
-from app.jobs.creation import Created, Creator, fitting, scheduled
-from app.jobs.endpoint_cache import CachedEndpoint
+from app.jobs.creation import Created, Creator, scheduled
 from app.jobs.model import Job, NewJob
-from app.sql import statement
 
 CHUNK = 500
 
 Outcome = Created | TaskExecutorError
-
-# As app.jobs.insertion, for many: a job whose endpoint is not the cached one any more, or whose key is taken, is left
-# out of the answer, and looked at by itself.
-MANY = statement(
-    "jobs.create_many",
-    """
-    WITH u AS (
-      SELECT * FROM unnest(
-        CAST(:endpoint AS TEXT[]), CAST(:version AS BIGINT[]), CAST(:spec_updated_at AS TIMESTAMPTZ[]),
-        CAST(:type AS TEXT[]), CAST(:max_attempts AS BIGINT[]), CAST(:job_id AS TEXT[]), CAST(:trigger AS TEXT[]),
-        CAST(:key AS TEXT[]), CAST(:input AS TEXT[]), CAST(:run_at AS TIMESTAMPTZ[]), CAST(:execution_id AS TEXT[]),
-        CAST(:queue AS TEXT[]), CAST(:shard AS BIGINT[]), CAST(:cron AS TEXT[]), CAST(:timezone AS TEXT[]),
-        CAST(:every_ms AS BIGINT[]), CAST(:fixed_delay AS BOOLEAN[]), CAST(:starts_at AS TIMESTAMPTZ[]),
-        CAST(:ends_at AS TIMESTAMPTZ[]), CAST(:first_tick AS TIMESTAMPTZ[]), CAST(:catch_up AS TEXT[]),
-        CAST(:max_catch_up AS BIGINT[]), CAST(:overlap AS TEXT[]))
-      AS u (endpoint, version, spec_updated_at, type, max_attempts, job_id, trigger_type, idempotency_key, input,
-            run_at, execution_id, queue, shard, cron, timezone, every_ms, fixed_delay, starts_at, ends_at, first_tick,
-            catch_up, max_catch_up, overlap)),
-    e AS (
-      SELECT e.name, e.version, p.updated_at FROM endpoints e LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
-       WHERE e.name = ANY (CAST(:endpoint AS TEXT[])) AND e.deleted_at IS NULL
-         FOR SHARE OF e),
-    j AS (
-      INSERT INTO jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, idempotency_key, input,
-                        max_attempts, run_at, cron_expression, cron_timezone, interval_ms, fixed_delay, cron_starts_at,
-                        cron_ends_at, cron_next_run_at, catch_up, max_catch_up, overlap)
-      SELECT u.job_id, u.endpoint, u.version, u.type, u.trigger_type, u.idempotency_key, CAST(u.input AS JSONB),
-             u.max_attempts, u.run_at, u.cron, u.timezone, u.every_ms, u.fixed_delay, u.starts_at, u.ends_at,
-             u.first_tick, u.catch_up, u.max_catch_up, u.overlap
-        FROM u JOIN e ON e.name = u.endpoint AND e.version = u.version
-                     AND e.updated_at IS NOT DISTINCT FROM u.spec_updated_at
-      ON CONFLICT DO NOTHING
-      RETURNING job_id, created_at, paused_at, GREATEST(COALESCE(run_at, now()), now()) AS due),
-    x AS (
-      INSERT INTO executions (execution_id, job_id, endpoint, endpoint_version, endpoint_type, queue, shard,
-                              idempotency_key, status, max_attempts, run_at, scheduled_at)
-      SELECT u.execution_id, u.job_id, u.endpoint, u.version, u.type, u.queue, u.shard, u.idempotency_key,
-             CASE WHEN j.due > now() + :look_ahead_ms * INTERVAL '1 millisecond' THEN 'PENDING' ELSE 'QUEUED' END,
-             u.max_attempts, j.due, j.due
-        FROM j JOIN u ON u.job_id = j.job_id
-       WHERE u.execution_id IS NOT NULL
-      RETURNING job_id, status)
-    SELECT j.job_id, j.created_at, j.paused_at, x.status FROM j LEFT JOIN x ON x.job_id = j.job_id
-    """,
-)
-
-_NO_EXECUTION = {"run_at": None, "execution_id": None, "queue": None, "shard": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +22,6 @@ class _Item:
 
     position: int
     new: NewJob
-    target: CachedEndpoint
     params: dict[str, Any]
 
 
@@ -123,9 +71,9 @@ class _Chunk:
         ordered = sorted(self._items.values(), key=lambda item: (item.new.endpoint, item.new.idempotency_key or ""))
         params: dict[str, Any] = {name: [item.params[name] for item in ordered] for name in ordered[0].params}
         params["look_ahead_ms"] = self._creator.look_ahead_ms
-        for row in self._creator.database.fetch(MANY, params):
+        for row in self._creator.database.fetch(insertion.MANY, params):
             item = self._items[row.job_id]
-            self._outcomes[item.position] = Created(_made(item, row), is_new=True)
+            self._outcomes[item.position] = Created(insertion.inserted(item.new, item.params, row), is_new=True)
 
     def _look_up(self) -> None:
         """Find out what became of the jobs that the statement did not return."""
@@ -165,17 +113,5 @@ def _refusal(error: TaskExecutorError) -> TaskExecutorError:
 
 def _item(creator: Creator, position: int, new: NewJob, now: datetime) -> _Item:
     new = scheduled(new, now)
-    target = fitting(creator.targets, new)
-    params = insertion.target_params(target) | insertion.job_params(new, ids.job_id()) | insertion.timetable_params(new)
-    if new.timetable is None:
-        params |= insertion.one_shot_params(new, target, ids.execution_id(), creator.shards)
-    else:
-        params |= _NO_EXECUTION
-    return _Item(position, new, target, params)
-
-
-def _made(item: _Item, row: Row[Any]) -> Job:
-    if item.new.timetable is None:
-        execution = insertion.summary(item.params["execution_id"], row)
-        return insertion.one_shot_job(item.new, item.target, row.job_id, execution)
-    return insertion.repeating_job(item.new, item.target, item.params | insertion.FIRST_VERSION, row)
+    target = creator.targets.fitting(new.endpoint, new.input)
+    return _Item(position, new, insertion.params_of(new, target, ids.job_id(), creator.shards))

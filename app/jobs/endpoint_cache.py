@@ -9,7 +9,7 @@ from app.catalog import validation
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.validation import Validator
 from app.db import Database
-from app.errors import Detail, EndpointNotFoundError
+from app.errors import Detail, EndpointNotFoundError, InputValidationError
 from app.sql import statement
 from schema.states import EndpointType
 
@@ -49,16 +49,32 @@ class EndpointCache:
         self._targets: OrderedDict[str, CachedEndpoint] = OrderedDict()
         self._lock = threading.Lock()
 
-    def cached(self, name: str) -> CachedEndpoint | None:
-        """Return what is known of an endpoint without asking; it may be out of date."""
+    def fitting(self, name: str, input_: object) -> CachedEndpoint:
+        """Find an endpoint and check the input; a cached payload spec may accept, but only a fresh one refuses.
+
+        Raises EndpointNotFoundError or InputValidationError.
+        """
         with self._lock:
             target = self._targets.get(name)
             if target is not None:
                 self._targets.move_to_end(name)
+        if target is not None and not target.faults(input_):
             return target
+        return self.checked(name, input_)
 
-    def load(self, name: str) -> CachedEndpoint:
-        """Read an endpoint as it is now; raises EndpointNotFoundError."""
+    def checked(self, name: str, input_: object) -> CachedEndpoint:
+        """Read an endpoint as it is now and check the input; raises as `fitting` does."""
+        target = self._load(name)
+        faults = target.faults(input_)
+        if not faults:
+            return target
+        details = [Detail(pointer=f"/input{fault['pointer']}", message=fault["message"]) for fault in faults]
+        first = details[0]
+        raise InputValidationError(
+            f"The input does not match the payload spec. {first['pointer']}: {first['message']}", details
+        )
+
+    def _load(self, name: str) -> CachedEndpoint:
         rows = self._database.fetch(LOAD, {"name": name})
         with self._lock:
             self._targets.pop(name, None)

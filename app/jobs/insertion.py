@@ -1,172 +1,182 @@
-"""The statements that insert a job, each of which finds out by itself whether the endpoint is still the cached one.
+"""Insertion of jobs: the statements, each of which finds out by itself whether the endpoint is still the cached one.
 
 `e` is empty when it is not, `j` when the key is taken or when a retry finds that its first run had come through: then
 no row comes back, and a second statement tells which. FOR SHARE makes whoever deletes the endpoint wait, and then find
 the job.
 """
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import Row
 
 from app import ids
-from app.formats import compact_json
+from app.executions.insertion import OF_JOB, insert_executions
+from app.formats import EPOCH, compact_json
 from app.jobs.endpoint_cache import CachedEndpoint
-from app.jobs.model import ExecutionSummary, Job, NewJob
+from app.jobs.model import Job, NewJob
+from app.schedule.timetable import Timetable
 from app.sql import statement
-from schema.states import ExecutionStatus, JobStatus
+from schema.states import JobStatus
 
+# The columns of a new job's row and their types: those of every job, and those that only a repeating one needs.
+JOB_COLUMNS = {
+    "job_id": "TEXT",
+    "endpoint": "TEXT",
+    "endpoint_version": "BIGINT",
+    "endpoint_type": "TEXT",
+    "trigger_type": "TEXT",
+    "idempotency_key": "TEXT",
+    "input": "JSONB",
+    "max_attempts": "BIGINT",
+    "run_at": "TIMESTAMPTZ",
+}
+REPEATING_COLUMNS = {
+    "status": "TEXT",
+    "version": "BIGINT",
+    "previous_version_id": "TEXT",
+    "first_version_id": "TEXT",
+    "cron_expression": "TEXT",
+    "cron_timezone": "TEXT",
+    "cron_starts_at": "TIMESTAMPTZ",
+    "cron_ends_at": "TIMESTAMPTZ",
+    "interval_ms": "BIGINT",
+    "fixed_delay": "BOOLEAN",
+    "cron_next_run_at": "TIMESTAMPTZ",
+    "catch_up": "TEXT",
+    "max_catch_up": "BIGINT",
+    "overlap": "TEXT",
+}
+# What the other columns begin with, so that it need not travel back.
+DEFAULTS: dict[str, Any] = {
+    "replaced_by_id": None,
+    "cron_last_tick_at": None,
+    "skipped_catch_up": 0,
+    "skipped_overlap": 0,
+    "paused_at": None,
+    "retired_at": None,
+}
+# What belongs to no column of `jobs`: the payload spec that the input was checked with, and a one-shot job's execution.
+_MORE = {"spec_updated_at": "TIMESTAMPTZ", "execution_id": "TEXT", "queue": "TEXT", "shard": "BIGINT"}
+
+_TYPES = JOB_COLUMNS | REPEATING_COLUMNS | _MORE
+# CockroachDB has no arrays of JSONB.
+_ARRAYS = {name: "TEXT" if type_ == "JSONB" else type_ for name, type_ in _TYPES.items()}
+_ONE = {name: f"CAST(:{name} AS {type_})" for name, type_ in _TYPES.items()}
+_EACH = {name: f"CAST(u.{name} AS {type_})" if type_ == "JSONB" else f"u.{name}" for name, type_ in _TYPES.items()}
+
+
+def _insert_jobs(columns: Iterable[str], values: Mapping[str, str]) -> str:
+    expressions = {name: values[name] for name in columns}
+    if "status" in expressions:
+        expressions["paused_at"] = f"CASE WHEN {values['status']} = '{JobStatus.PAUSED}' THEN now() END"
+    return f"""INSERT INTO jobs ({", ".join(expressions)})
+      SELECT {", ".join(expressions.values())}"""
+
+
+def _insert_executions(values: Mapping[str, str]) -> str:
+    # The database's clock decides whether a delayed job waits for the promoter.
+    waits = "j.due > now() + :look_ahead_ms * INTERVAL '1 millisecond'"
+    return insert_executions(
+        "j",
+        execution_id=values["execution_id"],
+        shard=values["shard"],
+        queue=values["queue"],
+        idempotency_key="j.idempotency_key",
+        status=f"CASE WHEN {waits} THEN 'PENDING' ELSE 'QUEUED' END",
+        due="j.due",
+    )
+
+
+# A time in the past means now, so that nobody gets to the head of the queue by an old date.
+_FOR_EXECUTION = f"{', '.join(OF_JOB)}, idempotency_key, GREATEST(COALESCE(run_at, now()), now()) AS due"
 _CURRENT = """
     WITH e AS (
       SELECT e.name FROM endpoints e LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
-       WHERE e.name = :endpoint AND e.version = :version AND e.deleted_at IS NULL
+       WHERE e.name = :endpoint AND e.version = :endpoint_version AND e.deleted_at IS NULL
          AND p.updated_at IS NOT DISTINCT FROM CAST(:spec_updated_at AS TIMESTAMPTZ)
          FOR SHARE OF e)"""
 
-# The database's clock decides whether a delayed job waits for the promoter. A time in the past means now, so that
-# nobody gets to the head of the queue by an old date.
 ONE_SHOT = statement(
     "jobs.create_one_shot",
-    _CURRENT  # noqa: S608 - a constant of this module
-    + """,
+    f"""{_CURRENT},
     j AS (
-      INSERT INTO jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, idempotency_key, input,
-                        max_attempts, run_at)
-      SELECT :job_id, e.name, :version, :type, :trigger, :key, CAST(:input AS JSONB), :max_attempts,
-             CAST(:run_at AS TIMESTAMPTZ)
+      {_insert_jobs(JOB_COLUMNS, _ONE)}
         FROM e
       ON CONFLICT DO NOTHING
-      RETURNING job_id, endpoint, endpoint_version, endpoint_type, idempotency_key, max_attempts,
-                GREATEST(COALESCE(run_at, now()), now()) AS due)
-    INSERT INTO executions (execution_id, job_id, endpoint, endpoint_version, endpoint_type, queue, shard,
-                            idempotency_key, status, max_attempts, run_at, scheduled_at)
-    SELECT :execution_id, j.job_id, j.endpoint, j.endpoint_version, j.endpoint_type, :queue, :shard,
-           j.idempotency_key,
-           CASE WHEN j.due > now() + :look_ahead_ms * INTERVAL '1 millisecond' THEN 'PENDING' ELSE 'QUEUED' END,
-           j.max_attempts, j.due, j.due
-      FROM j
-    RETURNING status, created_at
+      RETURNING {_FOR_EXECUTION})
+    {_insert_executions(_ONE)}
+        FROM j
+    RETURNING created_at, status AS execution_status, created_at AS execution_created_at
     """,
 )
 REPEATING = statement(
     "jobs.create_repeating",
-    _CURRENT  # noqa: S608 - a constant of this module
-    + """
-    INSERT INTO jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, idempotency_key, input,
-                      max_attempts, version, previous_version_id, first_version_id, status, paused_at,
-                      cron_expression, cron_timezone, interval_ms, fixed_delay, cron_starts_at, cron_ends_at,
-                      cron_next_run_at, catch_up, max_catch_up, overlap)
-    SELECT :job_id, e.name, :version, :type, :trigger, :key, CAST(:input AS JSONB),
-           :max_attempts, :job_version, :previous_version_id, :first_version_id, :job_status,
-           CASE WHEN :job_status = 'PAUSED' THEN now() END,
-           :cron, :timezone, :every_ms, :fixed_delay, CAST(:starts_at AS TIMESTAMPTZ), CAST(:ends_at AS TIMESTAMPTZ),
-           CAST(:first_tick AS TIMESTAMPTZ), :catch_up, :max_catch_up, :overlap
-      FROM e
+    f"""{_CURRENT}
+    {_insert_jobs(JOB_COLUMNS | REPEATING_COLUMNS, _ONE)}
+        FROM e
     ON CONFLICT DO NOTHING
     RETURNING created_at, paused_at
     """,
 )
+# For many at once, of both kinds: one whose endpoint is not the cached one any more, or whose key is taken, is left out
+# of the answer, and looked at by itself.
+MANY = statement(
+    "jobs.create_many",
+    f"""
+    WITH u AS (
+      SELECT * FROM unnest({", ".join(f"CAST(:{name} AS {type_}[])" for name, type_ in _ARRAYS.items())})
+      AS u ({", ".join(_ARRAYS)})),
+    e AS (
+      SELECT e.name, e.version, p.updated_at FROM endpoints e LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
+       WHERE e.name = ANY (CAST(:endpoint AS TEXT[])) AND e.deleted_at IS NULL
+         FOR SHARE OF e),
+    j AS (
+      {_insert_jobs(JOB_COLUMNS | REPEATING_COLUMNS, _EACH)}
+        FROM u JOIN e ON e.name = u.endpoint AND e.version = u.endpoint_version
+                     AND e.updated_at IS NOT DISTINCT FROM u.spec_updated_at
+      ON CONFLICT DO NOTHING
+      RETURNING {_FOR_EXECUTION}, created_at, paused_at),
+    x AS (
+      {_insert_executions(_EACH)}
+        FROM j JOIN u ON u.job_id = j.job_id
+       WHERE u.execution_id IS NOT NULL
+      RETURNING job_id, status, created_at)
+    SELECT j.job_id, j.created_at, j.paused_at, x.status AS execution_status, x.created_at AS execution_created_at
+      FROM j LEFT JOIN x ON x.job_id = j.job_id
+    """,  # noqa: S608 - constants of this module
+)
+
+_NO_EXECUTION = {"execution_id": None, "queue": None, "shard": None}
+_NO_TIMETABLE = Timetable(starts_at=EPOCH).as_columns() | {"cron_starts_at": None}
 
 
-def target_params(target: CachedEndpoint) -> dict[str, Any]:
-    """Say which endpoint the job is for, and as what it is known."""
-    return {
-        "endpoint": target.name,
-        "version": target.version,
-        "spec_updated_at": target.spec_updated_at,
-        "type": target.type.value,
-        "max_attempts": target.max_attempts,
-    }
-
-
-def job_params(new: NewJob, job_id: str) -> dict[str, Any]:
-    """Say what every job has."""
-    return {
+def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> dict[str, Any]:
+    """Return the parameters of the statements for a job's first version."""
+    params: dict[str, Any] = {
         "job_id": job_id,
-        "trigger": new.trigger.value,
-        "key": new.idempotency_key,
+        "endpoint": target.name,
+        "endpoint_version": target.version,
+        "endpoint_type": target.type.value,
+        "spec_updated_at": target.spec_updated_at,
+        "max_attempts": target.max_attempts,
+        "trigger_type": new.trigger.value,
+        "status": JobStatus.ACTIVE.value,
+        "version": 1,
+        "previous_version_id": None,
+        "first_version_id": None,
+        "idempotency_key": new.idempotency_key,
         "input": compact_json(new.input),
-    }
-
-
-def one_shot_params(new: NewJob, target: CachedEndpoint, execution_id: str, shards: int) -> dict[str, Any]:
-    """Say what the execution of a one-shot job has."""
-    return {
         "run_at": new.run_at,
-        "execution_id": execution_id,
-        "queue": target.type.queue,
-        "shard": ids.shard_of(execution_id, shards),
+        "cron_next_run_at": new.first_tick,
     }
+    if new.timetable is not None:
+        return params | new.timetable.as_columns() | _NO_EXECUTION
+    execution_id = ids.execution_id()
+    execution = {"execution_id": execution_id, "queue": target.type.queue, "shard": ids.shard_of(execution_id, shards)}
+    return params | _NO_TIMETABLE | execution
 
 
-def timetable_params(new: NewJob) -> dict[str, Any]:
-    """Say when a job repeats."""
-    table = new.timetable
-    if table is None:
-        return dict.fromkeys(_TIMETABLE) | {"fixed_delay": False, "catch_up": "all", "overlap": "allow"}
-    return {
-        "cron": table.cron,
-        "timezone": table.timezone,
-        "every_ms": table.every_ms,
-        "fixed_delay": table.fixed_delay,
-        "starts_at": table.starts_at,
-        "ends_at": table.ends_at,
-        "first_tick": new.first_tick,
-        "catch_up": table.catch_up.value,
-        "max_catch_up": table.max_catch_up,
-        "overlap": table.overlap.value,
-    }
-
-
-_TIMETABLE = ("cron", "timezone", "every_ms", "starts_at", "ends_at", "first_tick", "max_catch_up")
-
-FIRST_VERSION: dict[str, Any] = {
-    "job_version": 1,
-    "previous_version_id": None,
-    "first_version_id": None,
-    "job_status": JobStatus.ACTIVE.value,
-}
-
-
-def one_shot_job(new: NewJob, target: CachedEndpoint, job_id: str, execution: ExecutionSummary) -> Job:
-    """Make a new one-shot job as a read would."""
-    return _job(new, target, job_id, created_at=execution.created_at, execution=execution)
-
-
-def repeating_job(new: NewJob, target: CachedEndpoint, params: Mapping[str, Any], row: Row[Any]) -> Job:
-    """Make a new repeating job as a read would: all but the database's own columns is known here."""
-    return _job(
-        new,
-        target,
-        params["job_id"],
-        created_at=row.created_at,
-        status=JobStatus(params["job_status"]),
-        version=params["job_version"],
-        previous_version_id=params["previous_version_id"],
-        first_version_id=params["first_version_id"],
-        paused_at=row.paused_at,
-    )
-
-
-def summary(execution_id: str, row: Row[Any]) -> ExecutionSummary:
-    """Sum up an execution that was just inserted."""
-    return ExecutionSummary(execution_id, ExecutionStatus(row.status), row.created_at)
-
-
-def _job(new: NewJob, target: CachedEndpoint, job_id: str, *, created_at: datetime, **more: Any) -> Job:
-    return Job(
-        job_id=job_id,
-        endpoint=target.name,
-        endpoint_type=target.type,
-        endpoint_version=target.version,
-        trigger=new.trigger,
-        idempotency_key=new.idempotency_key,
-        input=new.input,
-        run_at=new.run_at,
-        timetable=new.timetable,
-        next_run_at=new.first_tick,
-        created_at=created_at,
-        **({"status": JobStatus.ACTIVE} | more),
-    )
+def inserted(new: NewJob, params: Mapping[str, Any], row: Row[Any]) -> Job:
+    """Build the job that one of the statements inserted, as a read would."""
+    return Job.from_columns({**DEFAULTS, **params, **row._asdict(), "input": new.input})

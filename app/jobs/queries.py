@@ -10,11 +10,10 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
 from app.db import Database
 from app.db.paging import Page, PageRequest, newest_first, page_of
 from app.errors import JobNotFoundError
-from app.jobs.model import ExecutionSummary, Job
-from app.schedule.timetable import Timetable
+from app.jobs.model import Job
 from app.sql import statement
 from schema import tables
-from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
+from schema.states import JobStatus, Trigger
 
 _J, _E = tables.jobs.c, tables.executions.c
 
@@ -122,31 +121,4 @@ def _first(database: Database, query: Select[Any]) -> Job | None:
 
 
 def _job(row: Row[Any]) -> Job:
-    execution = None
-    if row.execution_id is not None:
-        execution = ExecutionSummary(row.execution_id, ExecutionStatus(row.execution_status), row.execution_created_at)
-    trigger = Trigger(row.trigger_type)
-    return Job(
-        job_id=row.job_id,
-        endpoint=row.endpoint,
-        endpoint_type=EndpointType(row.endpoint_type),
-        endpoint_version=row.endpoint_version,
-        trigger=trigger,
-        status=JobStatus(row.status),
-        version=row.version,
-        previous_version_id=row.previous_version_id,
-        replaced_by_id=row.replaced_by_id,
-        first_version_id=row.first_version_id,
-        idempotency_key=row.idempotency_key,
-        input=row.input,
-        run_at=row.run_at,
-        timetable=Timetable.stored(row) if trigger.repeats else None,
-        next_run_at=row.cron_next_run_at,
-        last_tick_at=row.cron_last_tick_at,
-        skipped_catch_up=row.skipped_catch_up,
-        skipped_overlap=row.skipped_overlap,
-        created_at=row.created_at,
-        paused_at=row.paused_at,
-        retired_at=row.retired_at,
-        execution=execution,
-    )
+    return Job.from_columns(row._asdict())

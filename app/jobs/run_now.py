@@ -9,18 +9,25 @@ from app.db import Database
 from app.errors import ConflictError
 from app.executions import events
 from app.executions.events import Reason, StateChange
+from app.executions.insertion import insert_executions
 from app.jobs import queries
 from app.jobs.model import Job
 from app.sql import statement
 from schema.states import ExecutionStatus, JobStatus
 
+_INSERT = insert_executions(
+    "j",
+    execution_id=":execution_id",
+    shard=":shard",
+    queue=":queue",
+    idempotency_key=":key",
+    status="'QUEUED'",
+    due="now()",
+)
 EXTRA = statement(
     "executions.extra",
-    """
-    INSERT INTO executions (execution_id, shard, job_id, endpoint, endpoint_version, endpoint_type, queue,
-                            idempotency_key, status, max_attempts, run_at, scheduled_at)
-    SELECT :execution_id, :shard, j.job_id, j.endpoint, j.endpoint_version, j.endpoint_type, :queue,
-           :key, 'QUEUED', j.max_attempts, now(), now()
+    f"""
+    {_INSERT}
       FROM jobs AS j WHERE j.job_id = :job_id AND j.status <> 'RETIRED'
     ON CONFLICT (job_id, idempotency_key) DO NOTHING
     """,

@@ -8,12 +8,11 @@ from typing import Any
 from sqlalchemy import Connection
 
 from app import ids
-from app.db import Database
 from app.errors import Detail, InvalidRequestError, JobNotUpdatableError, UnavailableError
 from app.executions import cancellation
 from app.executions.events import Reason
 from app.jobs import insertion, queries
-from app.jobs.creation import MAX_TRIES, Creator, checked, fitting
+from app.jobs.creation import MAX_TRIES, Creator
 from app.jobs.endpoint_cache import CachedEndpoint
 from app.jobs.model import Job, NewJob
 from app.schedule.timetable import Timetable
@@ -43,13 +42,13 @@ def update_job(creator: Creator, job_id: str, changes: Mapping[str, Any], actor:
     """
     database, new_id = creator.database, ids.job_id()
     old = _updatable(queries.get_job(database, job_id), new_id)
-    wanted = _unscheduled(old, changes)
-    target = fitting(creator.targets, wanted)
+    wanted = next_version(old, changes)
+    target = creator.targets.fitting(wanted.endpoint, wanted.input)
     for _ in range(MAX_TRIES):
         try:
-            _replace(database, (job_id, new_id), changes, target, actor)
+            _replace(creator, (job_id, new_id), changes, target, actor)
         except _EndpointChangedError:
-            target = checked(wanted, creator.targets.load(old.endpoint))
+            target = creator.targets.checked(wanted.endpoint, wanted.input)
         else:
             return queries.get_job(database, new_id)
     raise UnavailableError("The endpoint keeps changing; try again.")
@@ -60,7 +59,7 @@ class _EndpointChangedError(Exception):
 
 
 def _replace(
-    database: Database, ids_: tuple[str, str], changes: Mapping[str, Any], target: CachedEndpoint, actor: str | None
+    creator: Creator, ids_: tuple[str, str], changes: Mapping[str, Any], target: CachedEndpoint, actor: str | None
 ) -> None:
     """Put the new version in the place of the old; raises _EndpointChangedError."""
     job_id, new_id = ids_
@@ -74,12 +73,12 @@ def _replace(
         # This statement decides, the lock is a hint: of two updates one finds the old version retired.
         if connection.execute(REPLACE, {"job_id": job_id, "new_id": new_id}).first() is None:
             raise JobNotUpdatableError(f"The job {job_id!r} was updated or retired at the same moment.")
-        params = insertion.target_params(target) | insertion.job_params(new, new_id) | insertion.timetable_params(new)
-        if connection.execute(insertion.REPEATING, params | _version_after(old)).first() is None:
+        params = insertion.params_of(new, target, new_id, creator.shards) | _versions(old)
+        if connection.execute(insertion.REPEATING, params).first() is None:
             raise _EndpointChangedError
         cancellation.cancel_executions_of(connection, job_id, actor=actor, reason=Reason.JOB_UPDATED)
 
-    database.transact(body)
+    creator.database.transact(body)
 
 
 def _updatable(job: Job, new_id: str) -> Job:
@@ -91,7 +90,8 @@ def _updatable(job: Job, new_id: str) -> Job:
     return job
 
 
-def _unscheduled(old: Job, changes: Mapping[str, Any]) -> NewJob:
+def next_version(old: Job, changes: Mapping[str, Any]) -> NewJob:
+    """Return the job that takes the place of `old`, without its timetable; the key stays with the first version."""
     return NewJob(endpoint=old.endpoint, trigger=old.trigger, input=changes.get("input", old.input))
 
 
@@ -99,7 +99,7 @@ def _scheduled(old: Job, changes: Mapping[str, Any], now: datetime) -> NewJob:
     table = _changed(old, changes)
     tick = table.first_tick(now, start_given=changes.get("starts_at") is not None)
     paused = old.status is JobStatus.PAUSED
-    return replace(_unscheduled(old, changes), timetable=table, first_tick=None if paused else tick)
+    return replace(next_version(old, changes), timetable=table, first_tick=None if paused else tick)
 
 
 def _changed(old: Job, changes: Mapping[str, Any]) -> Timetable:
@@ -122,10 +122,10 @@ def _given(changes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in changes.items() if value is not None or name in _NULLABLE}
 
 
-def _version_after(old: Job) -> dict[str, Any]:
+def _versions(old: Job) -> dict[str, Any]:
     return {
-        "job_version": old.version + 1,
+        "status": old.status.value,
+        "version": old.version + 1,
         "previous_version_id": old.job_id,
         "first_version_id": old.first_id,
-        "job_status": old.status.value,
     }

@@ -1,10 +1,9 @@
 """When a repeating job fires, and what becomes of ticks that could not be kept."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
-
-from sqlalchemy import Row
 
 from app.errors import Detail, InvalidCronError, InvalidRequestError
 from app.formats import MICROSECOND
@@ -38,19 +37,33 @@ class Timetable:
     overlap: Overlap = Overlap.ALLOW
 
     @classmethod
-    def stored(cls, row: Row[Any]) -> "Timetable":
-        """Read the timetable out of a repeating job's row."""
+    def stored(cls, row: Mapping[str, Any]) -> "Timetable":
+        """Read the timetable of a repeating job from the columns of its row."""
         return cls(
-            cron=row.cron_expression,
-            timezone=row.cron_timezone,
-            every_ms=row.interval_ms,
-            fixed_delay=row.fixed_delay,
-            starts_at=row.cron_starts_at or row.created_at,
-            ends_at=row.cron_ends_at,
-            catch_up=CatchUp(row.catch_up),
-            max_catch_up=row.max_catch_up,
-            overlap=Overlap(row.overlap),
+            cron=row["cron_expression"],
+            timezone=row["cron_timezone"],
+            every_ms=row["interval_ms"],
+            fixed_delay=row["fixed_delay"],
+            starts_at=row["cron_starts_at"] or row["created_at"],
+            ends_at=row["cron_ends_at"],
+            catch_up=CatchUp(row["catch_up"]),
+            max_catch_up=row["max_catch_up"],
+            overlap=Overlap(row["overlap"]),
         )
+
+    def as_columns(self) -> dict[str, Any]:
+        """Write the timetable as the columns that `stored` reads."""
+        return {
+            "cron_expression": self.cron,
+            "cron_timezone": self.timezone,
+            "interval_ms": self.every_ms,
+            "fixed_delay": self.fixed_delay,
+            "cron_starts_at": self.starts_at,
+            "cron_ends_at": self.ends_at,
+            "catch_up": self.catch_up.value,
+            "max_catch_up": self.max_catch_up,
+            "overlap": self.overlap.value,
+        }
 
     def ticks(self) -> Ticks:
         """Make the series; raises InvalidCronError or InvalidRequestError when it cannot be read."""

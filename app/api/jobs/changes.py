@@ -70,7 +70,7 @@ def pause(job_id: str) -> dict[str, Any]:
 def resume(job_id: str) -> dict[str, Any]:
     """Let a paused job go on: with what was held back, and with the first tick from now on."""
     database = services().database
-    for queue in resume_job(database, job_id, services().creator.look_ahead_ms, actor()):
+    for queue in resume_job(database, job_id, services().look_ahead_ms, actor()):
         wake(queue)
     return shape_job(get_job(database, job_id))
 
@@ -90,7 +90,7 @@ def run(job_id: str) -> tuple[Any, int, dict[str, str]]:
     The execution of a one-shot job is brought forward and answered with 200; 409 when it is running already.
     """
     database = services().database
-    ran = run_now.run_job(database, job_id, idempotency.key_in_header(), services().creator.shards, actor())
+    ran = run_now.run_job(database, job_id, idempotency.key_in_header(), services().shards, actor())
     wake(ran.queue)
     execution = shape_execution(get_execution(database, ran.execution_id))
     return execution, 201 if ran.is_new else 200, {}

@@ -31,7 +31,7 @@ def unlocked(monkeypatch: pytest.MonkeyPatch, way: str) -> Iterator[None]:
 
 
 def creator(database: Database) -> Creator:
-    return Creator(database, shards=1, look_ahead_seconds=5)
+    return Creator(database, shards=1, look_ahead_ms=5000)
 
 
 @pytest.mark.parametrize("way", WAYS)

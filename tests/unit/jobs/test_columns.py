@@ -1,0 +1,153 @@
+"""A column of `jobs` or `executions`, from the table to the API: each test names the place that was forgotten."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from app.api.jobs.schemas import ChangedJobSchema, JobSchema, NewJobSchema, changed_fields, new_job, shape_job
+from app.executions import materialization
+from app.executions.insertion import OF_JOB
+from app.jobs import insertion, run_now
+from app.jobs.endpoint_cache import CachedEndpoint
+from app.jobs.model import Job, NewJob
+from app.jobs.update import next_version
+from app.schedule.timetable import Timetable
+from schema import tables
+from schema.states import EndpointType, Trigger
+
+NOW = datetime(2026, 3, 15, tzinfo=UTC)
+DAILY = Timetable(cron="@daily", timezone="UTC", starts_at=NOW)
+HOURLY = Timetable(every_ms=3_600_000, starts_at=NOW)
+TABLES = {Trigger.CRON: DAILY, Trigger.INTERVAL: HOURLY, Trigger.IMMEDIATE: None, Trigger.DELAYED: None}
+TARGET = CachedEndpoint("target", 1, EndpointType.HTTP, 3, None, None)
+EXECUTION = {"execution_id": "exec_1", "execution_status": "QUEUED", "execution_created_at": NOW}
+
+# What the database fills in by itself, and what a client is not shown.
+BY_DATABASE = {"crdb_region", "created_at"}
+NOT_SHOWN = {"first_version_id", "last_tick_at", "skipped_catch_up", "skipped_overlap"}
+EXECUTION_DEFAULTS = {
+    *("crdb_region", "output", "attempt_count", "worker_id", "started_at", "completed_at", "duration_ms"),
+    *("on_hold", "cancel_requested_at", "created_at"),
+}
+
+
+class Reads(dict[str, Any]):
+    """A row that notes which columns are read."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        super().__init__(values)
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.names.add(name)
+        return super().__getitem__(name)
+
+
+def names_of(kind: type[Any]) -> set[str]:
+    return {field.name for field in fields(kind)}
+
+
+def wanted(trigger: Trigger) -> NewJob:
+    return NewJob(endpoint="target", trigger=trigger, input={}, timetable=TABLES[trigger])
+
+
+def row(trigger: Trigger) -> dict[str, Any]:
+    params = insertion.params_of(wanted(trigger), TARGET, "job_1", shards=1)
+    return {**insertion.DEFAULTS, "created_at": NOW, **params, **(EXECUTION if not trigger.repeats else {})}
+
+
+def stored(trigger: Trigger) -> Job:
+    return Job.from_columns(row(trigger))
+
+
+def test_a_new_jobs_row_has_every_column() -> None:
+    """Else add it to JOB_COLUMNS (or REPEATING_COLUMNS), or to DEFAULTS, in app.jobs.insertion."""
+    known = {**insertion.JOB_COLUMNS, **insertion.REPEATING_COLUMNS, **insertion.DEFAULTS}
+    assert set(tables.jobs.c.keys()) == known.keys() | BY_DATABASE
+
+
+@pytest.mark.parametrize("trigger", Trigger)
+def test_every_inserted_column_has_a_value(trigger: Trigger) -> None:
+    """Else give it one in params_of, in app.jobs.insertion."""
+    params = insertion.params_of(wanted(trigger), TARGET, "job_1", shards=1)
+    assert insertion.JOB_COLUMNS.keys() | insertion.REPEATING_COLUMNS.keys() <= params.keys()
+
+
+def test_the_types_of_inserted_columns_are_those_of_the_table() -> None:
+    names = {"VARCHAR": "TEXT", "DATETIME": "TIMESTAMPTZ"}
+    for name, type_ in (insertion.JOB_COLUMNS | insertion.REPEATING_COLUMNS).items():
+        ours = tables.jobs.c[name].type.__visit_name__.upper()
+        assert names.get(ours, ours).replace("BIG_INTEGER", "BIGINT") == type_, name
+
+
+def test_a_job_holds_every_column() -> None:
+    """Else read it in Job.from_columns, in app.jobs.model."""
+    read = set()
+    for trigger in Trigger:
+        reads = Reads(row(trigger))
+        Job.from_columns(reads)
+        read |= reads.names
+    # The number of attempts is the endpoint's, and shown with the execution.
+    assert set(tables.jobs.c.keys()) - {"crdb_region", "max_attempts"} == read - EXECUTION.keys()
+
+
+def test_a_timetable_is_read_as_it_was_written() -> None:
+    for table in (DAILY, HOURLY):
+        assert Timetable.stored(table.as_columns()) == table
+    assert len(DAILY.as_columns()) == len(names_of(Timetable))
+
+
+def test_the_next_version_keeps_every_field_that_a_client_gave() -> None:
+    """Else carry it over in next_version, in app.jobs.update: a PUT would drop it."""
+    marks = {name: object() for name in names_of(Job)}
+    old = Job(**marks)  # type: ignore[arg-type]
+    new = next_version(old, {})
+    # The key stays with the first version, run_at is of one-shot jobs, and the timetable is made with the clock.
+    kept = names_of(NewJob) & names_of(Job) - {"idempotency_key", "run_at", "timetable"}
+    assert {name: getattr(new, name) for name in kept} == {name: marks[name] for name in kept}
+
+
+def test_every_field_of_a_request_gets_into_the_job() -> None:
+    """Else take it over in new_job, or in changed_fields, in app.api.jobs.schemas."""
+    body: dict[str, Any] = {name: object() for name in NewJobSchema().fields} | {"trigger": Trigger.CRON}
+    new = new_job(body, NOW)
+    table = new.timetable
+    assert table is not None
+    taken = [getattr(new, name) for name in names_of(NewJob)] + [getattr(table, name) for name in names_of(Timetable)]
+    assert [name for name, value in body.items() if value not in taken] == []
+
+
+def test_every_field_of_a_change_is_taken() -> None:
+    """Else take it in changed_fields, in app.api.jobs.schemas."""
+    body = {name: object() for name in ChangedJobSchema().fields}
+    assert set(changed_fields(body).values()) == set(body.values())
+
+
+def test_every_field_of_a_new_job_can_be_asked_for() -> None:
+    """Else add it to NewJobSchema, in app.api.jobs.schemas."""
+    known = (names_of(NewJob) - {"timetable", "starts_now", "first_tick"}) | names_of(Timetable)
+    assert known - {"every_ms"} | {"every"} == NewJobSchema().fields.keys()
+
+
+def test_every_field_of_a_job_is_shown() -> None:
+    """Else add it to JobSchema and to shape_job, in app.api.jobs.schemas, or to NOT_SHOWN."""
+    known = (names_of(Job) - {"timetable"} - NOT_SHOWN) | (names_of(Timetable) - {"every_ms"}) | {"every"}
+    assert known == JobSchema().fields.keys()
+    shown = set().union(*(shape_job(stored(trigger)) for trigger in Trigger))
+    assert shown == JobSchema().fields.keys()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [insertion.ONE_SHOT, insertion.MANY, run_now.EXTRA, materialization.MATERIALIZE],
+    ids=["one", "many", "run", "materialize"],
+)
+def test_a_new_executions_row_has_every_column(statement: Any) -> None:
+    """Else add it to OF_JOB or to insert_executions, in app.executions.insertion, or to EXECUTION_DEFAULTS."""
+    (inserted,) = re.findall(r"INSERT INTO executions \(([^)]*)\)", statement.text)
+    assert set(tables.executions.c.keys()) == set(inserted.split(", ")) | EXECUTION_DEFAULTS
+    assert set(OF_JOB) <= set(tables.jobs.c.keys())
