@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection, Row, TextClause
 
 from app.db import Database
 from app.errors import ExecutionNotCancellableError, ExecutionNotFoundError
@@ -53,6 +53,21 @@ REQUEST = statement(
 
 
 @dataclass(frozen=True, slots=True)
+class _Locked:
+    """An execution whose row is locked."""
+
+    execution_id: str
+    status: ExecutionStatus
+    attempt_count: int
+    is_asked: bool
+
+    @classmethod
+    def from_row(cls, row: Row[Any]) -> "_Locked":
+        asked = row.cancel_requested_at is not None
+        return cls(row.execution_id, ExecutionStatus(row.status), row.attempt_count, asked)
+
+
+@dataclass(frozen=True, slots=True)
 class Cancelled:
     """How many executions ended, and how many are running and were asked, now or before, to have no other attempt."""
 
@@ -71,10 +86,10 @@ def cancel_execution(database: Database, execution_id: str, *, ask_running: bool
         row = connection.execute(LOCK, {"execution_id": execution_id}).first()
         if row is None:
             raise ExecutionNotFoundError.of(execution_id)
-        status = ExecutionStatus(row.status)
-        if status not in CANCELLABLE and not (status is ExecutionStatus.RUNNING and ask_running):
-            refuse_unless_cancelled(execution_id, status)
-        return _cancel(connection, [row], actor, Reason.CANCELLED)
+        found = _Locked.from_row(row)
+        if found.status not in CANCELLABLE and not (found.status is ExecutionStatus.RUNNING and ask_running):
+            refuse_unless_cancelled(execution_id, found.status)
+        return _cancel(connection, [found], actor, Reason.CANCELLED)
 
     return database.transact(body)
 
@@ -88,8 +103,8 @@ def cancel_executions_of(
     reason: Reason = Reason.JOB_CANCELLED,
 ) -> Cancelled:
     """Cancel what a job has not begun, and with `ask_running` ask what is running."""
-    found = connection.execute(LOCK_OF_JOB, {"job_id": job_id, "running": ask_running}).all()
-    return _cancel(connection, found, actor, reason)
+    rows = connection.execute(LOCK_OF_JOB, {"job_id": job_id, "running": ask_running})
+    return _cancel(connection, [_Locked.from_row(row) for row in rows], actor, reason)
 
 
 def refuse_unless_cancelled(execution_id: str, status: ExecutionStatus) -> None:
@@ -98,10 +113,10 @@ def refuse_unless_cancelled(execution_id: str, status: ExecutionStatus) -> None:
         raise ExecutionNotCancellableError(f"The execution {execution_id!r} is {status} and cannot be cancelled.")
 
 
-def _cancel(connection: Connection, found: Sequence[Row[Any]], actor: str | None, reason: Reason) -> Cancelled:
-    waiting = [row for row in found if row.status in CANCELLABLE]
-    running = [row for row in found if row.status == ExecutionStatus.RUNNING]
-    unasked = [row for row in running if row.cancel_requested_at is None]
+def _cancel(connection: Connection, found: Sequence[_Locked], actor: str | None, reason: Reason) -> Cancelled:
+    waiting = [execution for execution in found if execution.status in CANCELLABLE]
+    running = [execution for execution in found if execution.status is ExecutionStatus.RUNNING]
+    unasked = [execution for execution in running if not execution.is_asked]
     ended = _change(connection, CANCEL, waiting, ExecutionStatus.CANCELLED, actor=actor, reason=reason)
     _change(connection, REQUEST, unasked, ExecutionStatus.RUNNING, actor=actor, reason=Reason.CANCEL_REQUESTED)
     settle_jobs(connection, ended)
@@ -110,8 +125,8 @@ def _cancel(connection: Connection, found: Sequence[Row[Any]], actor: str | None
 
 def _change(
     connection: Connection,
-    statement: Any,
-    found: Sequence[Row[Any]],
+    change: TextClause,
+    found: Sequence[_Locked],
     after: ExecutionStatus,
     *,
     actor: str | None,
@@ -119,11 +134,12 @@ def _change(
 ) -> list[str]:
     if not found:
         return []
-    changed = {row.execution_id for row in connection.execute(statement, {"ids": [row.execution_id for row in found]})}
+    wanted = [execution.execution_id for execution in found]
+    changed = {row.execution_id for row in connection.execute(change, {"ids": wanted})}
     changes = [
-        StateChange(row.execution_id, ExecutionStatus(row.status), after, row.attempt_count)
-        for row in found
-        if row.execution_id in changed
+        StateChange(execution.execution_id, execution.status, after, execution.attempt_count)
+        for execution in found
+        if execution.execution_id in changed
     ]
     events.record(connection, changes, actor=actor, reason=reason)
-    return [change.execution_id for change in changes]
+    return [made.execution_id for made in changes]

@@ -76,68 +76,105 @@ class _Fact:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Life:
+    """The execution as it is now."""
+
+    status: ExecutionStatus
+    attempt: int
+    worker_id: str | None
+    started_at: datetime | None
+    completed_at: datetime | None
+    created_at: datetime
+    scheduled_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """An attempt, or an event, which begins when it ends; `reason` is the attempt's error."""
+
+    kind: str
+    attempt: int
+    before: ExecutionStatus | None
+    after: ExecutionStatus
+    began_at: datetime
+    at: datetime
+    actor: str | None
+    reason: str | None
+
+
 def history_of(database: Database, execution_id: str, *, look_ahead: timedelta) -> History:
     """Read the history of an execution; raises ExecutionNotFoundError."""
     rows = database.fetch(FACTS, {"execution_id": execution_id, "most": MOST})
-    found = [row for row in rows if row.kind == "execution"]
-    if not found:
+    lives = [_life(row) for row in rows if row.kind == "execution"]
+    if not lives:
         raise ExecutionNotFoundError.of(execution_id)
-    told = [row for kind in ("attempt", "event") for row in _latest(rows, kind)]
-    steps = _steps(found[0], _facts(found[0], told), look_ahead)
-    return History(steps, is_truncated=len(told) + len(found) < len(rows))
+    records = [_record(row) for row in rows if row.kind != "execution"]
+    told = _latest(records, "attempt") + _latest(records, "event")
+    steps = _steps(lives[0], _facts(lives[0], told), look_ahead)
+    return History(steps, is_truncated=len(told) < len(records))
 
 
-def _latest(rows: Sequence[Row[Any]], kind: str) -> list[Row[Any]]:
+def _life(row: Row[Any]) -> _Life:
+    return _Life(_S(row.after), row.attempt, row.actor, row.started_at, row.at, row.created_at, row.scheduled_at)
+
+
+def _record(row: Row[Any]) -> _Record:
+    before = None if row.before is None else _S(row.before)
+    at = row.at or row.started_at
+    return _Record(row.kind, row.attempt, before, _S(row.after), row.started_at or at, at, row.actor, row.reason)
+
+
+def _latest(records: Sequence[_Record], kind: str) -> list[_Record]:
     """Take those of a kind without the one too many."""
-    of_kind = [row for row in rows if row.kind == kind]
-    return sorted(of_kind, key=lambda row: (row.at or row.started_at, row.attempt))[-MOST:]
+    of_kind = [record for record in records if record.kind == kind]
+    return sorted(of_kind, key=lambda record: (record.at, record.attempt))[-MOST:]
 
 
-def _facts(execution: Row[Any], rows: Sequence[Row[Any]]) -> list[_Fact]:
-    facts = [_of_event(row) for row in rows if row.kind == "event"]
+def _facts(life: _Life, records: Sequence[_Record]) -> list[_Fact]:
+    facts = [_of_event(record) for record in records if record.kind == "event"]
     asked = {fact.attempt: fact.at for fact in facts if fact.reason == Reason.CANCEL_REQUESTED}
-    for row in rows:
-        if row.kind == "attempt":
-            facts += _of_attempt(row, asked.get(row.attempt))
-    if execution.after == _S.RUNNING:
-        facts.append(_claim(execution.started_at, execution, asked.get(execution.attempt)))
+    for record in records:
+        if record.kind == "attempt":
+            facts += _of_attempt(record, asked.get(record.attempt))
+    if life.status is _S.RUNNING and life.started_at is not None:
+        facts.append(_claim(life.started_at, life.attempt, life.worker_id, asked.get(life.attempt)))
     return sorted(facts, key=lambda fact: (fact.at, fact.attempt, fact.reason != Reason.CLAIMED))
 
 
-def _of_event(row: Row[Any]) -> _Fact:
-    return _Fact(row.at, _S(row.before), _S(row.after), row.attempt, row.actor, row.reason)
+def _of_event(event: _Record) -> _Fact:
+    return _Fact(event.at, event.before, event.after, event.attempt, event.actor, event.reason or "")
 
 
-def _of_attempt(row: Row[Any], asked_at: datetime | None) -> list[_Fact]:
-    by = "scheduler" if row.reason in _RECLAIMED else row.actor
-    after = _S.SUCCESS if row.after == _S.SUCCESS else None
-    reason = "DELIVERED" if after else row.reason or "FAILED"
-    end = _Fact(row.at or row.started_at, _S.RUNNING, after, row.attempt, by, reason)
-    return [_claim(row.started_at, row, asked_at), end]
+def _of_attempt(tried: _Record, asked_at: datetime | None) -> list[_Fact]:
+    by = "scheduler" if tried.reason in _RECLAIMED else tried.actor
+    after = _S.SUCCESS if tried.after is _S.SUCCESS else None
+    reason = "DELIVERED" if after else tried.reason or "FAILED"
+    end = _Fact(tried.at, _S.RUNNING, after, tried.attempt, by, reason)
+    return [_claim(tried.began_at, tried.attempt, tried.actor, asked_at), end]
 
 
-def _claim(at: datetime, row: Row[Any], asked_at: datetime | None) -> _Fact:
+def _claim(at: datetime, attempt: int, worker_id: str | None, asked_at: datetime | None) -> _Fact:
     # An attempt starts when its instant comes, which may be a little after the claim.
     at = min(at, asked_at) if asked_at else at
-    before = _S.QUEUED if row.attempt == 1 else None
-    return _Fact(at, before, _S.RUNNING, row.attempt, row.actor, Reason.CLAIMED)
+    return _Fact(at, _S.QUEUED if attempt == 1 else None, _S.RUNNING, attempt, worker_id, Reason.CLAIMED)
 
 
-def _steps(execution: Row[Any], facts: list[_Fact], look_ahead: timedelta) -> list[Step]:
-    promoted_at = execution.scheduled_at - look_ahead
-    first = _S.PENDING if promoted_at > execution.created_at else _S.QUEUED
-    steps = [Step(execution.created_at, None, first, 0, None, "CREATED")]
+def _steps(life: _Life, facts: list[_Fact], look_ahead: timedelta) -> list[Step]:
+    promoted_at = life.scheduled_at - look_ahead
+    first = _S.PENDING if promoted_at > life.created_at else _S.QUEUED
+    steps = [Step(life.created_at, None, first, 0, None, "CREATED")]
     for fact, later in zip(facts, [*facts[1:], None], strict=False):
         _fill(steps, fact.before, promoted_at, fact.at)
-        after = fact.after or _outcome(later, _S(execution.after))
+        after = fact.after or _outcome(later, life.status)
         reason = Reason.CANCEL_REQUESTED if fact.after is None and after is _S.CANCELLED else fact.reason
         steps.append(Step(fact.at, steps[-1].after, after, fact.attempt, fact.actor, str(reason)))
-    _fill(steps, _S(execution.after), promoted_at, execution.at)
+    _fill(steps, life.status, promoted_at, life.completed_at)
     return steps
 
 
 def _outcome(later: _Fact | None, now: ExecutionStatus) -> ExecutionStatus:
-    """Tell what a failed attempt led to, by what came after it or by the present state."""
+    """Return what a failed attempt led to, by what came after it or by the present state."""
     after = now if later is None else later.before
     return after if after in {_S.FAILED, _S.CANCELLED} else _S.RETRYING
 

@@ -1,11 +1,94 @@
-"""The values that travel between the claim and the conclusion of one attempt."""
+"""Executions as values: as they are stored, and what travels between the claim and the conclusion of an attempt."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from schema.states import LogLevel
+from sqlalchemy import Row
+
+from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """A stored execution: one delivery of a job."""
+
+    execution_id: str
+    job_id: str
+    endpoint: str
+    endpoint_type: EndpointType
+    endpoint_version: int
+    idempotency_key: str | None
+    status: ExecutionStatus
+    output: dict[str, Any] | None
+    attempt_count: int
+    max_attempts: int
+    worker_id: str | None
+    scheduled_at: datetime
+    run_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    duration_ms: int | None
+    cancel_requested_at: datetime | None
+    created_at: datetime
+
+    @classmethod
+    def from_row(cls, row: Row[Any]) -> Self:
+        """Take the fields out of a row that has a column for each."""
+        enums = {"endpoint_type": EndpointType(row.endpoint_type), "status": ExecutionStatus(row.status)}
+        return cls(**columns_of(cls, row) | enums)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionWithInput(Execution):
+    """An execution with the input of its job, which lists leave out."""
+
+    input: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """A stored attempt: one try within an execution."""
+
+    attempt_id: str
+    execution_id: str
+    attempt_number: int
+    status: AttemptStatus
+    worker_id: str | None
+    started_at: datetime
+    completed_at: datetime | None
+    duration_ms: int | None
+    output: dict[str, Any] | None
+    error: dict[str, Any] | None
+    created_at: datetime
+
+    @classmethod
+    def from_row(cls, row: Row[Any]) -> Self:
+        """Take the fields out of a row that has a column for each."""
+        return cls(**columns_of(cls, row) | {"status": AttemptStatus(row.status)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRecord:
+    """A stored line of an execution's log."""
+
+    log_id: str
+    execution_id: str
+    attempt_number: int
+    level: LogLevel
+    message: str
+    logged_at: datetime
+
+    @classmethod
+    def from_row(cls, row: Row[Any]) -> Self:
+        """Take the fields out of a row that has a column for each."""
+        return cls(**columns_of(cls, row) | {"level": LogLevel(row.level)})
+
+
+def columns_of(record: type[Any], row: Row[Any]) -> dict[str, Any]:
+    """Read the columns that are called like the fields of a dataclass."""
+    return {column.name: getattr(row, column.name) for column in fields(record)}
 
 
 class ClaimKey(NamedTuple):

@@ -1,21 +1,22 @@
 """Reading executions, their attempts and their logs."""
 
+from collections.abc import Sized
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import ColumnElement, Row, select
+from sqlalchemy import ColumnElement, select
 
 from app.db import Database
 from app.db.paging import Page, PageRequest, newest_first, page_of
 from app.errors import ExecutionNotFoundError
+from app.executions.model import AttemptRecord, Execution, ExecutionWithInput, LogRecord
 from schema import tables
 from schema.states import FINAL, ExecutionStatus, LogLevel
 
 _E, _A, _L = tables.executions.c, tables.attempts.c, tables.execution_logs.c
 
 
-def get_execution(database: Database, execution_id: str) -> Row[Any]:
+def get_execution(database: Database, execution_id: str) -> ExecutionWithInput:
     """Read an execution with its job's input; raises ExecutionNotFoundError."""
     query = select(*_E, tables.jobs.c.input).join_from(
         tables.executions, tables.jobs, tables.jobs.c.job_id == _E.job_id
@@ -23,7 +24,7 @@ def get_execution(database: Database, execution_id: str) -> Row[Any]:
     rows = database.fetch(query.where(_E.execution_id == execution_id))
     if not rows:
         raise ExecutionNotFoundError.of(execution_id)
-    return rows[0]
+    return ExecutionWithInput.from_row(rows[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +38,11 @@ class ExecutionFilter:
     created_before: datetime | None = None
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        """Say it in SQL."""
+        """Return the WHERE conditions."""
         wanted = ((_E.status, self.status), (_E.endpoint, self.endpoint), (_E.job_id, self.job_id))
         conditions = [column == value for column, value in wanted if value is not None]
         if self.status is not None and self.status not in FINAL:
-            # Says nothing new, but a partial index holds just these.
+            # Implied by the status, but a partial index holds just these.
             conditions.append(_E.completed_at.is_(None))
         if self.created_after is not None:
             conditions.append(_E.created_at > self.created_after)
@@ -50,33 +51,33 @@ class ExecutionFilter:
         return conditions
 
 
-def page_of_executions(database: Database, wanted: ExecutionFilter, request: PageRequest) -> Page[Row[Any]]:
+def page_of_executions(database: Database, wanted: ExecutionFilter, request: PageRequest) -> Page[Execution]:
     """Read a page of executions without their input, newest first."""
     query = newest_first(select(*_E).where(*wanted.conditions()), _E.created_at, _E.execution_id, request)
-    return page_of(database.fetch(query), "created_at", "execution_id", request, lambda row: row)
+    return page_of(database.fetch(query), "created_at", "execution_id", request, Execution.from_row)
 
 
-def attempts_of(database: Database, execution_id: str, request: PageRequest) -> Page[Row[Any]]:
+def attempts_of(database: Database, execution_id: str, request: PageRequest) -> Page[AttemptRecord]:
     """Read a page of an execution's attempts, the latest first; raises ExecutionNotFoundError."""
     query = select(*_A).where(_A.execution_id == execution_id)
     if request.after is not None:
         query = query.where(_A.attempt_number < int(request.after.key))
     rows = database.fetch(query.order_by(_A.attempt_number.desc()).limit(request.limit + 1))
     _check_exists(database, execution_id, rows)
-    return page_of(rows, "created_at", "attempt_number", request, lambda row: row)
+    return page_of(rows, "created_at", "attempt_number", request, AttemptRecord.from_row)
 
 
-def logs_of(database: Database, execution_id: str, level: LogLevel | None, request: PageRequest) -> Page[Row[Any]]:
+def logs_of(database: Database, execution_id: str, level: LogLevel | None, request: PageRequest) -> Page[LogRecord]:
     """Read a page of an execution's log lines, the latest first; raises ExecutionNotFoundError."""
     query = select(*_L).where(_L.execution_id == execution_id)
     if level is not None:
         query = query.where(_L.level == level)
     rows = database.fetch(newest_first(query, _L.logged_at, _L.log_id, request))
     _check_exists(database, execution_id, rows)
-    return page_of(rows, "logged_at", "log_id", request, lambda row: row)
+    return page_of(rows, "logged_at", "log_id", request, LogRecord.from_row)
 
 
-def _check_exists(database: Database, execution_id: str, rows: Any) -> None:
+def _check_exists(database: Database, execution_id: str, rows: Sized) -> None:
     # Only an empty answer leaves it open, and costs a second statement.
     if not rows and not database.fetch(select(_E.execution_id).where(_E.execution_id == execution_id)):
         raise ExecutionNotFoundError.of(execution_id)

@@ -45,7 +45,7 @@ class JobFilter:
     created_before: datetime | None = None
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        """Say it in SQL."""
+        """Return the WHERE conditions."""
         conditions = []
         for column, value in ((_J.status, self.status), (_J.trigger_type, self.trigger), (_J.endpoint, self.endpoint)):
             if value is not None:

@@ -1,14 +1,15 @@
 """What executions, attempts and log lines look like in answers."""
 
+import dataclasses
 from typing import Any
 
 from marshmallow import Schema, fields, validate
-from sqlalchemy import Row
 
 from app.api.executions.outcome_schemas import ERROR, OUTPUTS
 from app.api.http.fields import Body, Instant, Name, QueryInstant
 from app.api.http.pagination import PageQuery
 from app.api.openapi.any_of import Shaped
+from app.executions.model import AttemptRecord, Execution, LogRecord
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
 
@@ -95,16 +96,6 @@ class LogQuery(PageQuery):
     level = fields.Enum(LogLevel)
 
 
-def shape_execution(row: Row[Any]) -> dict[str, Any]:
-    """Make an execution's answer from its row."""
-    return row._asdict() | {"endpoint_type": EndpointType(row.endpoint_type), "status": ExecutionStatus(row.status)}
-
-
-def shape_attempt(row: Row[Any]) -> dict[str, Any]:
-    """Make an attempt's answer from its row."""
-    return row._asdict() | {"status": AttemptStatus(row.status)}
-
-
-def shape_log_line(row: Row[Any]) -> dict[str, Any]:
-    """Make a log line's answer from its row."""
-    return row._asdict() | {"level": LogLevel(row.level)}
+def shape_record(record: Execution | AttemptRecord | LogRecord) -> dict[str, Any]:
+    """Take the fields of a record as they are."""
+    return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}

@@ -13,9 +13,7 @@ from app.api.executions.schemas import (
     ExecutionSchema,
     LogLineSchema,
     LogQuery,
-    shape_attempt,
-    shape_execution,
-    shape_log_line,
+    shape_record,
 )
 from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.api.openapi.resource import Resource
@@ -35,14 +33,14 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List executions, newest first."""
     wanted = page_request(query)
     return page_answer(
-        queries.page_of_executions(services().database, ExecutionFilter(**query), wanted), shape_execution, query
+        queries.page_of_executions(services().database, ExecutionFilter(**query), wanted), shape_record, query
     )
 
 
 @resource.route("GET", "/executions/<execution_id>", returns=ExecutionSchema, errors=[ExecutionNotFoundError])
 def get(execution_id: str) -> dict[str, Any]:
     """Get an execution."""
-    return shape_execution(queries.get_execution(services().database, execution_id))
+    return shape_record(queries.get_execution(services().database, execution_id))
 
 
 @resource.route(
@@ -55,7 +53,7 @@ def get(execution_id: str) -> dict[str, Any]:
 def list_attempts(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
     """List the attempts of an execution, the latest first."""
     page = queries.attempts_of(services().database, execution_id, page_request(query))
-    return page_answer(page, shape_attempt, query)
+    return page_answer(page, shape_record, query)
 
 
 @resource.route(
@@ -69,7 +67,7 @@ def list_logs(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
     """List the log lines of an execution, the latest first."""
     wanted = page_request(query)
     page = queries.logs_of(services().database, execution_id, query.get("level"), wanted)
-    return page_answer(page, shape_log_line, query)
+    return page_answer(page, shape_record, query)
 
 
 @resource.route(
@@ -87,7 +85,7 @@ def cancel(query: dict[str, Any], execution_id: str) -> tuple[Any, int]:
     """
     database = services().database
     done = cancellation.cancel_execution(database, execution_id, ask_running="if_running" in query, actor=actor())
-    return shape_execution(queries.get_execution(database, execution_id)), 202 if done.asked else 200
+    return shape_record(queries.get_execution(database, execution_id)), 202 if done.asked else 200
 
 
 @resource.route(
@@ -100,7 +98,7 @@ def retry(execution_id: str) -> dict[str, Any]:
     """Queue a FAILED or CANCELLED execution again, due now, with as many attempts more as its retry policy allows."""
     database = services().database
     wake(retry_execution(database, execution_id, actor=actor()))
-    return shape_execution(queries.get_execution(database, execution_id))
+    return shape_record(queries.get_execution(database, execution_id))
 
 
 @resource.route("GET", "/executions/<execution_id>/history", returns=HistorySchema, errors=[ExecutionNotFoundError])

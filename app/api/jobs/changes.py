@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.api.auth import actor
-from app.api.executions.schemas import ExecutionSchema, shape_execution
+from app.api.executions.schemas import ExecutionSchema, shape_record
 from app.api.jobs import idempotency
 from app.api.jobs.schemas import ChangedJobSchema, JobSchema, PatchedJobSchema, changed_fields, shape_job
 from app.api.jobs.views import resource
@@ -92,5 +92,5 @@ def run(job_id: str) -> tuple[Any, int, dict[str, str]]:
     database = services().database
     ran = run_now.run_job(database, job_id, idempotency.key_in_header(), services().shards, actor())
     wake(ran.queue)
-    execution = shape_execution(get_execution(database, ran.execution_id))
+    execution = shape_record(get_execution(database, ran.execution_id))
     return execution, 201 if ran.is_new else 200, {}

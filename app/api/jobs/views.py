@@ -5,7 +5,7 @@ from typing import Any
 
 from app.access.api_keys import Scope
 from app.api.auth import actor
-from app.api.executions.schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema, shape_execution
+from app.api.executions.schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema, shape_record
 from app.api.http.pagination import page_answer, page_request, page_schema
 from app.api.jobs import idempotency
 from app.api.jobs.schemas import JobQuery, JobSchema, NewJobSchema, new_job, shape_job
@@ -94,4 +94,4 @@ def list_executions(query: dict[str, Any], job_id: str) -> dict[str, Any]:
     page = page_of_executions(database, ExecutionFilter(job_id=job_id, **query), wanted)
     if not page.items:
         get_job(database, job_id)
-    return page_answer(page, shape_execution, query)
+    return page_answer(page, shape_record, query)

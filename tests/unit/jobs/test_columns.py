@@ -1,4 +1,4 @@
-"""A column of `jobs` or `executions`, from the table to the API: each test names the place that was forgotten."""
+"""A column on its way from the table to the API: each test names the place where it was forgotten."""
 
 import re
 from collections.abc import Mapping
@@ -7,10 +7,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from marshmallow import Schema
+from sqlalchemy import Table
 
+from app.api.executions.schemas import AttemptSchema, ExecutionSchema, LogLineSchema
 from app.api.jobs.schemas import ChangedJobSchema, JobSchema, NewJobSchema, changed_fields, new_job, shape_job
 from app.executions import materialization
 from app.executions.insertion import OF_JOB
+from app.executions.model import AttemptRecord, Execution, LogRecord
 from app.jobs import insertion, run_now
 from app.jobs.endpoint_cache import CachedEndpoint
 from app.jobs.model import Job, NewJob
@@ -151,3 +155,18 @@ def test_a_new_executions_row_has_every_column(statement: Any) -> None:
     (inserted,) = re.findall(r"INSERT INTO executions \(([^)]*)\)", statement.text)
     assert set(tables.executions.c.keys()) == set(inserted.split(", ")) | EXECUTION_DEFAULTS
     assert set(OF_JOB) <= set(tables.jobs.c.keys())
+
+
+@pytest.mark.parametrize(
+    ("table", "record", "schema", "hidden"),
+    [
+        (tables.executions, Execution, ExecutionSchema, {"queue", "shard", "on_hold", "input"}),
+        (tables.attempts, AttemptRecord, AttemptSchema, set[str]()),
+        (tables.execution_logs, LogRecord, LogLineSchema, set[str]()),
+    ],
+    ids=["execution", "attempt", "log line"],
+)
+def test_what_is_shown_of_a_row(table: Table, record: type[Any], schema: type[Schema], hidden: set[str]) -> None:
+    """Else add it to the record in app.executions.model and to the schema in app.api.executions.schemas, or hide it."""
+    assert names_of(record) == set(table.c.keys()) - hidden - {"crdb_region"}
+    assert schema().fields.keys() - hidden == names_of(record)
