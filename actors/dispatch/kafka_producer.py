@@ -12,6 +12,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from app.catalog.scrub import Scrubber
+from app.threads import BackgroundThread
 
 log = logging.getLogger(__name__)
 
@@ -27,10 +28,11 @@ class Report:
     offset: int | None
 
 
-class SharedProducer:
+class SharedProducer(BackgroundThread):
     """Makes, polls and destroys the producer on a thread of its own; everything else belongs to the event loop."""
 
     def __init__(self, configuration: Mapping[str, Any], secrets: Iterable[str]) -> None:
+        super().__init__("te-kafka")
         self.opened = asyncio.Event()
         self.closed = asyncio.Event()
         self.failure: KafkaException | None = None
@@ -41,8 +43,7 @@ class SharedProducer:
         self._producer: Producer | None = None
         self._reports: list[tuple[asyncio.Future[Report], Report]] = []
         self._lock = threading.Lock()
-        self._stop = threading.Event()
-        threading.Thread(target=self._run, name="te-kafka", daemon=True).start()
+        self.start()
 
     @property
     def is_broken(self) -> bool:
@@ -61,10 +62,10 @@ class SharedProducer:
         )
         return await future
 
-    def stop(self) -> None:
-        """End the thread and with it the producer; `closed` is set when that is done."""
+    def stop(self, timeout_seconds: float = 0.0) -> bool:
+        """End the thread and with it the producer; the event loop does not wait here, but for `closed`."""
         self._producer = None
-        self._stop.set()
+        return super().stop(timeout_seconds)
 
     async def close(self) -> None:
         """Stop, and wait until the producer is gone."""
@@ -77,7 +78,8 @@ class SharedProducer:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - confluent-kafka spells local errors so
             self.last_error = error
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Make the producer, serve it, and destroy it in the end."""
         try:
             producer = Producer(self._configuration, logger=self._log)
         except KafkaException as error:
@@ -86,7 +88,7 @@ class SharedProducer:
         else:
             self._producer = producer
             self._wake(self.opened.set)
-            while not self._stop.is_set():
+            while not self.stopping.is_set():
                 self._poll(producer)
             # Every record gets its report, also those that will not be sent any more.
             producer.purge()
@@ -102,7 +104,7 @@ class SharedProducer:
             # A fatal error, such as a broker that forgot this producer. Whoever gets a report of it replaces the
             # producer: until then there is nothing to do here, and nothing that the process should die of.
             self.last_error = error.args[0]
-            self._stop.wait(_POLL_SECONDS)
+            self.stopping.wait(_POLL_SECONDS)
 
     def _note_report(self, future: asyncio.Future[Report], error: KafkaError | None, message: Message) -> None:
         if error is None and not self.is_broken:
