@@ -1,4 +1,4 @@
-"""The process around the chores: when each runs, and how it all ends."""
+"""Scheduler process: runs the chores of a plan, each when it is due, and shuts down cleanly."""
 
 import contextlib
 import logging
@@ -6,7 +6,6 @@ import queue
 import signal
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from types import FrameType
@@ -16,19 +15,13 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.blocking import BlockingScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
-from app.scheduler.chore import Chore, Outage, run_logged
+from app.errors import UnavailableError
+from app.scheduler.chores import Chore
+from app.scheduler.outage_log import OutageLog
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Every:
-    """A chore and how often it runs, in seconds; the first time at once."""
-
-    seconds: float
-    chore: Chore
 
 
 class SchedulerProcess:
@@ -41,15 +34,15 @@ class SchedulerProcess:
         self._triggering = threading.Event()
 
     def catch_signals(self) -> None:
-        """Let TERM and INT stop the process in order instead of killing it."""
+        """Let TERM and INT stop the process cleanly instead of killing it."""
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, self._on_signal)
 
     def is_stopping(self) -> bool:
-        """Tell chores to end between two statements."""
+        """Return whether chores shall end between two statements."""
         return self._stopping
 
-    def run(self, plan: Sequence[Every]) -> int:
+    def run(self, plan: Sequence[Chore]) -> int:
         """Run the chores; returns the exit status once all of them have ended."""
         triggers = _triggers(plan)
         triggers.add_listener(lambda _event: self._triggering.set(), EVENT_SCHEDULER_STARTED)
@@ -90,7 +83,7 @@ class SchedulerProcess:
             self._triggering.set()
 
 
-def _triggers(plan: Sequence[Every]) -> BlockingScheduler:
+def _triggers(plan: Sequence[Chore]) -> BlockingScheduler:
     # It warns of each run that is skipped because the last one still goes on: every time while the database hangs.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     triggers = BlockingScheduler(
@@ -98,8 +91,24 @@ def _triggers(plan: Sequence[Every]) -> BlockingScheduler:
         executors={"default": ThreadPoolExecutor(len(plan))},
         job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
     )
-    outage, now = Outage(), datetime.now(UTC)
-    for every in plan:
-        run, trigger = partial(run_logged, every.chore, outage), IntervalTrigger(seconds=every.seconds, timezone=UTC)
-        triggers.add_job(run, trigger, name=every.chore.name, next_run_time=now)
+    outages, now = OutageLog(), datetime.now(UTC)
+    for chore in plan:
+        trigger = IntervalTrigger(seconds=chore.every_seconds, timezone=UTC)
+        triggers.add_job(partial(run_logged, chore, outages), trigger, name=chore.name, next_run_time=now)
     return triggers
+
+
+def run_logged(chore: Chore, outages: OutageLog) -> None:
+    """Run a chore once and log what it did; never raises, so that no chore can stop the others."""
+    ended_before = outages.count()
+    try:
+        counts = chore.run()
+    except UnavailableError as error:
+        outages.begins(chore.name, error.explained, ended_before=ended_before)
+    except Exception:
+        log.exception("%s failed", chore.name)
+    else:
+        outages.is_over(chore.name)
+        done = [f"{count} {name}" for name, count in counts.items() if count]
+        if done:
+            log.info("%s: %s", chore.name, ", ".join(done))

@@ -4,51 +4,39 @@ import logging
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import pytest
 from apscheduler.schedulers.blocking import BlockingScheduler
 
 from app.errors import UnavailableError
-from app.scheduler.chore import Counts, Outage, run_logged
-from app.scheduler.process import Every, SchedulerProcess
+from app.scheduler.chores import Chore, Counts
+from app.scheduler.outage_log import OutageLog
+from app.scheduler.process import SchedulerProcess, run_logged
 
 
-@dataclass(frozen=True)
-class Done:
-    rows: int = 0
-    more: int = 0
+def chore(name: str, run: Callable[[], Counts] = Counts, *, every_seconds: float = 3600) -> Chore:
+    return Chore(name, every_seconds, run)
 
 
-class Scripted:
-    """A chore that does what the test says."""
-
-    def __init__(self, name: str, body: Callable[[], Done]) -> None:
-        self.name = name
-        self._body = body
-
-    def run_once(self) -> Counts:
-        return self._body()
-
-
-def away() -> Done:
+def unreachable() -> Counts:
     raise UnavailableError("the database cannot be reached")
 
 
 class Running:
-    """A process in a thread; only a main thread may install signal handlers, so the test plays the signal."""
+    """A process in a thread; its signal handlers belong to the main thread, which is the test's."""
 
     def __init__(self) -> None:
         self.process = SchedulerProcess()
+        self.process.catch_signals()
         self._status: list[int] = []
         self._thread = threading.Thread()
 
-    def start(self, *plan: Every) -> None:
+    def start(self, *plan: Chore) -> None:
         self._thread = threading.Thread(target=lambda: self._status.append(self.process.run(plan)))
         self._thread.start()
 
     def stop(self) -> None:
-        self.process._on_signal(15, None)
+        signal.raise_signal(signal.SIGTERM)
 
     def wait(self) -> int:
         self._thread.join(60)
@@ -56,22 +44,30 @@ class Running:
 
 
 @pytest.fixture
-def running() -> Running:
+def usual_handlers() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def running(usual_handlers: None) -> Running:
     return Running()
 
 
-def sets(event: threading.Event) -> Callable[[], Done]:
-    def body() -> Done:
+def sets(event: threading.Event) -> Callable[[], Counts]:
+    def body() -> Counts:
         event.set()
-        return Done()
+        return Counts()
 
     return body
 
 
 def test_a_run_that_did_something_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        run_logged(Scripted("sweep", lambda: Done(3, 0)), Outage())
-        run_logged(Scripted("sweep", Done), Outage())
+        run_logged(chore("sweep", lambda: Counts(rows=3, more=0)), OutageLog())
+        run_logged(chore("sweep"), OutageLog())
     assert caplog.messages == ["sweep: 3 rows"]
 
 
@@ -80,39 +76,39 @@ AGAIN = "the database answers again"
 
 
 def test_an_outage_is_said_once_for_all_chores_and_its_end_too(caplog: pytest.LogCaptureFixture) -> None:
-    outage = Outage()
-    first, second = Scripted("first", away), Scripted("second", away)
-    for chore in (first, second, first, second):
-        run_logged(chore, outage)
+    outages = OutageLog()
+    first, second = chore("first", unreachable), chore("second", unreachable)
+    for failing in (first, second, first, second):
+        run_logged(failing, outages)
     assert caplog.messages == [TRYING]
     for _ in range(2):
-        run_logged(Scripted("first", Done), outage)
+        run_logged(chore("first"), outages)
     assert caplog.messages == [TRYING, AGAIN]
-    run_logged(first, outage)
+    run_logged(first, outages)
     assert caplog.messages == [TRYING, AGAIN, TRYING]
 
 
 def test_a_chore_that_alone_cannot_get_through_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
     """Its statement times out, for one: the others would end its outage after each of its tries."""
-    outage = Outage()
+    outages = OutageLog()
     for _ in range(3):
-        run_logged(Scripted("first", away), outage)
-        run_logged(Scripted("second", Done), outage)
+        run_logged(chore("first", unreachable), outages)
+        run_logged(chore("second"), outages)
     assert caplog.messages == [TRYING, AGAIN]
-    run_logged(Scripted("first", Done), outage)
-    run_logged(Scripted("first", away), outage)
+    run_logged(chore("first"), outages)
+    run_logged(chore("first", unreachable), outages)
     assert caplog.messages == [TRYING, AGAIN, TRYING]
 
 
 def test_a_run_that_fails_after_the_end_of_its_outage_starts_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    outage = Outage()
+    outages = OutageLog()
 
-    def end_and_fail() -> Done:
-        run_logged(Scripted("second", Done), outage)
-        return away()
+    def end_and_fail() -> Counts:
+        run_logged(chore("second"), outages)
+        return unreachable()
 
-    run_logged(Scripted("first", away), outage)
-    run_logged(Scripted("slow", end_and_fail), outage)
+    run_logged(chore("first", unreachable), outages)
+    run_logged(chore("slow", end_and_fail), outages)
     assert caplog.messages == [TRYING, AGAIN]
 
 
@@ -120,13 +116,13 @@ def test_a_chore_that_fails_stops_nobody_and_goes_on(running: Running, caplog: p
     """Its every failure is logged, with the traceback."""
     failures, worked, other = iter(range(2)), threading.Event(), threading.Event()
 
-    def fail_twice() -> Done:
+    def fail_twice() -> Counts:
         if next(failures, None) is not None:
             raise ZeroDivisionError
         worked.set()
-        return Done()
+        return Counts()
 
-    running.start(Every(0.01, Scripted("bad", fail_twice)), Every(0.01, Scripted("good", sets(other))))
+    running.start(chore("bad", fail_twice, every_seconds=0.01), chore("good", sets(other), every_seconds=0.01))
     assert other.wait(60)
     assert worked.wait(60)
     running.stop()
@@ -141,15 +137,15 @@ def test_every_chore_runs_at_once_and_never_beside_itself(running: Running) -> N
     inside: list[None] = []
     most = [0]
 
-    def body() -> Done:
+    def body() -> Counts:
         inside.append(None)
         most[0] = max(most[0], len(inside))
         pause.wait(0.05)  # longer than the interval
         inside.pop()
         ran.release()
-        return Done()
+        return Counts()
 
-    running.start(Every(0.01, Scripted("slow", body)), Every(3600, Scripted("rare", sets(rare))))
+    running.start(chore("slow", body, every_seconds=0.01), chore("rare", sets(rare)))
     assert rare.wait(60)
     for _ in range(4):
         assert ran.acquire(timeout=60)
@@ -161,15 +157,15 @@ def test_every_chore_runs_at_once_and_never_beside_itself(running: Running) -> N
 def test_the_end_waits_for_chores_and_tells_them_to_hurry(running: Running) -> None:
     started, ended = threading.Event(), threading.Event()
 
-    def body() -> Done:
+    def body() -> Counts:
         started.set()
         while not running.process.is_stopping():
             ended.wait(0.001)
         ended.wait(0.1)
         ended.set()
-        return Done()
+        return Counts()
 
-    running.start(Every(3600, Scripted("long", body)))
+    running.start(chore("long", body))
     assert started.wait(60)
     running.stop()
     running.stop()  # a second signal changes nothing
@@ -180,17 +176,18 @@ def test_the_end_waits_for_chores_and_tells_them_to_hurry(running: Running) -> N
 def test_a_chore_that_hangs_holds_up_no_other(running: Running) -> None:
     release, other = threading.Event(), threading.Event()
 
-    def hang() -> Done:
+    def hang() -> Counts:
         release.wait(60)
-        return Done()
+        return Counts()
 
-    running.start(Every(0.01, Scripted("hangs", hang)), Every(0.01, Scripted("good", sets(other))))
+    running.start(chore("hangs", hang, every_seconds=0.01), chore("good", sets(other), every_seconds=0.01))
     assert other.wait(60)
     release.set()
     running.stop()
     assert running.wait() == 0
 
 
+@pytest.mark.usefixtures("usual_handlers")
 def test_a_signal_before_the_start_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     real = BlockingScheduler.start
 
@@ -200,9 +197,10 @@ def test_a_signal_before_the_start_is_not_forgotten(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(BlockingScheduler, "start", slow)
     process = SchedulerProcess()
-    process._on_signal(15, None)
+    process.catch_signals()
+    signal.raise_signal(signal.SIGTERM)
     assert process.is_stopping()
-    assert process.run([Every(3600, Scripted("any", Done))]) == 0
+    assert process.run([chore("any")]) == 0
 
 
 @pytest.mark.parametrize("method", ["_process_jobs", "start"])
@@ -213,18 +211,10 @@ def test_the_death_of_the_triggering_thread_ends_the_process(
         raise MemoryError
 
     monkeypatch.setattr(BlockingScheduler, method, die)
-    running.start(Every(3600, Scripted("any", Done)))
+    running.start(chore("any"))
     assert running.wait() == 1
     assert running.process.is_stopping()
     assert "the thread that triggers the chores died" in caplog.messages
-
-
-@pytest.fixture
-def usual_handlers() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 @pytest.mark.usefixtures("usual_handlers")
@@ -232,12 +222,15 @@ def test_a_signal_that_does_not_wake_the_waiting_thread_is_seen() -> None:
     process = SchedulerProcess()
     process.catch_signals()
 
-    def body() -> Done:
+    def body() -> Counts:
         threading.Event().wait(0.2)  # by then the main thread waits
         signal.pthread_kill(threading.get_ident(), signal.SIGTERM)  # to this thread, not to the one that waits
-        return Done()
+        return Counts()
 
-    too_late = threading.Timer(30, process._over.put, [2])
-    too_late.start()
-    assert process.run([Every(3600, Scripted("signals", body))]) == 0
-    too_late.cancel()
+    # Without a look at the signals now and then, the process would sleep until one wakes its thread.
+    asleep, main = threading.Event(), threading.get_ident()
+    rescue = threading.Timer(30, lambda: (asleep.set(), signal.pthread_kill(main, signal.SIGTERM)))
+    rescue.start()
+    assert process.run([chore("signals", body)]) == 0
+    rescue.cancel()
+    assert not asleep.is_set()

@@ -10,20 +10,13 @@ from sqlalchemy import text
 from app.db import Database
 from app.executions import materialization
 from app.schedule.due_ticks import Advance
-from app.scheduler.materialize import Materialize
 from schema.states import EndpointType
 from tests import rows
-from tests.contract.store.racing import Hints, at_once, never, schedulers, total
+from tests.contract.scheduler.conftest import chores
+from tests.contract.store.racing import Hints, at_once, schedulers, total
 from tests.cron_jobs import add_cron_job, daily, job, missed_ticks, scheduled
 
 HOUR = timedelta(hours=1)
-GRACE = timedelta(minutes=1)
-
-
-def chore(database: Database, *, ahead_ms: int = 0, batch: int = 100, hints: Hints | None = None) -> Materialize:
-    return Materialize(
-        database, shards=1, ahead_ms=ahead_ms, batch=batch, grace=GRACE, hint=hints or Hints(), stopping=never
-    )
 
 
 def due(database: Database, ahead_ms: int = 0) -> list[materialization.DueJob]:
@@ -40,7 +33,7 @@ def test_ten_minutes_of_downtime_yield_every_tick_once_with_three_schedulers(
     zones = ["UTC", "Asia/Kathmandu", "America/New_York"]
     jobs = {add_cron_job(database, "* * * * *", timezone=z, missed=timedelta(minutes=10)): z for z in zones * 8}
     with schedulers(database_url, way, 3) as databases:
-        counts = at_once(*(chore(one, batch=5).run_once for one in databases))
+        counts = at_once(*(chores(one, cron_batch_size=5).materialize for one in databases))
     for job_id, zone in jobs.items():
         row, found = job(database, job_id), scheduled(database, job_id)
         assert found == missed_ticks("* * * * *", zone, found[0] - timedelta(minutes=1), row.cron_last_tick_at)
@@ -55,7 +48,7 @@ def test_an_execution_has_everything_from_its_job_and_its_tick(database: Databas
     job_id = add_cron_job(database, daily(database), missed=timedelta(days=1), max_attempts=4)
     database.fetch(text("UPDATE jobs SET endpoint = 'stream', endpoint_version = 7, endpoint_type = 'REDIS_STREAM'"))
     hints = Hints()
-    assert chore(database, hints=hints).run_once().ticks == 1
+    assert chores(database, hints=hints).materialize()["ticks"] == 1
     (row,) = database.fetch(text("SELECT * FROM executions"))
     tick = job(database, job_id).cron_last_tick_at
     assert (row.job_id, row.endpoint, row.endpoint_version) == (job_id, "stream", 7)
@@ -68,8 +61,8 @@ def test_an_execution_has_everything_from_its_job_and_its_tick(database: Databas
 
 def test_a_tick_within_the_look_ahead_is_queued_before_its_time(database: Database) -> None:
     job_id = add_cron_job(database)
-    assert chore(database).run_once().ticks == 0
-    assert chore(database, ahead_ms=61_000).run_once().ticks in {1, 2}
+    assert chores(database).materialize()["ticks"] == 0
+    assert chores(database, look_ahead_seconds=61).materialize()["ticks"] in {1, 2}
     (first, *_) = scheduled(database, job_id)
     assert first > rows.database_now(database) - timedelta(seconds=5)
 
@@ -77,7 +70,7 @@ def test_a_tick_within_the_look_ahead_is_queued_before_its_time(database: Databa
 def test_many_missed_ticks_of_one_job_take_few_statements(database: Database) -> None:
     """1,500 ticks: three full statements and one that finds the rest."""
     job_id = add_cron_job(database, missed=timedelta(minutes=1500))
-    assert 1499 <= chore(database).run_once().ticks <= 1501
+    assert 1499 <= chores(database).materialize()["ticks"] <= 1501
     found = scheduled(database, job_id)
     assert {later - earlier for earlier, later in pairwise(found)} == {timedelta(minutes=1)}
     assert len({row.created_at for row in database.fetch(text("SELECT created_at FROM executions"))}) in {3, 4}
@@ -113,9 +106,9 @@ def test_a_tick_that_has_its_execution_already_is_passed_over(database: Database
     """Edited by hand: the second guard is the unique key of the tick."""
     job_id = add_cron_job(database, daily(database), missed=timedelta(days=1))
     before = job(database, job_id).cron_next_run_at
-    chore(database).run_once()
+    chores(database).materialize()
     database.fetch(text("UPDATE jobs SET cron_next_run_at = :at"), {"at": before})
-    chore(database).run_once()
+    chores(database).materialize()
     assert scheduled(database, job_id) == sorted(set(scheduled(database, job_id)))
 
 
@@ -123,10 +116,10 @@ def test_ticks_at_or_after_the_end_do_not_fire_and_the_job_retires(database: Dat
     now = rows.database_now(database).replace(second=0, microsecond=0)
     ends_at = now - timedelta(minutes=2)
     job_id = add_cron_job(database, missed=timedelta(minutes=5), ends_at=ends_at)
-    counts = chore(database).run_once()
+    counts = chores(database).materialize()
     found = scheduled(database, job_id)
     assert found[-1] == ends_at - timedelta(minutes=1)
-    assert (counts.ticks, counts.retired) == (len(found), 1)
+    assert (counts["ticks"], counts["retired"]) == (len(found), 1)
     row = job(database, job_id)
     assert (row.status, row.cron_next_run_at, row.cron_last_tick_at) == ("RETIRED", None, found[-1])
     assert row.retired_at is not None
@@ -135,7 +128,7 @@ def test_ticks_at_or_after_the_end_do_not_fire_and_the_job_retires(database: Dat
 def test_a_job_whose_next_tick_is_not_before_its_end_retires_without_firing(database: Database) -> None:
     job_id = add_cron_job(database, missed=timedelta(minutes=5))
     database.fetch(text("UPDATE jobs SET cron_ends_at = cron_next_run_at, cron_last_tick_at = created_at"))
-    assert chore(database).run_once().retired == 1
+    assert chores(database).materialize()["retired"] == 1
     row = job(database, job_id)
     assert (row.status, row.cron_last_tick_at, scheduled(database, job_id)) == ("RETIRED", row.created_at, [])
 
@@ -158,10 +151,10 @@ def test_jobs_that_cannot_be_read_are_said_once_and_stop_nobody(
     bad = add_cron_job(database, missed=timedelta(days=30))
     database.fetch(text("UPDATE jobs SET cron_expression = '0 0 30 2 *' WHERE job_id = :job"), {"job": bad})
     good = add_cron_job(database, daily(database), missed=timedelta(days=3))
-    ours = chore(database, batch=2)
+    ours = chores(database, cron_batch_size=2)
     with caplog.at_level(logging.ERROR):
-        assert ours.run_once().ticks == 3
-        assert ours.run_once().ticks == 0
+        assert ours.materialize()["ticks"] == 3
+        assert ours.materialize()["ticks"] == 0
     assert len(scheduled(database, good)) == 3
     assert sum("is passed over" in record.message for record in caplog.records) == 4
 
@@ -169,7 +162,7 @@ def test_jobs_that_cannot_be_read_are_said_once_and_stop_nobody(
 def test_executions_are_spread_over_the_shards(database: Database) -> None:
     for _ in range(4):
         add_cron_job(database, missed=timedelta(minutes=10))
-    Materialize(database, shards=16, ahead_ms=0, batch=100, grace=GRACE, hint=Hints(), stopping=never).run_once()
+    chores(database, queue_shards=16).materialize()
     shards = {row.shard for row in database.fetch(text("SELECT DISTINCT shard FROM executions"))}
     assert len(shards) > 5
     assert shards <= set(range(16))
@@ -178,10 +171,7 @@ def test_executions_are_spread_over_the_shards(database: Database) -> None:
 def test_a_stop_ends_the_run_between_two_statements(database: Database) -> None:
     add_cron_job(database, missed=timedelta(minutes=1500))
     answers = iter([False, True])
-    stopped = Materialize(
-        database, shards=1, ahead_ms=0, batch=100, grace=GRACE, hint=Hints(), stopping=lambda: next(answers)
-    ).run_once()
-    assert stopped.ticks == 500
+    assert chores(database, stopping=lambda: next(answers)).materialize()["ticks"] == 500
 
 
 def test_due_jobs_are_read_by_their_index(database: Database) -> None:

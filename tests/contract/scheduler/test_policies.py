@@ -10,7 +10,8 @@ from app.db import Database
 from app.executions import materialization
 from app.schedule.due_ticks import Advance
 from tests import rows
-from tests.contract.scheduler.test_materialize import chore, due
+from tests.contract.scheduler.conftest import chores
+from tests.contract.scheduler.test_materialize import due
 from tests.contract.store.racing import at_once, schedulers, total
 from tests.cron_jobs import add_interval_job, job, scheduled
 
@@ -29,7 +30,7 @@ def test_the_ticks_of_an_interval_come_once_with_three_schedulers(
 ) -> None:
     jobs = [add_interval_job(database, TEN, missed=timedelta(minutes=10)) for _ in range(6)]
     with schedulers(database_url, way, 3) as databases:
-        counts = at_once(*(chore(one, batch=2).run_once for one in databases))
+        counts = at_once(*(chores(one, cron_batch_size=2).materialize for one in databases))
     for job_id in jobs:
         found = scheduled(database, job_id)
         assert len(found) >= 61
@@ -41,23 +42,23 @@ def test_what_is_not_made_up_for_is_counted(database: Database) -> None:
     latest = add_interval_job(database, HOUR, missed=timedelta(hours=5, minutes=1), catch_up="latest")
     none = add_interval_job(database, HOUR, missed=timedelta(hours=5, minutes=2), catch_up="none")
     some = add_interval_job(database, HOUR, missed=timedelta(hours=5, minutes=2), max_catch_up=2)
-    assert chore(database).run_once().skipped == 5 + 6 + 4
+    assert chores(database).materialize()["skipped"] == 5 + 6 + 4
     assert (len(scheduled(database, latest)), skipped(database, latest)) == (1, (5, 0))
     assert (len(scheduled(database, none)), skipped(database, none)) == (0, (6, 0))
     assert (len(scheduled(database, some)), skipped(database, some)) == (2, (4, 0))
-    assert chore(database).run_once().skipped == 0
+    assert chores(database).materialize()["skipped"] == 0
 
 
 def test_a_job_that_must_not_overlap_runs_one_at_a_time(database: Database) -> None:
     job_id = add_interval_job(database, HOUR, missed=timedelta(hours=3), overlap="skip")
-    assert chore(database).run_once().ticks == 1
+    assert chores(database).materialize()["ticks"] == 1
     assert skipped(database, job_id) == (0, 3)
     # Within the look-ahead, with its execution unfinished: not decided yet.
     database.fetch(text("UPDATE jobs SET cron_next_run_at = now() + INTERVAL '3 seconds'"))
-    assert chore(database, ahead_ms=5000).run_once().ticks == 0
+    assert chores(database, look_ahead_seconds=5).materialize()["ticks"] == 0
     assert skipped(database, job_id) == (0, 3)
     database.fetch(text("UPDATE executions SET status = 'CANCELLED', completed_at = now()"))
-    assert chore(database, ahead_ms=5000).run_once().ticks == 1
+    assert chores(database, look_ahead_seconds=5).materialize()["ticks"] == 1
 
 
 def test_a_job_that_became_busy_after_it_was_read_is_left_alone(database: Database) -> None:
@@ -74,7 +75,7 @@ def test_a_job_that_became_busy_after_it_was_read_is_left_alone(database: Databa
 
 def test_a_fixed_delay_waits_with_no_next_tick(database: Database) -> None:
     job_id = add_interval_job(database, HOUR, missed=timedelta(hours=3), fixed_delay=True)
-    assert chore(database).run_once().ticks == 1
+    assert chores(database).materialize()["ticks"] == 1
     row = job(database, job_id)
     assert (row.status, row.cron_next_run_at) == ("ACTIVE", None)
     assert row.cron_last_tick_at == scheduled(database, job_id)[0]
@@ -83,6 +84,6 @@ def test_a_fixed_delay_waits_with_no_next_tick(database: Database) -> None:
 def test_an_interval_job_retires_at_its_end(database: Database) -> None:
     ends_at = rows.database_now(database) - timedelta(minutes=90)
     job_id = add_interval_job(database, HOUR, missed=timedelta(hours=3), cron_ends_at=ends_at)
-    counts = chore(database).run_once()
-    assert (counts.ticks, counts.retired) == (2, 1)
+    counts = chores(database).materialize()
+    assert (counts["ticks"], counts["retired"]) == (2, 1)
     assert job(database, job_id).status == "RETIRED"

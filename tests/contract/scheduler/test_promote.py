@@ -7,25 +7,21 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.executions import promotion
-from app.scheduler.promote import Promote
 from tests import rows
-from tests.contract.store.racing import WAYS, Hints, at_once, never, schedulers, strip_locks, total
-
-
-def chore(database: Database, *, ahead_ms: int = 0, shards: int = 1, hints: Hints | None = None) -> Promote:
-    return Promote(database, shards=shards, ahead_ms=ahead_ms, hint=hints or Hints(), stopping=never)
+from tests.contract.scheduler.conftest import chores
+from tests.contract.store.racing import WAYS, Hints, at_once, schedulers, strip_locks, total
 
 
 def test_what_is_due_within_the_look_ahead_is_queued_and_stays_due_when_it_was(database: Database) -> None:
     (soon,) = rows.add_executions(database, status="PENDING", due_in=timedelta(seconds=4))
     (late,) = rows.add_executions(database, status="PENDING", due_in=timedelta(seconds=60))
     before, hints = rows.execution(database, soon).run_at, Hints()
-    assert chore(database, ahead_ms=5000, hints=hints).run_once().promoted == 1
+    assert chores(database, look_ahead_seconds=5, hints=hints).promote()["promoted"] == 1
     assert rows.execution(database, soon).status == "QUEUED"
     assert rows.execution(database, soon).run_at == before
     assert rows.execution(database, late).status == "PENDING"
     assert hints.queues == ["http"]
-    assert chore(database, ahead_ms=5000).run_once().promoted == 0
+    assert chores(database, look_ahead_seconds=5).promote()["promoted"] == 0
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -35,28 +31,28 @@ def test_two_schedulers_promote_each_execution_once(
     rows.add_executions(database, 1700, status="PENDING")
     strip_locks(monkeypatch, way, promotion, "PROMOTE")
     with schedulers(database_url, way) as databases:
-        counts = at_once(*(chore(one).run_once for one in databases))
+        counts = at_once(*(chores(one).promote for one in databases))
     left = rows.statuses(database).get("PENDING", 0)
     assert total(counts, "promoted") + left == 1700
     # A scheduler whose batch came back short, because the other was faster, has stopped: the next tick does the rest.
-    chore(database).run_once()
+    chores(database).promote()
     assert rows.statuses(database) == {"QUEUED": 1700}
 
 
 def test_one_run_goes_on_until_a_batch_is_short(database: Database) -> None:
     rows.add_executions(database, 1234, status="PENDING")
-    assert chore(database).run_once().promoted == 1234
+    assert chores(database).promote()["promoted"] == 1234
 
 
 def test_every_shard_is_looked_at(database: Database) -> None:
     rows.add_executions(database, 64, status="PENDING", shards=4)
-    assert chore(database, shards=4).run_once().promoted == 64
+    assert chores(database, queue_shards=4).promote()["promoted"] == 64
 
 
 def test_an_execution_that_was_cancelled_meanwhile_stays_cancelled(database: Database) -> None:
     (execution_id,) = rows.add_executions(database, status="PENDING")
     database.fetch(text("UPDATE executions SET status = 'CANCELLED', completed_at = now()"))
-    assert chore(database).run_once().promoted == 0
+    assert chores(database).promote()["promoted"] == 0
     assert rows.execution(database, execution_id).status == "CANCELLED"
 
 

@@ -7,19 +7,11 @@ from sqlalchemy import text
 
 from app import ids
 from app.db import Database
-from app.scheduler import prune
-from app.scheduler.prune import Prune
 from tests import rows
-from tests.contract.store.racing import WAYS, at_once, never, schedulers, total
+from tests.contract.scheduler.conftest import chores
+from tests.contract.store.racing import WAYS, at_once, schedulers, total
 from tests.cron_jobs import add_cron_job, daily
 from tests.waiting import eventually
-
-RETENTION_MS = 30 * 24 * 3600 * 1000
-
-
-def chore(database: Database, *, shards: int = 1) -> Prune:
-    return Prune(database, shards=shards, retention_ms=RETENTION_MS, stopping=never)
-
 
 CHILDREN = "unnest(:executions, CAST(:numbers AS BIGINT[]), :ids) AS u (execution_id, number, id)"
 ATTEMPTS = f"""
@@ -65,25 +57,25 @@ def test_old_executions_go_with_their_children_and_their_jobs(database: Database
     finish(database, rows.add_executions(database, 3), days_ago=31)
     finish(database, rows.add_executions(database, 2), days_ago=29)
     rows.add_executions(database, 1)
-    counts = chore(database).run_once()
-    assert (counts.executions, counts.jobs) == (3, 3)
+    counts = chores(database).prune()
+    assert (counts["executions"], counts["jobs"]) == (3, 3)
     assert left(database) == {"jobs": 3, "executions": 3, "attempts": 4, "execution_logs": 4, "execution_events": 4}
-    assert chore(database).run_once().executions == 0
+    assert chores(database).prune()["executions"] == 0
 
 
 def test_an_execution_with_more_children_than_a_batch_goes_too(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prune, "BATCH", 4)
+    monkeypatch.setattr("app.scheduler.chores.BATCH", 4)
     finish(database, rows.add_executions(database, 10), days_ago=31, children=7)
-    assert chore(database).run_once().executions == 10
+    assert chores(database).prune()["executions"] == 10
     assert left(database) == {"jobs": 0, "executions": 0, "attempts": 0, "execution_logs": 0, "execution_events": 0}
 
 
 def test_a_run_ends_when_its_time_is_over(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     finish(database, rows.add_executions(database, 3), days_ago=31)
-    monkeypatch.setattr(prune, "MAX_RUN_SECONDS", -1.0)
-    assert chore(database).run_once().executions == 0
+    monkeypatch.setattr("app.scheduler.chores.MAX_PRUNE_SECONDS", -1.0)
+    assert chores(database).prune()["executions"] == 0
 
 
 @pytest.mark.parametrize("status", ["ACTIVE", "RETIRED"])
@@ -94,8 +86,8 @@ def test_a_cron_job_outlives_its_executions(database: Database, status: str) -> 
     finish(database, executions, days_ago=31)
     if status == "ACTIVE":
         database.fetch(text("UPDATE jobs SET status = 'ACTIVE', retired_at = NULL WHERE trigger_type = 'CRON'"))
-    counts = chore(database).run_once()
-    assert (counts.executions, counts.jobs) == (1, 0)
+    counts = chores(database).prune()
+    assert (counts["executions"], counts["jobs"]) == (1, 0)
 
 
 def test_a_job_that_is_active_or_has_another_execution_stays(database: Database) -> None:
@@ -107,8 +99,8 @@ def test_a_job_that_is_active_or_has_another_execution_stays(database: Database)
     database.fetch(text("UPDATE executions SET completed_at = now() WHERE execution_id = :b"), {"b": second})
     active = "UPDATE jobs SET status = 'ACTIVE', retired_at = NULL WHERE job_id = :job"
     database.fetch(text(active), {"job": rows.job_of(database, third).job_id})
-    counts = chore(database).run_once()
-    assert (counts.executions, counts.jobs) == (2, 0)
+    counts = chores(database).prune()
+    assert (counts["executions"], counts["jobs"]) == (2, 0)
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if "without" not in way])
@@ -116,7 +108,7 @@ def test_two_schedulers_delete_each_row_once(database: Database, database_url: s
     """No statement of this chore asks for a lock."""
     finish(database, rows.add_executions(database, 1200), days_ago=31)
     with schedulers(database_url, way) as databases:
-        counts = at_once(*(chore(one).run_once for one in databases))
+        counts = at_once(*(chores(one).prune for one in databases))
     assert total(counts, "executions") == 1200
     assert left(database) == {"jobs": 0, "executions": 0, "attempts": 0, "execution_logs": 0, "execution_events": 0}
 
@@ -127,21 +119,21 @@ def test_children_that_another_scheduler_deletes_meanwhile_do_not_end_the_search
     """Otherwise the executions would be deleted over the heads of those that are left."""
     if database.is_cockroach:
         pytest.skip("watches PostgreSQL's locks")
-    monkeypatch.setattr(prune, "BATCH", 4)
+    monkeypatch.setattr("app.scheduler.chores.BATCH", 4)
     finish(database, rows.add_executions(database, 2), days_ago=31, children=5)
     first_page = "SELECT log_id FROM execution_logs ORDER BY execution_id, logged_at, log_id LIMIT 4"
     waiting = text("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
     with database.engine.connect() as other, ThreadPoolExecutor() as pool:
         other.execute(text(f"DELETE FROM execution_logs WHERE log_id IN ({first_page})"))
-        ours = pool.submit(chore(database).run_once)
+        ours = pool.submit(chores(database).prune)
         eventually(lambda: database.fetch(waiting))
         other.commit()
-        assert ours.result(20).executions == 2
+        assert ours.result(20)["executions"] == 2
 
 
 def test_every_shard_is_pruned(database: Database) -> None:
     finish(database, rows.add_executions(database, 40, shards=4), days_ago=31)
-    assert chore(database, shards=4).run_once().executions == 40
+    assert chores(database, queue_shards=4).prune()["executions"] == 40
 
 
 def test_worker_rows_go_after_a_day_unless_they_hold_something(database: Database) -> None:
@@ -155,6 +147,6 @@ def test_worker_rows_go_after_a_day_unless_they_hold_something(database: Databas
     database.fetch(
         text("UPDATE executions SET status = 'RUNNING', worker_id = 'wrk_holds', attempt_count = 1, started_at = now()")
     )
-    assert chore(database).run_once().workers == 1
+    assert chores(database).prune()["workers"] == 1
     found = {row.worker_id for row in database.fetch(text("SELECT worker_id FROM workers"))}
     assert found == {"wrk_holds", "wrk_dead"}

@@ -6,11 +6,7 @@ from sqlalchemy import text
 from app import audit, ids
 from app.audit import SYSTEM, Action, ResourceType
 from app.db import Database
-from app.scheduler import prune_audit
-from app.scheduler.prune_audit import PruneAudit
-from tests.contract.store.racing import never
-
-YEAR_MS = 365 * 24 * 3600 * 1000
+from tests.contract.scheduler.conftest import chores
 
 
 def add(database: Database, name: str, *, days_ago: int) -> None:
@@ -21,11 +17,10 @@ def add(database: Database, name: str, *, days_ago: int) -> None:
 
 
 def test_only_what_is_older_than_the_retention_goes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prune_audit, "BATCH", 2)
+    monkeypatch.setattr("app.scheduler.chores.BATCH", 2)
     for number in range(5):
         add(database, f"old-{number}", days_ago=366)
     add(database, "young", days_ago=364)
-    chore = PruneAudit(database, retention_ms=YEAR_MS, stopping=never)
-    assert chore.run_once().entries == 5
+    assert chores(database).prune_audit()["entries"] == 5
     assert [row.resource for row in database.fetch(text("SELECT resource FROM audit_log"))] == ["young"]
-    assert chore.run_once().entries == 0
+    assert chores(database).prune_audit()["entries"] == 0

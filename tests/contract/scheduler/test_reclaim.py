@@ -12,9 +12,9 @@ from app.executions.claim import claim_batch
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim
 from app.executions.verdict import Verdict
-from app.scheduler.reclaim import Reclaim
 from tests import rows
-from tests.contract.store.racing import Hints, at_once, never, schedulers, total
+from tests.contract.scheduler.conftest import chores
+from tests.contract.store.racing import Hints, at_once, schedulers, total
 
 STUCK_MS = 300_000
 UNTIL_NOW = "SET lease_expires_at = now() - INTERVAL '1 second'"
@@ -23,14 +23,6 @@ DEATHS = {
     "it left in order": "UPDATE workers SET status = 'DEAD'",
     "its row is missing": "DELETE FROM workers",
 }
-
-
-def dead(database: Database, hints: Hints | None = None) -> Reclaim:
-    return Reclaim.from_dead_workers(database, hint=hints or Hints(), stopping=never)
-
-
-def stuck(database: Database, hints: Hints | None = None) -> Reclaim:
-    return Reclaim.of_stuck(database, stuck_ms=STUCK_MS, hint=hints or Hints(), stopping=never)
 
 
 def claimed(database: Database, count: int = 1, *, max_attempts: int = 2, worker: str = "wrk_1") -> list[Claim]:
@@ -50,8 +42,8 @@ def test_what_a_dead_worker_held_is_due_again_at_once(database: Database, death:
     database.fetch(text("UPDATE executions SET run_at = now() - INTERVAL '1 hour'"))
     database.fetch(text(death))
     hints = Hints()
-    counts = dead(database, hints).run_once()
-    assert (counts.retrying, counts.failed, hints.queues) == (1, 0, ["http"])
+    counts = chores(database, hints=hints).reclaim_from_dead_workers()
+    assert (counts["retrying"], counts["failed"], hints.queues) == (1, 0, ["http"])
     row = rows.execution(database, claim.execution_id)
     assert (row.status, row.attempt_count, row.worker_id, row.completed_at) == ("RETRYING", 1, "wrk_1", None)
     assert timedelta(0) <= rows.database_now(database) - row.run_at < timedelta(seconds=30)
@@ -61,7 +53,7 @@ def test_what_a_dead_worker_held_is_due_again_at_once(database: Database, death:
 def test_the_lost_attempt_is_on_record(database: Database) -> None:
     (claim,) = claimed(database)
     database.fetch(text(DEATHS["its row is missing"]))
-    dead(database).run_once()
+    chores(database).reclaim_from_dead_workers()
     (tried,) = rows.attempts(database, claim.execution_id)
     assert (tried.attempt_number, tried.status, tried.worker_id) == (1, "FAILED", "wrk_1")
     assert tried.started_at == rows.execution(database, claim.execution_id).started_at
@@ -82,8 +74,8 @@ def test_without_attempts_left_the_execution_fails_and_its_job_retires(database:
     (claim,) = claimed(database, max_attempts=1)
     database.fetch(text(DEATHS["it left in order"]))
     hints = Hints()
-    counts = dead(database, hints).run_once()
-    assert (counts.retrying, counts.failed, hints.queues) == (0, 1, [])
+    counts = chores(database, hints=hints).reclaim_from_dead_workers()
+    assert (counts["retrying"], counts["failed"], hints.queues) == (0, 1, [])
     row = rows.execution(database, claim.execution_id)
     assert (row.status, row.completed_at is None) == ("FAILED", False)
     assert len(rows.attempts(database, claim.execution_id)) == 1
@@ -109,7 +101,7 @@ def test_the_retry_policy_has_its_say(database: Database, policy: str, status: s
     database.fetch(text("UPDATE executions SET scheduled_at = now() - INTERVAL '1 hour'"))
     database.fetch(text("UPDATE endpoint_versions SET retry_policy = CAST(:policy AS JSONB)"), {"policy": policy})
     database.fetch(text(DEATHS["it left in order"]))
-    dead(database).run_once()
+    chores(database).reclaim_from_dead_workers()
     row = rows.execution(database, claim.execution_id)
     assert (row.status, row.completed_at is None) == (status, status == "RETRYING")
     (line,) = database.fetch(text("SELECT * FROM execution_logs"))
@@ -122,7 +114,7 @@ def test_a_policy_that_forbids_the_retry_of_what_is_stuck(database: Database) ->
     (claim,) = claimed(database)
     database.fetch(text("UPDATE executions SET started_at = now() - INTERVAL '301 seconds'"))
     database.fetch(text("""UPDATE endpoint_versions SET retry_policy = CAST('{"fail_on": ["STUCK"]}' AS JSONB)"""))
-    assert stuck(database).run_once().failed == 1
+    assert chores(database).reclaim_stuck()["failed"] == 1
     (tried,) = rows.attempts(database, claim.execution_id)
     assert (tried.error["type"], tried.error["retryable"]) == ("STUCK", False)
 
@@ -131,7 +123,7 @@ def test_a_cron_job_goes_on_after_a_failed_execution(database: Database) -> None
     (claim,) = claimed(database, max_attempts=1)
     database.fetch(text("UPDATE jobs SET trigger_type = 'CRON', cron_expression = '@daily', cron_timezone = 'UTC'"))
     database.fetch(text(DEATHS["its row is missing"]))
-    assert dead(database).run_once().failed == 1
+    assert chores(database).reclaim_from_dead_workers()["failed"] == 1
     assert rows.job_of(database, claim.execution_id).status == "ACTIVE"
 
 
@@ -139,19 +131,19 @@ def test_the_living_keep_what_they_hold(database: Database) -> None:
     claimed(database, 2, worker="wrk_living")
     lost = claimed(database, 1, worker="wrk_dead")
     database.fetch(text(f"UPDATE workers {UNTIL_NOW} WHERE worker_id = 'wrk_dead'"))
-    assert dead(database).run_once().retrying == 1
+    assert chores(database).reclaim_from_dead_workers()["retrying"] == 1
     assert rows.statuses(database) == {"RETRYING": 1, "RUNNING": 2}
     assert rows.execution(database, lost[0].execution_id).status == "RETRYING"
-    assert stuck(database).run_once().retrying == 0
+    assert chores(database).reclaim_stuck()["retrying"] == 0
 
 
 def test_a_stuck_claim_of_a_living_worker_is_taken_back(database: Database) -> None:
     old, young = claimed(database, 2, max_attempts=2)
     query = text("UPDATE executions SET started_at = now() - INTERVAL '301 seconds' WHERE execution_id = :id")
     database.fetch(query, {"id": old.execution_id})
-    assert dead(database).run_once().retrying == 0
+    assert chores(database).reclaim_from_dead_workers()["retrying"] == 0
     hints = Hints()
-    assert stuck(database, hints).run_once().retrying == 1
+    assert chores(database, hints=hints).reclaim_stuck()["retrying"] == 1
     assert rows.execution(database, old.execution_id).status == "RETRYING"
     assert rows.execution(database, young.execution_id).status == "RUNNING"
     (tried,) = rows.attempts(database, old.execution_id)
@@ -164,7 +156,7 @@ def test_a_stuck_claim_of_a_living_worker_is_taken_back(database: Database) -> N
 def test_a_conclusion_that_comes_late_changes_nothing(database: Database, max_attempts: int) -> None:
     (claim,) = claimed(database, max_attempts=max_attempts)
     database.fetch(text(DEATHS["its lease is over"]))
-    dead(database).run_once()
+    chores(database).reclaim_from_dead_workers()
     before = rows.execution(database, claim.execution_id)
     assert conclude(database, "wrk_1", [concluded(claim)]) == set()
     assert rows.execution(database, claim.execution_id) == before
@@ -174,7 +166,7 @@ def test_a_conclusion_that_comes_late_changes_nothing(database: Database, max_at
 def test_numbers_stay_gapless_over_a_loss(database: Database) -> None:
     (claim,) = claimed(database, max_attempts=2)
     database.fetch(text(DEATHS["its row is missing"]))
-    dead(database).run_once()
+    chores(database).reclaim_from_dead_workers()
     workers.register(database, worker_id="wrk_2", host="h", pid=2, queues=["http"], capacity=9, lease_ms=60_000)
     (again,) = claim_batch(database, queue="http", shard=0, worker_id="wrk_2", limit=1, ahead_ms=0).claims
     conclude(database, "wrk_2", [concluded(again)])
@@ -223,12 +215,12 @@ def test_of_two_schedulers_and_a_late_conclusion_one_wins_each_row(
     database.fetch(text(f"UPDATE workers {UNTIL_NOW}"))
     with schedulers(database_url, way, 3) as (first, second, worker):
         answers = at_once(
-            lambda: dead(first).run_once(),
-            lambda: dead(second).run_once(),
+            chores(first).reclaim_from_dead_workers,
+            chores(second).reclaim_from_dead_workers,
             lambda: [conclude(worker, "wrk_1", [concluded(c) for c in held[n : n + 40]]) for n in range(0, 600, 40)],
         )
     taken, effective = total(answers[:2], "retrying"), set().union(*answers[2])  # type: ignore[arg-type,call-overload]
-    dead(database).run_once()
+    chores(database).reclaim_from_dead_workers()
     assert rows.statuses(database).get("SUCCESS", 0) == len(effective)
     assert taken + len(effective) <= 600
     pairs = database.fetch(
@@ -247,13 +239,13 @@ def test_an_attempt_that_is_on_record_already_does_not_block_the_others(database
     conclude(database, "wrk_1", [concluded(held[0])])
     database.fetch(text("UPDATE executions SET status = 'RUNNING', completed_at = NULL"))
     database.fetch(text(DEATHS["its row is missing"]))
-    assert dead(database).run_once().retrying == 2
+    assert chores(database).reclaim_from_dead_workers()["retrying"] == 2
 
 
 def test_a_run_takes_back_more_than_one_batch(database: Database) -> None:
     claimed(database, 1100)
     database.fetch(text(DEATHS["its row is missing"]))
-    assert dead(database).run_once().retrying == 1100
+    assert chores(database).reclaim_from_dead_workers()["retrying"] == 1100
 
 
 def test_candidates_are_read_by_the_index_of_running_rows(database: Database) -> None:

@@ -4,10 +4,8 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.scheduler import retire
-from app.scheduler.retire import Retire
 from tests import rows
-from tests.contract.store.racing import never
+from tests.contract.scheduler.conftest import chores
 from tests.cron_jobs import add_cron_job, job
 
 
@@ -19,16 +17,12 @@ def finished(database: Database, count: int = 1) -> list[str]:
     return executions
 
 
-def chore(database: Database) -> Retire:
-    return Retire(database, stopping=never)
-
-
 def test_a_job_whose_execution_is_final_is_retired(database: Database) -> None:
     (execution_id,) = finished(database)
-    assert chore(database).run_once().retired == 1
+    assert chores(database).retire()["retired"] == 1
     row = rows.job_of(database, execution_id)
     assert (row.status, row.retired_at is None) == ("RETIRED", False)
-    assert chore(database).run_once().retired == 0
+    assert chores(database).retire()["retired"] == 0
 
 
 @pytest.mark.parametrize("status", ["PENDING", "QUEUED", "RUNNING", "RETRYING"])
@@ -39,32 +33,32 @@ def test_a_job_with_something_to_do_stays_active(database: Database, status: str
         "started_at = now()"
     )
     database.fetch(text(query), {"status": status})
-    assert chore(database).run_once().retired == 0
+    assert chores(database).retire()["retired"] == 0
     assert rows.job_of(database, execution_id).status == "ACTIVE"
 
 
 def test_a_job_of_this_minute_may_still_get_its_execution(database: Database) -> None:
     rows.add_executions(database)
     database.fetch(text("DELETE FROM executions"))
-    assert chore(database).run_once().retired == 0
+    assert chores(database).retire()["retired"] == 0
     database.fetch(text("UPDATE jobs SET created_at = now() - INTERVAL '2 minutes'"))
-    assert chore(database).run_once().retired == 1
+    assert chores(database).retire()["retired"] == 1
 
 
 def test_cron_jobs_are_not_retired_here(database: Database) -> None:
     job_id = add_cron_job(database)
     database.fetch(text("UPDATE jobs SET created_at = now() - INTERVAL '2 minutes'"))
-    assert chore(database).run_once().retired == 0
+    assert chores(database).retire()["retired"] == 0
     assert job(database, job_id).status == "ACTIVE"
 
 
 def test_the_walk_is_bounded_goes_on_where_it_ended_and_begins_again(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retire, "BATCH", 10)
-    monkeypatch.setattr(retire, "MAX_BATCHES", 2)
+    monkeypatch.setattr("app.scheduler.chores.BATCH", 10)
+    monkeypatch.setattr("app.scheduler.chores.MAX_RETIRE_BATCHES", 2)
     finished(database, 45)
-    walk = chore(database)
-    assert [walk.run_once().retired for _ in range(4)] == [20, 20, 5, 0]
+    walk = chores(database)
+    assert [walk.retire()["retired"] for _ in range(4)] == [20, 20, 5, 0]
     finished(database, 5)
-    assert sum(walk.run_once().retired for _ in range(4)) == 5  # wherever their random ids fall
+    assert sum(walk.retire()["retired"] for _ in range(4)) == 5  # wherever their random ids fall

@@ -4,13 +4,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 from sqlalchemy import text
 
 from app import db
 from app.db import Database
+from app.scheduler.chores import Counts
 
 T = TypeVar("T")
 
@@ -77,6 +78,6 @@ def never() -> bool:
     return False
 
 
-def total(counts: Sequence[Any], field: str) -> int:
-    """Add up one field of several counts."""
-    return sum(getattr(one, field) for one in counts)
+def total(counts: Sequence[Counts], name: str) -> int:
+    """Add up one of the counts of several runs."""
+    return sum(one[name] for one in counts)

@@ -18,16 +18,13 @@ from app.executions.claim import claim_batch
 from app.executions.conclusion import Conclusion
 from app.executions.model import Claim
 from app.executions.verdict import Verdict
-from app.scheduler.chore import Chore
-from app.scheduler.materialize import Materialize
-from app.scheduler.promote import Promote
-from app.scheduler.reclaim import Reclaim
+from app.scheduler.chores import Counts
 from brokers.consumer import ClaimConsumer
 from brokers.counters import Counters
 from brokers.finalizer import Finalizer
 from tests import rows
 from tests.contract.conftest import worker_process
-from tests.contract.store.racing import Hints, never
+from tests.contract.scheduler.conftest import chores
 from tests.cron_jobs import add_cron_job, daily, scheduled
 from tests.pg_proxy import FAULTS, Fault, PgProxy
 
@@ -58,11 +55,11 @@ def claimed(database: Database, *, max_attempts: int = 3) -> Claim:
     return claim
 
 
-def until_it_runs(chore: Chore) -> None:
+def until_it_runs(chore: Callable[[], Counts]) -> None:
     """Run a chore as the scheduler does: again at its next turn when the database could not be reached."""
     for _ in range(3):
         try:
-            chore.run_once()
+            chore()
         except UnavailableError:
             continue
         return
@@ -125,9 +122,7 @@ def test_a_hand_back_returns_its_attempt_once(
 def test_a_tick_is_materialised_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
     job_id = add_cron_job(database, daily(database), missed=timedelta(hours=2))
     proxy.arm("advanced AS", fault)
-    until_it_runs(
-        Materialize(faulty, shards=1, ahead_ms=0, batch=10, grace=timedelta(minutes=1), hint=Hints(), stopping=never)
-    )
+    until_it_runs(chores(faulty).materialize)
     assert proxy.fired == 1
     assert len(scheduled(database, job_id)) == 1
 
@@ -135,7 +130,7 @@ def test_a_tick_is_materialised_once(database: Database, faulty: Database, proxy
 def test_a_promotion_happens_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
     rows.add_executions(database, 3, status="PENDING")
     proxy.arm("promoted AS", fault)
-    until_it_runs(Promote(faulty, shards=1, ahead_ms=0, hint=Hints(), stopping=never))
+    until_it_runs(chores(faulty).promote)
     assert proxy.fired == 1
     assert rows.statuses(database) == {"QUEUED": 3}
 
@@ -147,7 +142,7 @@ def test_a_lost_attempt_is_recorded_once(
     claim = claimed(database, max_attempts=max_attempts)
     workers.leave(database, WORKER)
     proxy.arm("taken AS", fault)
-    until_it_runs(Reclaim.from_dead_workers(faulty, hint=Hints(), stopping=never))
+    until_it_runs(chores(faulty).reclaim_from_dead_workers)
     assert proxy.fired == 1
     assert rows.execution(database, claim.execution_id).status == ("FAILED" if max_attempts == 1 else "RETRYING")
     (tried,) = rows.attempts(database, claim.execution_id)

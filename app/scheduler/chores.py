@@ -1,0 +1,217 @@
+"""Chores: what the scheduler does over and over, each until nothing is left to do, a batch at a time."""
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+
+from app import audit
+from app.config import Settings
+from app.db import Database
+from app.errors import TaskExecutorError
+from app.executions import pruning, reclaim
+from app.executions.materialization import due, materialize
+from app.executions.paused import hold_retries
+from app.executions.promotion import promote
+from app.executions.reclaim import Candidate, Reclaimed
+from app.executions.sweep import fail_exhausted, retire_finished
+from app.schedule.due_ticks import Advance, DueJob, choose_ticks
+
+log = logging.getLogger(__name__)
+
+DAY_MS = 24 * 3600 * 1000
+BATCH = 500
+EXHAUSTED_BATCH = 100
+MAX_TICKS = 500  # executions per statement
+MAX_RETIRE_BATCHES = 20
+MAX_PRUNE_SECONDS = 900.0  # what is left waits for the next run
+
+Counts = Counter[str]
+"""What one run of a chore did, by name; the log shows what is not zero."""
+
+Hint = Callable[[str], None]
+"""Takes the name of a queue in which something became claimable; may be lost."""
+
+Stopping = Callable[[], bool]
+"""Returns true once a chore shall end between two statements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chore:
+    """One entry of the plan: what runs, under which name, and how often; the first time at once."""
+
+    name: str
+    every_seconds: float
+    run: Callable[[], Counts]
+
+
+class Chores:
+    """The chores over one database; each may run in a thread of its own, and in any number of schedulers."""
+
+    def __init__(self, database: Database, settings: Settings, *, hint: Hint, stopping: Stopping) -> None:
+        self._database = database
+        self._settings = settings
+        self._hint = hint
+        self._stopping = stopping
+        self._shards = settings.shards(cockroach=database.is_cockroach)
+        self._ahead_ms = int(settings.look_ahead_seconds * 1000)
+        self._retired_up_to = ""
+        self._unreadable: set[str] = set()
+
+    def plan(self) -> list[Chore]:
+        """Return when each chore runs."""
+        settings = self._settings
+        dead_every = min(settings.worker_timeout_seconds / 3, settings.reclaim_interval_seconds)
+        return [
+            Chore("materialize", settings.cron_tick_interval_seconds, self.materialize),
+            Chore("promote", settings.promote_interval_ms / 1000, self.promote),
+            Chore("reclaim from dead workers", dead_every, self.reclaim_from_dead_workers),
+            Chore("reclaim of stuck executions", settings.reclaim_interval_seconds, self.reclaim_stuck),
+            Chore("retire", 60, self.retire),
+            Chore("exhaust", 300, self.exhaust),
+            Chore("prune", 3600, self.prune),
+            Chore("prune_audit", 3600, self.prune_audit),
+        ]
+
+    def materialize(self) -> Counts:
+        """Insert the executions of every tick that is due within the look-ahead, from each job's own next tick on.
+
+        Downtime delays ticks, and the job says which of them still run.
+        """
+        counts = Counts()
+        batch = self._settings.cron_batch_size
+        last: DueJob | None = None
+        behind = False  # some job of this walk has more due ticks than fitted in its statement
+        while not self._stopping():
+            jobs = due(self._database, ahead_ms=self._ahead_ms, limit=batch, after=last)
+            advances = self._advances(jobs)
+            done = materialize(self._database, advances, shards=self._shards)
+            self._hint_all(done.queues)
+            counts.update(ticks=done.executions, retired=done.retired, skipped=done.skipped)
+            behind = behind or any(a.next_run_at and a.next_run_at <= a.job.horizon for a in advances)
+            if len(jobs) == batch:
+                last = jobs[-1]
+            elif behind:
+                last, behind = None, False
+            else:
+                break
+        return counts
+
+    def _advances(self, jobs: Sequence[DueJob]) -> list[Advance]:
+        limit = max(1, MAX_TICKS // max(1, len(jobs)))
+        grace = timedelta(seconds=self._settings.misfire_grace_seconds)
+        advances: list[Advance | None] = []
+        for job in jobs:
+            try:
+                advances.append(choose_ticks(job, limit, grace))
+            except TaskExecutorError as error:
+                # Stored, so it was valid once: this machine's time zones may be older. The others must go on.
+                if job.job_id not in self._unreadable:
+                    self._unreadable.add(job.job_id)
+                    log.error("job %s is passed over: %s", job.job_id, error.message)  # noqa: TRY400
+        return [found for found in advances if found is not None]
+
+    def promote(self) -> Counts:
+        """Queue every PENDING execution due within the look-ahead; hold back the retries of paused jobs."""
+        promoted = sum(self._until_short(partial(self._promote_batch, shard), BATCH) for shard in range(self._shards))
+        return Counts(promoted=promoted, held=hold_retries(self._database))
+
+    def _promote_batch(self, shard: int) -> int:
+        promoted = promote(self._database, shard=shard, ahead_ms=self._ahead_ms, limit=BATCH)
+        self._hint_all(promoted)
+        return promoted.total()
+
+    def reclaim_from_dead_workers(self) -> Counts:
+        """Take back the executions of workers without a valid lease."""
+        return self._reclaim(
+            partial(reclaim.lost, self._database, limit=BATCH),
+            partial(reclaim.reclaim_lost, self._database),
+        )
+
+    def reclaim_stuck(self) -> Counts:
+        """Take back the executions that were claimed longer ago than the stuck timeout."""
+        stuck_ms = int(self._settings.stuck_timeout_seconds * 1000)
+        return self._reclaim(
+            partial(reclaim.stuck, self._database, stuck_ms=stuck_ms, limit=BATCH),
+            partial(reclaim.reclaim_stuck, self._database, stuck_ms=stuck_ms),
+        )
+
+    def _reclaim(self, find: Callable[[], list[Candidate]], take: Callable[[Sequence[Candidate]], Reclaimed]) -> Counts:
+        counts = Counts()
+
+        def batch() -> int:
+            candidates = find()
+            done = take(candidates)
+            self._hint_all(done.queues)
+            counts.update(retrying=done.retrying, failed=done.failed, cancelled=done.cancelled)
+            # Where nothing was taken, only others make progress: they may have what is left.
+            return len(candidates) if done.retrying + done.failed + done.cancelled else 0
+
+        self._until_short(batch, BATCH)
+        return counts
+
+    def retire(self) -> Counts:
+        """Retire one-shot jobs whose end was missed; walks a bounded stretch, and begins again behind the last job."""
+        counts = Counts()
+        for _ in range(MAX_RETIRE_BATCHES):
+            if self._stopping():
+                break
+            stretch = retire_finished(self._database, after=self._retired_up_to, limit=BATCH)
+            counts.update(retired=stretch.retired)
+            if stretch.last is None or stretch.seen < BATCH:
+                self._retired_up_to = ""
+                break
+            self._retired_up_to = stretch.last
+        return counts
+
+    def exhaust(self) -> Counts:
+        """Fail the executions that wait for an attempt which they may not have."""
+        fail_batch = partial(fail_exhausted, self._database, limit=EXHAUSTED_BATCH)
+        return Counts(failed=self._until_short(fail_batch, EXHAUSTED_BATCH))
+
+    def prune(self) -> Counts:
+        """Delete what finished before the retention, the oldest first; then worker rows of the distant past."""
+        counts = Counts()
+        ends_at = time.monotonic() + MAX_PRUNE_SECONDS
+        for shard in range(self._shards):
+            self._until_short(partial(self._prune_batch, shard, ends_at, counts), BATCH)
+        counts.update(workers=pruning.prune_workers(self._database, limit=BATCH))
+        return counts
+
+    def _prune_batch(self, shard: int, ends_at: float, counts: Counts) -> int:
+        if time.monotonic() >= ends_at:
+            return 0
+        retention_ms = int(self._settings.retention_days * DAY_MS)
+        expired = pruning.expired(self._database, shard=shard, retention_ms=retention_ms, limit=BATCH)
+        if not expired:
+            return 0
+        for children in (pruning.prune_logs, pruning.prune_attempts, pruning.prune_events):
+            self._until_short(partial(children, self._database, expired, limit=BATCH), BATCH)
+        if not self._stopping():
+            pruned = pruning.prune_executions(self._database, expired, retention_ms=retention_ms)
+            counts.update(executions=pruned.executions, jobs=pruned.jobs)
+        return len(expired)
+
+    def prune_audit(self) -> Counts:
+        """Delete entries of the audit log that are older than its own retention, the oldest first."""
+        retention_ms = int(self._settings.audit_retention_days * DAY_MS)
+        # A batch is short also where another scheduler was faster, so only an empty one is the end.
+        delete = partial(audit.prune, self._database, retention_ms=retention_ms, limit=BATCH)
+        return Counts(entries=self._until_short(delete, 1))
+
+    def _until_short(self, do_batch: Callable[[], int], size: int) -> int:
+        """Repeat until a batch comes back shorter than `size`, or the process stops; returns the sum of them."""
+        total = 0
+        while not self._stopping():
+            done = do_batch()
+            total += done
+            if done < size:
+                break
+        return total
+
+    def _hint_all(self, queues: Iterable[str]) -> None:
+        for queue in queues:
+            self._hint(queue)

@@ -1,0 +1,12 @@
+"""Chores over a database of the contract ring."""
+
+from app.config import Settings
+from app.db import Database
+from app.scheduler.chores import Chores, Stopping
+from tests.contract.store.racing import Hints, never
+
+
+def chores(database: Database, *, hints: Hints | None = None, stopping: Stopping = never, **changes: object) -> Chores:
+    """Make the chores with the default settings, but one shard and no look-ahead, and these changes."""
+    values: dict[str, object] = {"queue_shards": 1, "look_ahead_seconds": 0.0} | changes
+    return Chores(database, Settings(**values), hint=hints or Hints(), stopping=stopping)  # type: ignore[arg-type]
