@@ -8,9 +8,9 @@ from typing import Any
 
 from marshmallow import Schema
 
-from app.catalog import shapes
-from app.catalog.fields import DEFAULTS
-from app.catalog.templates.compilation import SpecTemplate, compile_spec
+from app.catalog.retry_policy import RETRY_POLICY
+from app.catalog.specs import TRANSPORTS, compile_spec
+from app.catalog.templates.compilation import SpecTemplate
 from app.catalog.templates.nodes import Placeholder, Url, resolve
 from app.errors import Detail, InvalidRequestError, TemplateError
 from app.formats import escaped, marshmallow_faults, pointer
@@ -30,8 +30,9 @@ def check_spec(
 
     `secret_names_exist` returns those of the names that exist; it is called once, and not without names.
     """
-    _check_shape(shapes.SPECS[endpoint_type], spec, "/spec")
-    timeout_ms = spec.get("timeout_ms", DEFAULTS[endpoint_type]["timeout_ms"])
+    transport = TRANSPORTS[endpoint_type]
+    _check_shape(transport.spec, spec, "/spec")
+    timeout_ms = spec.get("timeout_ms", transport.defaults["timeout_ms"])
     if timeout_ms >= stuck_timeout_ms:
         # A delivery that outlives the reclaim would run twice at once.
         raise _invalid([Detail(pointer="/spec/timeout_ms", message=f"must be below {stuck_timeout_ms} ({timeout_ms})")])
@@ -49,7 +50,7 @@ def check_spec(
 def check_retry_policy(policy: Any) -> None:
     """Check a `retry_policy`; absent fields have defaults, and None is the default policy."""
     if policy is not None:
-        _check_shape(shapes.RETRY_POLICY, policy, "/retry_policy")
+        _check_shape(RETRY_POLICY, policy, "/retry_policy")
 
 
 def _check_shape(schema: Schema, value: Any, at: str) -> None:
@@ -117,7 +118,7 @@ def _input_faults(template: SpecTemplate, payload_schema: Any | None) -> Iterato
 
 
 def _is_possible(path: tuple[str, ...], schema: Any) -> bool:
-    """Tell whether a value at this path can be valid.
+    """Return whether a value at this path can be valid.
 
     Only what a schema says itself counts; `$ref`, `anyOf` and the like could forbid more, never allow more.
     """
@@ -137,7 +138,7 @@ def _property(name: str, schema: Mapping[str, Any]) -> Any:
     if name in schema.get("properties", {}):
         return schema["properties"][name]
     if schema.get("patternProperties"):
-        return True  # a stranger's pattern is not run here
+        return True  # a pattern of a client is not run here
     return schema.get("additionalProperties", True)
 
 

@@ -16,7 +16,8 @@ from app.catalog.cache import Cache
 from app.catalog.crypto import VARIABLE, SecretBox, UndecryptableError
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.scrub import Scrubber
-from app.catalog.templates.compilation import SpecTemplate, compile_spec
+from app.catalog.specs import compile_spec
+from app.catalog.templates.compilation import SpecTemplate
 from app.db import Database
 from app.errors import TemplateError
 from app.sql import statement

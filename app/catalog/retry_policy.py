@@ -1,25 +1,35 @@
-"""How long to wait before the next attempt: pure arithmetic, randomness comes in as an argument."""
+"""Retry policies: what clients may ask for, and how long to wait before the next attempt.
+
+The arithmetic is pure: randomness comes in as an argument.
+"""
 
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
+
+from app.catalog.specs import TRANSPORTS
+from app.catalog.specs.fields import Described, whole
+
 Backoff = Literal["fixed", "linear", "exponential", "custom", "decorrelated"]
 BACKOFFS: tuple[str, ...] = get_args(Backoff)
 
 MAX_DELAY_MS = 24 * 3600 * 1000
 
-# What `fail_on` of a retry policy may name: the types of errors that are retried otherwise.
-RETRIED_ERRORS = (
-    "HTTP_ERROR",
-    "TIMEOUT",
-    "CONNECTION_ERROR",
-    "BROKER_ERROR",
-    "STREAM_ERROR",
-    "INTERNAL_ERROR",
-    "WORKER_LOST",
-    "STUCK",
+MAX_AGE_MS = 30 * MAX_DELAY_MS
+MAX_DELAYS = 100
+MAX_FINAL = 100
+
+# The types of errors that are retried unless `fail_on` names them: those of each transport, and the service's own.
+RETRIED_ERRORS = tuple(
+    dict.fromkeys(
+        [
+            *(error for transport in TRANSPORTS.values() for error in transport.errors),
+            *("INTERNAL_ERROR", "WORKER_LOST", "STUCK"),
+        ]
+    )
 )
 
 MAX_RETRY_AFTER_MS = MAX_DELAY_MS
@@ -96,3 +106,58 @@ def _decorrelated_ms(policy: RetryPolicy, attempt: int, seed: str) -> int:
         draw = random.Random(f"{seed}:{number}").uniform(policy.initial_delay_ms, delay * 3)
         delay = min(policy.max_delay_ms, draw)
     return round(delay)
+
+
+_DEFAULT = RetryPolicy()
+_STATUS_OR_TYPE_SCHEMA = {
+    "anyOf": [{"type": "integer", "minimum": 100, "maximum": 599}, {"type": "string", "enum": list(RETRIED_ERRORS)}]
+}
+
+
+def _check_status_or_type(value: Any) -> None:
+    is_status = isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599
+    if not is_status and not (isinstance(value, str) and value in RETRIED_ERRORS):
+        raise ValidationError(f"an HTTP status, 100 to 599, or one of {', '.join(RETRIED_ERRORS)} is needed")
+
+
+class RetryPolicySpec(Schema):
+    """`retry_policy` of any endpoint; no wait is longer than 24 hours."""
+
+    max_attempts = whole(1, 100, load_default=_DEFAULT.max_attempts)
+    backoff = fields.String(validate=validate.OneOf(BACKOFFS), load_default=_DEFAULT.backoff)
+    initial_delay_ms = whole(0, MAX_DELAY_MS, load_default=_DEFAULT.initial_delay_ms)
+    max_delay_ms = whole(0, MAX_DELAY_MS, load_default=_DEFAULT.max_delay_ms)
+    delays_ms = fields.List(
+        whole(0, MAX_DELAY_MS),
+        validate=validate.Length(1, MAX_DELAYS),
+        metadata={"description": "of `custom`, which needs them: the waits; the last one repeats"},
+    )
+    fail_on = fields.List(
+        Described(_check_status_or_type, _STATUS_OR_TYPE_SCHEMA),
+        validate=validate.Length(max=MAX_FINAL),
+        metadata={"description": "HTTP statuses and types of errors that are final"},
+    )
+    max_age_ms = whole(
+        1,
+        MAX_AGE_MS,
+        allow_none=True,
+        metadata={"description": "since `scheduled_at`: a retry that would start later is not made"},
+    )
+
+    @validates_schema
+    def _together(self, data: Mapping[str, Any], **_options: Any) -> None:
+        policy = RetryPolicy.from_json(data)
+        if (policy.backoff == "custom") != ("delays_ms" in data):
+            needed = (
+                'are needed with backoff "custom"' if "delays_ms" not in data else 'belong to backoff "custom" only'
+            )
+            raise ValidationError(f"delays_ms {needed}", "delays_ms")
+        # The waits of "custom" are a list, and these two, which an answer shows, without effect.
+        if policy.backoff != "custom" and policy.initial_delay_ms > policy.max_delay_ms:
+            raise ValidationError(
+                f"initial_delay_ms ({policy.initial_delay_ms}) is greater than max_delay_ms ({policy.max_delay_ms})",
+                "initial_delay_ms",
+            )
+
+
+RETRY_POLICY = RetryPolicySpec()

@@ -7,13 +7,14 @@ from marshmallow import Schema, fields
 from app.api.http.conditions import change, tagged, unless_known
 from app.api.http.fields import Body, Instant, Name
 from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
-from app.api.openapi.any_of import Shaped
+from app.api.openapi.any_of import AnyOf
 from app.api.openapi.resource import Resource, same_name
 from app.api.services import services
 from app.catalog import endpoints
 from app.catalog.endpoints import Endpoint
 from app.catalog.references import Definition
-from app.catalog.shapes import RETRY_POLICY, SPECS
+from app.catalog.retry_policy import RETRY_POLICY
+from app.catalog.specs import TARGETS, TRANSPORTS
 from app.errors import (
     ConflictError,
     EndpointNotFoundError,
@@ -23,10 +24,9 @@ from app.errors import (
 )
 from schema.states import EndpointType
 
-resource = Resource(
-    "endpoints", "Registered delivery targets: an HTTP URL, a Kafka topic or a Redis Stream.", is_tagged=True
-)
+resource = Resource("endpoints", f"Registered delivery targets: {TARGETS}.", is_tagged=True)
 
+_SPECS = [transport.spec for transport in TRANSPORTS.values()]
 _REFUSALS = [InvalidPayloadSpecRefError, InvalidConfigRefError, TemplateError]
 
 
@@ -37,8 +37,8 @@ class EndpointSchema(Schema):
     type = fields.Enum(EndpointType, required=True)
     payload_spec = Name(required=True, allow_none=True)
     config = Name(required=True, allow_none=True)
-    spec = Shaped(*SPECS.values(), required=True, metadata={"description": "as it was given"})
-    retry_policy = Shaped(RETRY_POLICY, required=True, metadata={"description": "with its defaults"})
+    spec = AnyOf(*_SPECS, required=True, metadata={"description": "as it was given"})
+    retry_policy = AnyOf(RETRY_POLICY, required=True, metadata={"description": "with its defaults"})
     version = fields.Integer(required=True)
     created_at = Instant(required=True)
     updated_at = Instant(required=True)
@@ -51,8 +51,8 @@ class ChangedEndpointSchema(Body):
     type = fields.Enum(EndpointType, required=True)
     payload_spec = fields.String(allow_none=True)
     config = fields.String(allow_none=True)
-    spec = Shaped(*SPECS.values(), required=True, metadata={"description": "that of the type"})
-    retry_policy = Shaped(RETRY_POLICY, allow_none=True)
+    spec = AnyOf(*_SPECS, required=True, metadata={"description": "that of the type"})
+    retry_policy = AnyOf(RETRY_POLICY, allow_none=True)
 
 
 class NewEndpointSchema(ChangedEndpointSchema):

@@ -1,40 +1,9 @@
-"""What an attempt left behind, as the brief shapes it: an output for each transport, and an error."""
+"""What an attempt left behind: the output of its transport, or an error."""
 
-from marshmallow import INCLUDE, Schema, fields
+from marshmallow import fields
 
-
-class Outcome(Schema):
-    """Written by a worker and shown as it was stored; a later worker may say more."""
-
-    class Meta:
-        """What marshmallow is told."""
-
-        unknown = INCLUDE
-
-
-class HttpOutputSchema(Outcome):
-    """What an HTTP endpoint answered."""
-
-    status_code = fields.Integer(required=True)
-    body = fields.String(required=True, metadata={"description": "its first 16 KiB"})
-
-
-class KafkaOutputSchema(Outcome):
-    """Where a record is."""
-
-    partition = fields.Integer(required=True)
-    offset = fields.Integer(
-        required=True,
-        allow_none=True,
-        metadata={"description": '`null` where the brokers do not say: with `acks: "0"`, or when it had to be resent'},
-    )
-
-
-class RedisStreamOutputSchema(Outcome):
-    """Where an entry is."""
-
-    message_id = fields.String(required=True, metadata={"example": "1710499801234-0"})
-    stream = fields.String(required=True)
+from app.catalog.specs import TRANSPORTS
+from app.catalog.specs.transport import Outcome
 
 
 class AttemptErrorSchema(Outcome):
@@ -50,5 +19,5 @@ class AttemptErrorSchema(Outcome):
     )
 
 
-OUTPUTS = (HttpOutputSchema(), KafkaOutputSchema(), RedisStreamOutputSchema())
+OUTPUTS = tuple(transport.output for transport in TRANSPORTS.values())
 ERROR = AttemptErrorSchema()

@@ -8,7 +8,7 @@ from marshmallow import Schema, fields, validate
 from app.api.executions.outcome_schemas import ERROR, OUTPUTS
 from app.api.http.fields import Body, Instant, Name, QueryInstant
 from app.api.http.pagination import PageQuery
-from app.api.openapi.any_of import Shaped
+from app.api.openapi.any_of import AnyOf
 from app.executions.model import AttemptRecord, Execution, LogRecord
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
@@ -24,7 +24,7 @@ class ExecutionSchema(Schema):
     idempotency_key = fields.String(required=True, allow_none=True)
     status = fields.Enum(ExecutionStatus, required=True)
     input = fields.Dict()
-    output = Shaped(*OUTPUTS, required=True, allow_none=True, metadata={"description": "what the receiver answered"})
+    output = AnyOf(*OUTPUTS, required=True, allow_none=True, metadata={"description": "what the receiver answered"})
     attempt_count = fields.Integer(required=True)
     max_attempts = fields.Integer(required=True)
     worker_id = fields.String(required=True, allow_none=True)
@@ -50,8 +50,8 @@ class AttemptSchema(Schema):
     started_at = Instant(required=True)
     completed_at = Instant(required=True, allow_none=True)
     duration_ms = fields.Integer(required=True, allow_none=True)
-    output = Shaped(*OUTPUTS, required=True, allow_none=True)
-    error = Shaped(ERROR, required=True, allow_none=True)
+    output = AnyOf(*OUTPUTS, required=True, allow_none=True)
+    error = AnyOf(ERROR, required=True, allow_none=True)
     created_at = Instant(required=True)
 
 

@@ -8,7 +8,7 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 
 from app.api.http.fields import Body, Every, Instant, Name, QueryInstant
 from app.api.http.pagination import PageQuery
-from app.catalog.shape_fields import Flag
+from app.catalog.specs.fields import Flag
 from app.formats import rfc3339
 from app.jobs.model import Job, NewJob
 from app.schedule.interval import show_every

@@ -9,10 +9,11 @@ from flask_smorest import Api
 from app.api.http.errors import ErrorSchema, http_error
 from app.api.openapi import any_of
 from app.api.openapi.resource import Resource
+from app.catalog.specs import TITLES
 from app.version import version
 
 PATH = "/openapi.json"
-_DESCRIPTION = "setTimeout and setInterval as a service: durable deliveries to HTTP, Kafka and Redis Streams."
+_DESCRIPTION = f"setTimeout and setInterval as a service: durable deliveries to {TITLES}."
 _BEFORE_ANY_OPERATION = (404, 405, 408, 414, 431)
 
 

@@ -1,47 +1,39 @@
-"""What the examples of the OpenAPI document are made of: one small story, told in every request and answer."""
+"""Examples of the OpenAPI document: one small story, told in every request and answer."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from app.catalog.retry_policy import RetryPolicy
+from app.catalog.specs import TRANSPORTS
+from app.catalog.specs.transport import Example
+from schema.states import EndpointType
 
 _JOB, _CRON_JOB = "job_8f3a6c1d2e4b", "job_c72f90ab13de"
 _EXECUTION, _ATTEMPT = "exec_2b7c5d8e9f10", "att_51d0c4e7a2b3"
 _AT, _LATER = "2026-03-15T10:00:00Z", "2026-03-15T18:00:00Z"
 _INPUT = {"user_id": "u_abc", "order_id": "order-1234"}
 _SUMMARY = {"user_id": "u_abc", "title": "Weekly Summary", "body": "Here is your weekly report"}
-_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "user_id": {"type": "string", "description": "Target user ID"},
-        "order_id": {"type": "string", "description": "Associated order ID"},
-    },
-    "required": ["user_id"],
+_EMAIL = TRANSPORTS[EndpointType.HTTP].examples[0]
+_EMAIL_CONFIG, _EMAIL_INPUT = _EMAIL.config or {}, _EMAIL.payload_spec or {}
+
+# What the examples of the transports are called wherever they stand.
+_LABELLED = {
+    f"{endpoint_type}, {example.variant}" if example.variant else str(endpoint_type): (endpoint_type, example)
+    for endpoint_type, transport in TRANSPORTS.items()
+    for example in transport.examples
 }
 
-_CONFIGS: Mapping[str, dict[str, Any]] = {
-    "HTTP": {
-        "name": "email-service",
-        "values": {"api_base_url": "https://api.myapp.com", "sender": "noreply@myapp.com"},
-    },
-    "KAFKA": {
-        "name": "order-events",
-        "values": {"bootstrap_servers": "kafka-1:9092,kafka-2:9092", "topic": "order.events.v1"},
-    },
-    "REDIS_STREAM": {
-        "name": "notification-stream",
-        "values": {
-            "redis_url": "redis://redis-cluster:6379",
-            "stream_name": "notifications:outbound",
-            "max_stream_length": 100000,
-        },
-    },
-}
-_PAYLOAD_SPECS: Mapping[str, dict[str, Any]] = {
-    "HTTP": {"name": "send-welcome-email-input", "schema": _SCHEMA},
-    "KAFKA": {"name": "order-event-input", "schema": {"type": "object", "required": ["order_id", "event_type"]}},
-    "REDIS_STREAM": {"name": "notification-input", "schema": {"type": "object", "required": ["user_id", "title"]}},
-}
+
+def _endpoint(endpoint_type: EndpointType, example: Example) -> dict[str, Any]:
+    return {
+        "name": example.name,
+        "type": str(endpoint_type),
+        "payload_spec": example.payload_spec and example.payload_spec["name"],
+        "config": example.config and example.config["name"],
+        "spec": example.spec,
+        "retry_policy": example.retry_policy,
+    }
+
 
 # The example of a field, by its name; a field that means something else by it gives its own in its metadata.
 BY_NAME: Mapping[str, Any] = {
@@ -52,13 +44,13 @@ BY_NAME: Mapping[str, Any] = {
     "request_id": "req_9a8b7c6d5e4f",
     "worker_id": "wrk_6e5d4c3b2a19",
     "key_id": "5f0c1d2e3b4a6978",
-    "name": "email-service",
-    "endpoint": "send-welcome-email",
-    "payload_spec": "send-welcome-email-input",
-    "config": "email-service",
+    "name": _EMAIL_CONFIG["name"],
+    "endpoint": _EMAIL.name,
+    "payload_spec": _EMAIL_INPUT["name"],
+    "config": _EMAIL_CONFIG["name"],
     "value": "sk-live-abc123",
-    "values": {"api_base_url": "https://api.myapp.com", "sender": "noreply@myapp.com"},
-    "schema": _SCHEMA,
+    "values": _EMAIL_CONFIG["values"],
+    "schema": _EMAIL_INPUT["schema"],
     "idempotency_key": "order-1234-welcome-email",
     "input": _INPUT,
     "output": {"status_code": 202, "body": "accepted"},
@@ -73,80 +65,16 @@ BY_NAME: Mapping[str, Any] = {
     "cursor": None,
 }
 
-_RETRY = {"max_attempts": 3, "backoff": "exponential", "initial_delay_ms": 1000, "max_delay_ms": 30000}
-_HTTP = {
-    "name": "send-welcome-email",
-    "type": "HTTP",
-    "payload_spec": "send-welcome-email-input",
-    "config": "email-service",
-    "spec": {
-        "url": "{{config.api_base_url}}/emails/welcome",
-        "method": "POST",
-        "headers": {"Authorization": "Bearer {{secret.email_api_key}}", "Content-Type": "application/json"},
-        "body_template": {"user_id": "{{input.user_id}}", "sender": "{{config.sender}}"},
-        "timeout_ms": 5000,
-        "expected_status_codes": [200, 201, 202, 204],
-    },
-    "retry_policy": _RETRY,
-}
-_SIGNED = {
-    "name": "order-webhook",
-    "type": "HTTP",
-    "payload_spec": None,
-    "config": None,
-    "spec": {
-        "url": "https://shop.example/webhooks/orders/{{input.order_id}}",
-        "body_template": "{{input.event}}",
-        "signing": {"secret": "{{secret.webhook_key}}", "previous_secret": "{{secret.webhook_key_before}}"},
-    },
-    "retry_policy": {"max_attempts": 5, "backoff": "custom", "delays_ms": [1000, 60000], "fail_on": [401, 410]},
-}
-_KAFKA = {
-    "name": "publish-order-event",
-    "type": "KAFKA",
-    "payload_spec": "order-event-input",
-    "config": "order-events",
-    "spec": {
-        "bootstrap_servers": "{{config.bootstrap_servers}}",
-        "topic": "{{config.topic}}",
-        "key_template": "{{input.order_id}}",
-        "value_template": {"event_type": "{{input.event_type}}", "order_id": "{{input.order_id}}"},
-        "headers": {"ce-type": "order.{{input.event_type}}", "ce-source": "task-executor"},
-        "acks": "all",
-        "timeout_ms": 10000,
-    },
-    "retry_policy": _RETRY,
-}
-_REDIS_STREAM = {
-    "name": "push-notification",
-    "type": "REDIS_STREAM",
-    "payload_spec": "notification-input",
-    "config": "notification-stream",
-    "spec": {
-        "redis_url": "{{config.redis_url}}",
-        "stream": "{{config.stream_name}}",
-        "fields_template": {"user_id": "{{input.user_id}}", "title": "{{input.title}}", "body": "{{input.body}}"},
-        "max_len": "{{config.max_stream_length}}",
-        "approximate_trimming": True,
-        "timeout_ms": 3000,
-    },
-    "retry_policy": _RETRY,
-}
-_ENDPOINTS: Mapping[str, dict[str, Any]] = {
-    "HTTP": _HTTP,
-    "HTTP, signed": _SIGNED,
-    "KAFKA": _KAFKA,
-    "REDIS_STREAM": _REDIS_STREAM,
-}
+_ENDPOINTS = {label: _endpoint(*example) for label, example in _LABELLED.items()}
 _NEW_JOBS: Mapping[str, dict[str, Any]] = {
     "IMMEDIATE": {
-        "endpoint": "send-welcome-email",
+        "endpoint": _EMAIL.name,
         "trigger": "IMMEDIATE",
         "idempotency_key": "order-1234-welcome-email",
         "input": _INPUT,
     },
     "DELAYED": {
-        "endpoint": "send-welcome-email",
+        "endpoint": _EMAIL.name,
         "trigger": "DELAYED",
         "idempotency_key": "order-1234-reminder",
         "run_at": _LATER,
@@ -207,8 +135,10 @@ _BATCH_ERROR = {
 
 # Examples of whole bodies, by the name of their schema.
 WHOLE: Mapping[str, Mapping[str, Any]] = {
-    "NewConfigSchema": _CONFIGS,
-    "NewPayloadSpecSchema": _PAYLOAD_SPECS,
+    "NewConfigSchema": {label: example.config for label, (_, example) in _LABELLED.items() if example.config},
+    "NewPayloadSpecSchema": {
+        label: example.payload_spec for label, (_, example) in _LABELLED.items() if example.payload_spec
+    },
     "NewSecretSchema": {
         "key of an API": {"name": "email_api_key", "value": "sk-live-abc123"},
         "key that signs": {"name": "webhook_key", "value": "whsec_bmV3IGtleSBvZiB0aGUgc2hvcCdzIHdlYmhvb2tz"},

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.catalog.fields import DEFAULTS, FIELDS, Field, Kind
 from app.catalog.templates import urls
 from app.catalog.templates.nodes import (
     Array,
@@ -25,21 +24,20 @@ from app.catalog.templates.nodes import (
     Url,
     Whole,
 )
+from app.catalog.templates.rules import NOT_TEMPLATED, Kind, Rule
 from app.errors import Detail, TemplateError
 from app.formats import escaped
-from schema.states import EndpointType
 
 NAMESPACES = ("input", "config", "secret")
 MAX_DEPTH = 100
 
 _TOKEN = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _VARIABLE = re.compile(r"([A-Za-z_]+)((?:\.[^\s.{}]+)*)")
-_NO_FIELD = Field(Kind.VALUE, frozenset())
 
 
 @dataclass(frozen=True, slots=True)
 class SpecTemplate:
-    """A compiled endpoint spec, defaults filled in."""
+    """A compiled endpoint spec."""
 
     root: Object = field(repr=False)
     placeholders: tuple[Placeholder, ...]
@@ -55,13 +53,12 @@ class SpecTemplate:
         return rendered
 
 
-def compile_spec(endpoint_type: EndpointType, spec: Mapping[str, Any]) -> SpecTemplate:
-    """Compile a spec; raises TemplateError with one detail per fault."""
+def compile_fields(spec: Mapping[str, Any], rules: Mapping[str, Rule]) -> SpecTemplate:
+    """Compile the fields of a spec by their rules; raises TemplateError with one detail per fault."""
     compiler = _Compiler()
-    table = FIELDS[endpoint_type]
     items = tuple(
-        (name, compiler.node(value, f"/spec/{escaped(name)}", table.get(name, _NO_FIELD), 0))
-        for name, value in {**DEFAULTS[endpoint_type], **spec}.items()
+        (name, compiler.node(value, f"/spec/{escaped(name)}", rules.get(name, NOT_TEMPLATED), 0))
+        for name, value in spec.items()
     )
     if compiler.faults:
         first = compiler.faults[0]
@@ -76,7 +73,7 @@ class _Compiler:
         self.placeholders: list[Placeholder] = []
         self.faults: list[Detail] = []
 
-    def node(self, value: Any, pointer: str, rule: Field, depth: int) -> Node:
+    def node(self, value: Any, pointer: str, rule: Rule, depth: int) -> Node:
         if isinstance(value, str):
             return self._string(value, pointer, rule)
         if depth > MAX_DEPTH:
@@ -88,7 +85,7 @@ class _Compiler:
             return Constant(value) if _are_constant(nodes) else Array(nodes)
         return Constant(value)
 
-    def _object(self, value: Mapping[str, Any], pointer: str, rule: Field, depth: int) -> Node:
+    def _object(self, value: Mapping[str, Any], pointer: str, rule: Rule, depth: int) -> Node:
         items = []
         for key, item in value.items():
             below = f"{pointer}/{escaped(key)}"
@@ -97,7 +94,7 @@ class _Compiler:
             items.append((key, self.node(item, below, rule, depth + 1)))
         return Constant(value) if _are_constant([node for _, node in items]) else Object(tuple(items))
 
-    def _string(self, text: str, pointer: str, rule: Field) -> Node:
+    def _string(self, text: str, pointer: str, rule: Rule) -> Node:
         parts = tuple(self._parse(text, pointer, rule))
         if rule.kind is Kind.URL:
             return self._url(parts, pointer, rule)
@@ -112,7 +109,7 @@ class _Compiler:
             self._fault(pointer, "a number must be a placeholder of its own, without other text")
         return Text(parts, one_line=rule.kind is Kind.LINE)
 
-    def _url(self, parts: tuple[Part, ...], pointer: str, rule: Field) -> Node:
+    def _url(self, parts: tuple[Part, ...], pointer: str, rule: Rule) -> Node:
         used = [part.namespace if isinstance(part, Placeholder) else None for part in parts]
         if "input" in used:
             shape = [part if isinstance(part, str) else None for part in parts]
@@ -124,14 +121,14 @@ class _Compiler:
         pieces = tuple((part, _escape_for(parts, index)) for index, part in enumerate(parts))
         return Url(pieces, pointer, rule.schemes)
 
-    def _literal_url(self, text: str, pointer: str, rule: Field) -> Node:
+    def _literal_url(self, text: str, pointer: str, rule: Rule) -> Node:
         try:
             return Constant(urls.finish(text, rule.schemes, None))
         except ValueError as error:
             self._fault(pointer, str(error))
             return Constant(text)
 
-    def _parse(self, text: str, pointer: str, rule: Field) -> Iterator[Part]:
+    def _parse(self, text: str, pointer: str, rule: Rule) -> Iterator[Part]:
         position, literal = 0, ""
         for match in _TOKEN.finditer(text):
             if match.start() > position:
@@ -147,7 +144,7 @@ class _Compiler:
         if text[position:]:
             yield text[position:]
 
-    def _placeholder(self, inside: str, pointer: str, rule: Field) -> Placeholder | None:
+    def _placeholder(self, inside: str, pointer: str, rule: Rule) -> Placeholder | None:
         match = _VARIABLE.fullmatch(inside.strip())
         shown = "{{" + inside[:80] + "}}"
         if match is None or match[1] not in NAMESPACES or not match[2]:

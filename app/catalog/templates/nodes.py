@@ -1,4 +1,4 @@
-"""What a template compiles to: placeholders, and the nodes that render them. Pure.
+"""Nodes that templates compile to: placeholders, and what renders them. Pure.
 
 One pass: what a placeholder resolves to is never scanned again.
 """
@@ -63,7 +63,7 @@ def _is_index(step: str) -> bool:
 
 
 def is_count(value: Any) -> bool:
-    """Tell whether a value can be a length: a whole number, and not more than every reader of JSON holds exactly."""
+    """Return whether a value can be a length: a whole number, and not more than every reader of JSON holds exactly."""
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_COUNT
 
 

@@ -40,13 +40,13 @@ def template_fault(parts: Sequence[str | None], first_input: int) -> str | None:
 
 
 def in_userinfo(before: str, after: str) -> bool:
-    """Tell whether a placeholder between these texts is part of `user:password@`."""
+    """Return whether a placeholder between these texts is part of `user:password@`."""
     authority_before, authority_after = before.partition("://")[2], re.split("[/?#]", after, maxsplit=1)[0]
     return "://" in before and not re.search("[/?#]", authority_before) and "@" in authority_after
 
 
 def has_dot_segment(url: str) -> bool:
-    """Tell whether a path segment is `.` or `..`, also percent-encoded: receivers resolve those."""
+    """Return whether a path segment is `.` or `..`, also percent-encoded: receivers resolve those."""
     path = re.split("[?#]", _AUTHORITY.sub("", url, count=1), maxsplit=1)[0]
     return any(re.sub("%2e", ".", segment, flags=re.IGNORECASE) in _DOTS for segment in path.split("/"))
 

@@ -13,7 +13,7 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.base import Dispatcher, Identity, Network
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.resolver import Resolver
-from app.catalog.templates.compilation import compile_spec
+from app.catalog.specs import compile_spec
 from app.executions.model import DeliveryError
 from schema.states import EndpointType
 

@@ -8,14 +8,14 @@ import pytest
 from jsonschema import Draft202012Validator
 from marshmallow import Schema
 
-from app.catalog.fields import DEFAULTS
-from app.catalog.shapes import RETRY_POLICY, SPECS
+from app.catalog.retry_policy import RETRY_POLICY
+from app.catalog.specs import TRANSPORTS
 from schema.states import EndpointType
 from tests.integration.http.document import document
 
 WHOLE: dict[str, tuple[Schema, dict[str, Any]]] = {
     "HttpSpec": (
-        SPECS[EndpointType.HTTP],
+        TRANSPORTS[EndpointType.HTTP].spec,
         {
             "url": "{{config.base}}/hook",
             "method": "PUT",
@@ -27,7 +27,7 @@ WHOLE: dict[str, tuple[Schema, dict[str, Any]]] = {
         },
     ),
     "KafkaSpec": (
-        SPECS[EndpointType.KAFKA],
+        TRANSPORTS[EndpointType.KAFKA].spec,
         {
             "bootstrap_servers": "kafka:9092",
             "topic": "t",
@@ -40,7 +40,7 @@ WHOLE: dict[str, tuple[Schema, dict[str, Any]]] = {
         },
     ),
     "RedisStreamSpec": (
-        SPECS[EndpointType.REDIS_STREAM],
+        TRANSPORTS[EndpointType.REDIS_STREAM].spec,
         {
             "redis_url": "REDISS://h",
             "stream": "s",
@@ -103,7 +103,7 @@ def test_the_document_describes_what_is_taken(name: str) -> None:
     assert all(taken.values())
 
 
-@pytest.mark.parametrize("endpoint_type", SPECS)
+@pytest.mark.parametrize("endpoint_type", TRANSPORTS)
 def test_what_a_spec_must_have(endpoint_type: EndpointType) -> None:
     name = {"HTTP": "HttpSpec", "KAFKA": "KafkaSpec", "REDIS_STREAM": "RedisStreamSpec"}[endpoint_type]
     shape, whole = WHOLE[name]
@@ -114,9 +114,9 @@ def test_what_a_spec_must_have(endpoint_type: EndpointType) -> None:
 
 def test_what_is_left_out_is_told() -> None:
     schemas = document()["components"]["schemas"]
-    for endpoint_type, name in zip(SPECS, ("HttpSpec", "KafkaSpec", "RedisStreamSpec"), strict=True):
+    for transport, name in zip(TRANSPORTS.values(), ("HttpSpec", "KafkaSpec", "RedisStreamSpec"), strict=True):
         told = {field: value["default"] for field, value in schemas[name]["properties"].items() if "default" in value}
-        assert told == DEFAULTS[endpoint_type]
+        assert told == transport.defaults
     policy = {field: value.get("default") for field, value in schemas["RetryPolicySpec"]["properties"].items()}
     assert (policy["max_attempts"], policy["backoff"], policy["initial_delay_ms"]) == (1, "exponential", 1000)
     assert "`{{input.…}}`" in schemas["KafkaSpec"]["properties"]["key_template"]["description"]

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from app.catalog.templates.compilation import MAX_DEPTH, compile_spec
+from app.catalog.specs import compile_spec
+from app.catalog.templates.compilation import MAX_DEPTH
 from app.errors import TemplateError
 from schema.states import EndpointType
 

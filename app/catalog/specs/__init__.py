@@ -1,0 +1,29 @@
+"""Specs of endpoints: a module per transport, which has its name and defines it as `TRANSPORT`."""
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from app.catalog.specs.transport import Transport
+from app.catalog.templates.compilation import SpecTemplate, compile_fields
+from schema.states import EndpointType
+
+TRANSPORTS: Mapping[EndpointType, Transport] = {
+    endpoint_type: import_module(f"{__name__}.{endpoint_type.queue}").TRANSPORT for endpoint_type in EndpointType
+}
+
+
+def _listed(phrases: Sequence[str], conjunction: str) -> str:
+    *before, last = phrases
+    return f"{', '.join(before)} {conjunction} {last}"
+
+
+# What the API says of the transports, in sentences.
+TITLES = _listed([transport.title for transport in TRANSPORTS.values()], "and")
+TARGETS = _listed([transport.target for transport in TRANSPORTS.values()], "or")
+
+
+def compile_spec(endpoint_type: EndpointType, spec: Mapping[str, Any]) -> SpecTemplate:
+    """Compile a spec, its defaults filled in; raises TemplateError with one detail per fault."""
+    transport = TRANSPORTS[endpoint_type]
+    return compile_fields({**transport.defaults, **spec}, transport.rules)

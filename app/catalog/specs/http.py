@@ -1,0 +1,99 @@
+"""HTTP: a request to a URL, signed if the endpoint asks for it."""
+
+import re
+from typing import Any
+
+from marshmallow import Schema, fields, validate
+
+from app.catalog.specs.fields import header_map, milliseconds, target_url, templated, whole
+from app.catalog.specs.transport import Example, Outcome, Transport
+from app.catalog.templates.rules import ALL, SECRET, Kind
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+# Ours, the connection's, or able to make two readers of one message disagree about where it ends.
+_RESERVED = re.compile(
+    r"idempotency-key|traceparent|x-task-executor-.*|host|connection|content-length|transfer-encoding"
+    r"|te|trailer|upgrade|expect|keep-alive|proxy-connection|webhook-(id|timestamp|signature)"
+)
+_SOLE_SECRET = re.compile(r"^\s*\{\{\s*secret\.[^{}]+\}\}\s*$")
+
+
+def _sole_secret(**options: Any) -> fields.String:
+    only = validate.Regexp(_SOLE_SECRET, error="one {{secret.…}} placeholder is needed")
+    return fields.String(validate=only, **options)
+
+
+class SigningSpec(Schema):
+    """`signing` of an HTTP endpoint: Standard Webhooks with a secret, and during a rotation with the one before too."""
+
+    secret = _sole_secret(required=True)
+    previous_secret = _sole_secret()
+
+
+class HttpSpec(Schema):
+    """`spec` of an HTTP endpoint."""
+
+    url = target_url("http", ALL)
+    method = fields.String(validate=validate.OneOf(METHODS), load_default="POST")
+    headers = templated(header_map(_RESERVED, are_tokens=True), Kind.LINE, ALL)
+    body_template = templated(fields.Raw(allow_none=True), Kind.VALUE, ALL)
+    signing = templated(fields.Nested(SigningSpec), Kind.TEXT, SECRET)
+    timeout_ms = milliseconds(load_default=30_000)
+    expected_status_codes = fields.List(
+        whole(100, 599), validate=validate.Length(min=1), load_default=[200, 201, 202, 204]
+    )
+
+
+class HttpOutput(Outcome):
+    """What an HTTP endpoint answered."""
+
+    status_code = fields.Integer(required=True)
+    body = fields.String(required=True, metadata={"description": "its first 16 KiB"})
+
+
+TRANSPORT = Transport(
+    title="HTTP",
+    target="an HTTP URL",
+    spec=HttpSpec(),
+    output=HttpOutput(),
+    errors=("HTTP_ERROR", "TIMEOUT", "CONNECTION_ERROR"),
+    examples=(
+        Example(
+            name="send-welcome-email",
+            payload_spec={
+                "name": "send-welcome-email-input",
+                "schema": {
+                    "type": "object",
+                    "properties": {
+                        "user_id": {"type": "string", "description": "Target user ID"},
+                        "order_id": {"type": "string", "description": "Associated order ID"},
+                    },
+                    "required": ["user_id"],
+                },
+            },
+            config={
+                "name": "email-service",
+                "values": {"api_base_url": "https://api.myapp.com", "sender": "noreply@myapp.com"},
+            },
+            spec={
+                "url": "{{config.api_base_url}}/emails/welcome",
+                "method": "POST",
+                "headers": {"Authorization": "Bearer {{secret.email_api_key}}", "Content-Type": "application/json"},
+                "body_template": {"user_id": "{{input.user_id}}", "sender": "{{config.sender}}"},
+                "timeout_ms": 5000,
+                "expected_status_codes": [200, 201, 202, 204],
+            },
+        ),
+        Example(
+            name="order-webhook",
+            variant="signed",
+            spec={
+                "url": "https://shop.example/webhooks/orders/{{input.order_id}}",
+                "body_template": "{{input.event}}",
+                "signing": {"secret": "{{secret.webhook_key}}", "previous_secret": "{{secret.webhook_key_before}}"},
+            },
+            retry_policy={"max_attempts": 5, "backoff": "custom", "delays_ms": [1000, 60000], "fail_on": [401, 410]},
+        ),
+    ),
+)

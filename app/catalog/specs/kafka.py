@@ -1,0 +1,100 @@
+"""Kafka: a record in a topic."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validate
+
+from app.catalog.specs.fields import Described, header_map, milliseconds, templated, text
+from app.catalog.specs.transport import Example, Outcome, Transport
+from app.catalog.templates.rules import ALL, CONFIG, INPUT, SECRET, Kind
+
+ACKS = ("0", "1", "all")
+PROPERTIES = (
+    "security.protocol",
+    "sasl.mechanism",
+    "sasl.username",
+    "sasl.password",
+    "ssl.ca.pem",
+    "ssl.certificate.pem",
+    "ssl.key.pem",
+    "ssl.key.password",
+)
+
+_RESERVED = re.compile(r"traceparent|te-.*")
+_PROPERTIES_SCHEMA = {
+    "type": "object",
+    "properties": {name: {"type": "string"} for name in PROPERTIES},
+    "additionalProperties": False,
+}
+
+
+def _check_properties(value: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise ValidationError("an object of strings is needed")
+    faults = {
+        name: "a string is needed" if name in PROPERTIES else f"only these can be set: {', '.join(PROPERTIES)}"
+        for name, content in value.items()
+        if name not in PROPERTIES or not isinstance(content, str)
+    }
+    if faults:
+        raise ValidationError(faults)
+
+
+class KafkaSpec(Schema):
+    """`spec` of a Kafka endpoint."""
+
+    bootstrap_servers = templated(text(required=True), Kind.LINE, CONFIG | SECRET)
+    topic = templated(text(required=True), Kind.LINE, CONFIG)
+    key_template = templated(fields.String(allow_none=True), Kind.VALUE, INPUT | CONFIG)
+    value_template = templated(fields.Raw(required=True, allow_none=True), Kind.VALUE, ALL)
+    headers = templated(header_map(_RESERVED, are_tokens=False), Kind.LINE, ALL)
+    # Text and not a line: certificates have several lines.
+    properties = templated(
+        Described(_check_properties, _PROPERTIES_SCHEMA, load_default={}), Kind.TEXT, CONFIG | SECRET
+    )
+    acks = fields.String(validate=validate.OneOf(ACKS), load_default="all")
+    timeout_ms = milliseconds(load_default=10_000)
+
+
+class KafkaOutput(Outcome):
+    """Where a record is."""
+
+    partition = fields.Integer(required=True)
+    offset = fields.Integer(
+        required=True,
+        allow_none=True,
+        metadata={"description": '`null` where the brokers do not say: with `acks: "0"`, or when it had to be resent'},
+    )
+
+
+TRANSPORT = Transport(
+    title="Kafka",
+    target="a Kafka topic",
+    spec=KafkaSpec(),
+    output=KafkaOutput(),
+    errors=("BROKER_ERROR", "TIMEOUT"),
+    examples=(
+        Example(
+            name="publish-order-event",
+            payload_spec={
+                "name": "order-event-input",
+                "schema": {"type": "object", "required": ["order_id", "event_type"]},
+            },
+            config={
+                "name": "order-events",
+                "values": {"bootstrap_servers": "kafka-1:9092,kafka-2:9092", "topic": "order.events.v1"},
+            },
+            spec={
+                "bootstrap_servers": "{{config.bootstrap_servers}}",
+                "topic": "{{config.topic}}",
+                "key_template": "{{input.order_id}}",
+                "value_template": {"event_type": "{{input.event_type}}", "order_id": "{{input.order_id}}"},
+                "headers": {"ce-type": "order.{{input.event_type}}", "ce-source": "task-executor"},
+                "acks": "all",
+                "timeout_ms": 10000,
+            },
+        ),
+    ),
+)

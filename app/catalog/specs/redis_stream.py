@@ -1,0 +1,87 @@
+"""Redis Streams: an entry in a stream."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields
+
+from app.catalog.specs.fields import Described, Flag, milliseconds, target_url, templated, text
+from app.catalog.specs.transport import Example, Outcome, Transport
+from app.catalog.templates.nodes import MAX_COUNT, is_count
+from app.catalog.templates.rules import ALL, CONFIG, SECRET, Kind
+
+_SOLE_PLACEHOLDER = re.compile(r"^\s*\{\{[\s\S]*\}\}\s*$")
+_COUNT_OR_PLACEHOLDER_SCHEMA = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1, "maximum": MAX_COUNT},
+        {"type": "string", "pattern": _SOLE_PLACEHOLDER.pattern},
+    ]
+}
+_SOME_FIELDS_SCHEMA = {"type": "object", "minProperties": 1}
+
+
+def _check_count_or_placeholder(value: Any) -> None:
+    if not is_count(value) and not (isinstance(value, str) and _SOLE_PLACEHOLDER.fullmatch(value)):
+        raise ValidationError(f"a whole number from 1 to {MAX_COUNT}, or one {{{{config.…}}}} placeholder, is needed")
+
+
+def _check_some_fields(value: Any) -> None:
+    if not isinstance(value, Mapping) or not value:
+        raise ValidationError("an object with at least one field is needed")
+
+
+class RedisStreamSpec(Schema):
+    """`spec` of a Redis Stream endpoint."""
+
+    redis_url = target_url("redis", CONFIG | SECRET)
+    stream = templated(text(required=True), Kind.LINE, CONFIG)
+    fields_template = templated(Described(_check_some_fields, _SOME_FIELDS_SCHEMA, required=True), Kind.VALUE, ALL)
+    max_len = templated(Described(_check_count_or_placeholder, _COUNT_OR_PLACEHOLDER_SCHEMA), Kind.COUNT, CONFIG)
+    approximate_trimming = Flag(load_default=True)
+    timeout_ms = milliseconds(load_default=3_000)
+
+
+class RedisStreamOutput(Outcome):
+    """Where an entry is."""
+
+    message_id = fields.String(required=True, metadata={"example": "1710499801234-0"})
+    stream = fields.String(required=True)
+
+
+TRANSPORT = Transport(
+    title="Redis Streams",
+    target="a Redis Stream",
+    spec=RedisStreamSpec(),
+    output=RedisStreamOutput(),
+    errors=("STREAM_ERROR", "TIMEOUT", "CONNECTION_ERROR"),
+    examples=(
+        Example(
+            name="push-notification",
+            payload_spec={
+                "name": "notification-input",
+                "schema": {"type": "object", "required": ["user_id", "title"]},
+            },
+            config={
+                "name": "notification-stream",
+                "values": {
+                    "redis_url": "redis://redis-cluster:6379",
+                    "stream_name": "notifications:outbound",
+                    "max_stream_length": 100000,
+                },
+            },
+            spec={
+                "redis_url": "{{config.redis_url}}",
+                "stream": "{{config.stream_name}}",
+                "fields_template": {
+                    "user_id": "{{input.user_id}}",
+                    "title": "{{input.title}}",
+                    "body": "{{input.body}}",
+                },
+                "max_len": "{{config.max_stream_length}}",
+                "approximate_trimming": True,
+                "timeout_ms": 3000,
+            },
+        ),
+    ),
+)

@@ -1,0 +1,67 @@
+"""Transport: all that there is to say about one, but how it sends, which is its dispatcher's."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from marshmallow import INCLUDE, Schema, missing
+
+from app.catalog.specs.fields import rule_of
+from app.catalog.templates.rules import Rule
+
+
+class Outcome(Schema):
+    """Outcome of an attempt: written by a worker and shown as it was stored; a later worker may say more."""
+
+    class Meta:
+        """Options of marshmallow."""
+
+        unknown = INCLUDE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """An endpoint in the examples of the OpenAPI document, with the config and the payload spec that it names."""
+
+    name: str
+    spec: Mapping[str, Any]
+    variant: str = ""  # what sets it apart from the other examples of its transport
+    config: Mapping[str, Any] | None = None
+    payload_spec: Mapping[str, Any] | None = None
+    retry_policy: Mapping[str, Any] = field(
+        default_factory=lambda: {
+            "max_attempts": 3,
+            "backoff": "exponential",
+            "initial_delay_ms": 1000,
+            "max_delay_ms": 30000,
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transport:
+    """A way to deliver: what an endpoint says, what its attempts leave behind, and how to speak of it."""
+
+    title: str  # in a list of transports: "deliveries to …"
+    target: str  # in a list of what endpoints are: "a …"
+    spec: Schema
+    output: Schema
+    errors: tuple[str, ...]  # types of the errors of its attempts that are retried
+    examples: tuple[Example, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse a spec whose attempts have no time limit."""
+        if "timeout_ms" not in self.defaults:
+            raise TypeError(f"{type(self.spec).__name__} declares no timeout_ms with a default")
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """Return what fields that are left out mean."""
+        declared = self.spec.fields.items()
+        return {name: field.load_default for name, field in declared if field.load_default is not missing}
+
+    @property
+    def rules(self) -> Mapping[str, Rule]:
+        """Return the rules of the fields that are templated."""
+        rules = {name: rule_of(field) for name, field in self.spec.fields.items()}
+        return {name: rule for name, rule in rules.items() if rule is not None}
