@@ -59,12 +59,8 @@ def migrated_template(cluster: Cluster) -> Iterator[str | None]:
     if cluster.is_cockroach:
         yield None
         return
-    from schema import migrate
-
-    url = cluster.create()
-    migrate.upgrade(url)
-    yield url
-    cluster.drop(url)
+    with cluster.migrated(None) as url:
+        yield url
 
 
 @pytest.fixture
@@ -78,10 +74,12 @@ def empty_database_url(cluster: Cluster) -> Iterator[str]:
 @pytest.fixture
 def database_url(cluster: Cluster, migrated_template: str | None) -> Iterator[str]:
     """A migrated database of this test alone, dropped afterwards."""
-    url = cluster.create(template=migrated_template)
-    if migrated_template is None:
-        from schema import migrate
+    with cluster.migrated(migrated_template) as url:
+        yield url
 
-        migrate.upgrade(url)
-    yield url
-    cluster.drop(url)
+
+@pytest.fixture(scope="module")
+def module_database_url(cluster: Cluster, migrated_template: str | None) -> Iterator[str]:
+    """A migrated database of this module, for tests that leave it as it was or clear it themselves."""
+    with cluster.migrated(migrated_template) as url:
+        yield url

@@ -2,7 +2,8 @@
 
 import os
 import secrets
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
@@ -11,6 +12,7 @@ import pytest
 from psycopg2 import sql
 
 from app.dev.servers import Server, ServerError
+from schema import migrate
 
 S = TypeVar("S", bound=Server)
 
@@ -47,6 +49,15 @@ class Cluster:
             statement += sql.SQL(" TEMPLATE {}").format(sql.Identifier(_name(template)))
         self._run(statement)
         return urlunsplit(urlsplit(self._url)._replace(path=f"/{name}"))
+
+    @contextmanager
+    def migrated(self, template: str | None) -> Iterator[str]:
+        """Lend a migrated database: a copy of the one at `template`, which is quicker, where there is one."""
+        url = self.create(template=template)
+        if template is None:
+            migrate.upgrade(url)
+        yield url
+        self.drop(url)
 
     def drop(self, url: str) -> None:
         """Drop a database, cutting off whoever is still connected."""

@@ -9,21 +9,12 @@ from flask import Flask
 from flask.cli import NoAppException
 from flask.json.provider import DefaultJSONProvider
 
-from app import db
-from app.access.key_ring import KeyRing
 from app.api import audit, auth, cron, executions, health, jobs
 from app.api.catalog import configs, endpoints, payload_specs, secrets
 from app.api.http import body, errors, request_ids, time_limit
-from app.api.http.rate_limits import CounterStorage, RateLimit
 from app.api.openapi import document, swagger_ui
 from app.api.services import EXTENSION, Services
-from app.catalog.crypto import SecretBox
 from app.config import SettingError, Settings
-from app.jobs.creation import Creator
-from app.wakeup import Notifier
-
-APPLICATION_NAME = "te-web"
-POOL_SIZE = 20
 
 RESOURCES = [
     payload_specs.resource,
@@ -51,7 +42,7 @@ class NoApplicationError(NoAppException):
 def create_app(settings: Settings | None = None) -> Flask:
     """Build the web application; connects to nothing yet. Reads the environment only when given no settings."""
     app = Flask("task_executor", static_folder=None)
-    built = app.extensions[EXTENSION] = _one_line(lambda: _services(settings or Settings.from_env(os.environ)))
+    built = app.extensions[EXTENSION] = _one_line(lambda: Services.connect(settings or Settings.from_env(os.environ)))
     app.config["MAX_CONTENT_LENGTH"] = built.settings.max_body_bytes
     cast("DefaultJSONProvider", app.json).sort_keys = False
     # One path, one resource: /jobs/ is not /jobs, and no redirect may lose a body.
@@ -64,35 +55,6 @@ def create_app(settings: Settings | None = None) -> Flask:
     swagger_ui.register(app)
     errors.register(app)
     return app
-
-
-def _services(settings: Settings) -> Services:
-    database = db.connect(
-        settings.database_url,
-        pool_size=settings.db_pool_size or POOL_SIZE,
-        application_name=APPLICATION_NAME,
-    )
-    shards = settings.shards(cockroach=database.is_cockroach)
-    look_ahead_ms = round(settings.look_ahead_seconds * 1000)
-    counters = CounterStorage.at(settings.rate_limit_storage_url)
-    return Services(
-        settings=settings,
-        database=database,
-        keys=KeyRing(database),
-        key_limit=RateLimit("key", settings.rate_limit, counters) if settings.rate_limit else None,
-        bad_key_limit=RateLimit("bad-keys", settings.rate_limit_bad_keys, counters)
-        if settings.rate_limit_bad_keys
-        else None,
-        creator=Creator(database, shards=shards, look_ahead_ms=look_ahead_ms),
-        shards=shards,
-        look_ahead_ms=look_ahead_ms,
-        secret_box=_secret_box(settings),
-        notifier=Notifier.over(database, settings.wakeup_redis_url),
-    )
-
-
-def _secret_box(settings: Settings) -> SecretBox | None:
-    return SecretBox.from_setting(settings.secret_encryption_key) if settings.secret_encryption_key else None
 
 
 def _one_line(build: Callable[[], Services]) -> Services:

@@ -1,12 +1,13 @@
 """What the views work with: built once per application by `create_app`, found through the current application."""
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Self, cast
 
 from flask import current_app
 
+from app import db
 from app.access.key_ring import KeyRing
-from app.api.http.rate_limits import RateLimit
+from app.api.http.rate_limits import CounterStorage, RateLimit
 from app.catalog.crypto import SecretBox
 from app.config import Settings
 from app.db import Database
@@ -14,7 +15,9 @@ from app.errors import UnavailableError
 from app.jobs.creation import Creator
 from app.wakeup import Notifier
 
+APPLICATION_NAME = "te-web"
 EXTENSION = "task_executor"
+POOL_SIZE = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,34 @@ class Services:
     look_ahead_ms: int
     secret_box: SecretBox | None
     notifier: Notifier
+
+    @classmethod
+    def connect(cls, settings: Settings) -> Self:
+        """Build them from the settings; the first statement connects."""
+        database = db.connect(
+            settings.database_url, pool_size=settings.db_pool_size or POOL_SIZE, application_name=APPLICATION_NAME
+        )
+        shards = settings.shards(cockroach=database.is_cockroach)
+        look_ahead_ms = round(settings.look_ahead_seconds * 1000)
+        counters = CounterStorage.at(settings.rate_limit_storage_url)
+        return cls(
+            settings=settings,
+            database=database,
+            keys=KeyRing(database),
+            key_limit=_limit("key", settings.rate_limit, counters),
+            bad_key_limit=_limit("bad-keys", settings.rate_limit_bad_keys, counters),
+            creator=Creator(database, shards=shards, look_ahead_ms=look_ahead_ms),
+            shards=shards,
+            look_ahead_ms=look_ahead_ms,
+            secret_box=SecretBox.from_setting(settings.secret_encryption_key)
+            if settings.secret_encryption_key
+            else None,
+            notifier=Notifier.over(database, settings.wakeup_redis_url),
+        )
+
+
+def _limit(name: str, rate: str, counters: CounterStorage) -> RateLimit | None:
+    return RateLimit(name, rate, counters) if rate else None
 
 
 def services() -> Services:

@@ -17,9 +17,7 @@ from app.api import create_app
 from app.api.services import EXTENSION, Services
 from app.config import Settings
 from app.db import Database
-from schema import migrate
 from tests.integration.http import document
-from tests.servers import Cluster
 
 SECRET_KEY = Fernet.generate_key().decode()
 
@@ -79,8 +77,13 @@ def settings(database_url: str) -> Settings:
 @contextmanager
 def running(settings: Settings) -> Iterator[Flask]:
     """Build an application, and close what it opened."""
-    app = create_app(settings)
-    # Hints to workers have tests of their own; here the thread that sends them would outlive the database.
+    with quiet(create_app(settings)) as app:
+        yield app
+
+
+@contextmanager
+def quiet(app: Flask) -> Iterator[Flask]:
+    """Send no hints to workers: those have tests of their own, and their thread would outlive the database."""
     services(app).notifier.hint = lambda _queue: None  # type: ignore[method-assign]
     yield app
     services(app).database.close()
@@ -95,7 +98,10 @@ def another_process(api: "Api") -> Iterator["Api"]:
 
 @pytest.fixture
 def app(settings: Settings) -> Iterator[Flask]:
-    with running(settings) as app:
+    """The application that all tests share, with services of this test alone: caches, counters, a database."""
+    app = document.application()
+    app.extensions[EXTENSION] = Services.connect(settings)
+    with quiet(app):
         yield app
 
 
@@ -111,14 +117,11 @@ def api(app: Flask, database: Database) -> Api:
 
 
 @pytest.fixture(scope="module")
-def shared_api(cluster: Cluster, migrated_template: str | None) -> Iterator[Api]:
+def shared_api(module_database_url: str) -> Iterator[Api]:
     """A client with the scope admin on a database of this module: for requests that change nothing."""
-    url = cluster.create(template=migrated_template)
-    if migrated_template is None:
-        migrate.upgrade(url)
-    with running(Settings(database_url=url, secret_encryption_key=SECRET_KEY, db_pool_size=2)) as app:
+    settings = Settings(database_url=module_database_url, secret_encryption_key=SECRET_KEY, db_pool_size=2)
+    with running(settings) as app:
         yield Api(app, api_keys.create(services(app).database, "test", [Scope.ADMIN], None))
-    cluster.drop(url)
 
 
 @pytest.fixture

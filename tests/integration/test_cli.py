@@ -1,4 +1,4 @@
-"""The commands, run as users run them: `flask --app app ...` in a process of its own."""
+"""The commands, run as users run them: the program `flask` with `--app app ...`."""
 
 import os
 import re
@@ -10,33 +10,22 @@ import pytest
 from cryptography.fernet import Fernet
 
 from app.config import Settings
+from tests.integration.command_line import flask_app
 from tests.integration.conftest import Api, problem, running
 
 ROOT = Path(__file__).parents[2]
 
 
-def flask(url: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "flask", "--app", "app", *arguments],
-        cwd=ROOT,
-        env=os.environ | {"TE_DATABASE_URL": url, "TE_STARTUP_TIMEOUT_SEC": "1"} | environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 def test_from_an_empty_database_to_a_working_key(empty_database_url: str) -> None:
     url = empty_database_url
-    assert "not migrated" in flask(url, "db", "current").stdout
-    early = flask(url, "api-keys", "create", "ci")
-    assert early.returncode != 0
+    assert "not migrated" in flask_app(url, "db", "current").stdout
+    early = flask_app(url, "api-keys", "create", "ci")
+    assert early.exit_code != 0
     assert "db upgrade" in early.stderr
     for _ in range(2):
-        assert flask(url, "db", "upgrade").returncode == 0
-    made = flask(url, "api-keys", "create", "ci", "--scopes", "read,jobs:write", "--expires", "90d")
-    assert made.returncode == 0, made.stderr
+        assert flask_app(url, "db", "upgrade").exit_code == 0
+    made = flask_app(url, "api-keys", "create", "ci", "--scopes", "read,jobs:write", "--expires", "90d")
+    assert made.exit_code == 0, made.stderr
     assert re.fullmatch(r"te_[0-9a-f]{16}_[0-9a-f]{48}\n", made.stdout)
     key = made.stdout.strip()
 
@@ -44,17 +33,17 @@ def test_from_an_empty_database_to_a_working_key(empty_database_url: str) -> Non
         assert Api(app, key).get("/jobs").status_code == 200
         problem(Api(app, key).post("/configs"), 403, "FORBIDDEN")
 
-    listed = flask(url, "api-keys", "list").stdout
+    listed = flask_app(url, "api-keys", "list").stdout
     key_id = key.split("_")[1]
     (line,) = [line for line in listed.splitlines() if key_id in line]
     assert line.split()[1:3] == ["active", "read,jobs:write"]
     assert key.split("_")[2] not in listed
 
     for prefix, expected in (("ci", 1), (key_id[:6], 1), (key[:9], 1), (key, 1), ("nope", 0), ("i", 0)):
-        assert flask(url, "api-keys", "list", prefix).stdout.count(key_id) == expected, prefix
+        assert flask_app(url, "api-keys", "list", prefix).stdout.count(key_id) == expected, prefix
 
-    assert flask(url, "api-keys", "revoke", key_id).returncode == 0
-    assert "revoked" in flask(url, "api-keys", "list").stdout
+    assert flask_app(url, "api-keys", "revoke", key_id).exit_code == 0
+    assert "revoked" in flask_app(url, "api-keys", "list").stdout
     with running(Settings(database_url=url)) as app:
         problem(Api(app, key).get("/jobs"), 401, "UNAUTHORIZED")
 
@@ -71,8 +60,8 @@ def test_from_an_empty_database_to_a_working_key(empty_database_url: str) -> Non
     ],
 )
 def test_a_wrong_argument_is_one_line(database_url: str, arguments: list[str], said: str) -> None:
-    done = flask(database_url, *arguments)
-    assert done.returncode != 0
+    done = flask_app(database_url, *arguments)
+    assert done.exit_code != 0
     assert said in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -87,15 +76,24 @@ def test_a_wrong_argument_is_one_line(database_url: str, arguments: list[str], s
     ],
 )
 def test_a_wrong_setting_is_one_line(database_url: str, environment: dict[str, str], said: str) -> None:
-    done = flask(database_url, "db", "current", **environment)
-    assert done.returncode != 0
+    done = flask_app(database_url, "db", "current", **environment)
+    assert done.exit_code != 0
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert "hunter2" not in done.stderr
 
 
 def test_help_needs_no_settings() -> None:
-    done = flask("", "--help")
+    """In a process of its own, which shows that the program is found and ends as it should."""
+    done = subprocess.run(
+        [sys.executable, "-m", "flask", "--app", "app", "--help"],
+        cwd=ROOT,
+        env=os.environ | {"TE_DATABASE_URL": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0
     assert {"api-keys", "db", "secrets", "verify"} <= {
         line.split()[0] for line in done.stdout.splitlines() if line.strip()
@@ -106,8 +104,8 @@ def test_help_needs_no_settings() -> None:
 
 @pytest.mark.parametrize("command", [["db", "upgrade"], ["db", "current"], ["api-keys", "list"]])
 def test_an_unreachable_database_is_one_line(command: list[str]) -> None:
-    done = flask("postgresql://nobody:hunter2@127.0.0.1:1/none", *command)
-    assert done.returncode != 0
+    done = flask_app("postgresql://nobody:hunter2@127.0.0.1:1/none", *command)
+    assert done.exit_code != 0
     assert "cannot be reached" in done.stderr.splitlines()[-1]
     assert "Connection refused" in done.stderr.splitlines()[-1], "the reason that the driver gave"
     assert "Traceback" not in done.stderr
@@ -115,4 +113,4 @@ def test_an_unreachable_database_is_one_line(command: list[str]) -> None:
 
 
 def test_a_key_is_made_where_nothing_is_set_up_yet_or_the_old_one_is_broken() -> None:
-    Fernet(flask("", "secrets", "generate-key", TE_SECRET_ENCRYPTION_KEY="broken").stdout.strip())
+    Fernet(flask_app("", "secrets", "generate-key", TE_SECRET_ENCRYPTION_KEY="broken").stdout.strip())

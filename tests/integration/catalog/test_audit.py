@@ -11,11 +11,11 @@ from app import audit
 from app.access import api_keys
 from app.access.api_keys import Scope
 from app.db import Database
+from tests.integration.command_line import flask_app
 from tests.integration.conftest import Api, pointers, problem
 from tests.integration.http.test_conditions import ALL, make
 from tests.integration.http.test_pagination import walk
 from tests.integration.registered import SCHEMA, http_endpoint
-from tests.integration.test_cli import flask
 
 
 def entries(api: Api, **query: Any) -> list[dict[str, Any]]:
@@ -126,10 +126,10 @@ def test_only_an_administrator_reads_it(app: Any, database: Database, scope: Sco
 
 
 def test_keys_are_in_it_with_the_user_of_the_command_line(api: Api, database_url: str) -> None:
-    key = flask(database_url, "api-keys", "create", "ci", "--scopes", "read", "--expires", "90d").stdout.strip()
+    key = flask_app(database_url, "api-keys", "create", "ci", "--scopes", "read", "--expires", "90d").stdout.strip()
     key_id = key.split("_")[1]
     for _ in range(2):
-        assert flask(database_url, "api-keys", "revoke", key_id).returncode == 0
+        assert flask_app(database_url, "api-keys", "revoke", key_id).exit_code == 0
     revoked, made = entries(api, resource=key_id)
     assert (made["action"], revoked["action"]) == ("create", "revoke")
     assert made["after_hash"] == revoked["before_hash"]

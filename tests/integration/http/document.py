@@ -17,9 +17,14 @@ from app.config import Settings
 
 
 @cache
+def application() -> Flask:
+    """Build the application with default settings, once: it takes longer than most tests."""
+    return create_app(Settings(database_url="postgresql://nobody@127.0.0.1:1/none"))
+
+
+@cache
 def document() -> dict[str, Any]:
-    app = create_app(Settings(database_url="postgresql://nobody@127.0.0.1:1/none"))
-    found: dict[str, Any] = app.test_client().get("/openapi.json").json
+    found: dict[str, Any] = application().test_client().get("/openapi.json").json
     return found
 
 

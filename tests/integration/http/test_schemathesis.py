@@ -15,11 +15,9 @@ from schemathesis.config import SchemathesisConfig
 from app.access import api_keys
 from app.access.api_keys import Scope
 from app.config import Settings
-from schema import migrate
 from tests.integration.conftest import SECRET_KEY, Api, running, services
 from tests.integration.http.document import document
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
-from tests.servers import Cluster
 
 # The operations are needed when tests are collected, the application when they run.
 applications: list[Flask] = []
@@ -38,12 +36,12 @@ Call = Callable[[schemathesis.Case], None]
 
 
 @pytest.fixture(scope="module")
-def known(cluster: Cluster, migrated_template: str | None) -> Iterator[Api]:
-    url = cluster.create(template=migrated_template)
-    if migrated_template is None:
-        migrate.upgrade(url)
+def known(module_database_url: str) -> Iterator[Api]:
     served = Settings(
-        database_url=url, secret_encryption_key=SECRET_KEY, db_pool_size=4, rate_limit_bad_keys="9999/second"
+        database_url=module_database_url,
+        secret_encryption_key=SECRET_KEY,
+        db_pool_size=4,
+        rate_limit_bad_keys="9999/second",
     )
     with running(served) as app:
         applications[:] = [app]
@@ -51,7 +49,6 @@ def known(cluster: Cluster, migrated_template: str | None) -> Iterator[Api]:
         register_all(api)
         yield api
     applications.clear()
-    cluster.drop(url)
 
 
 @pytest.fixture(scope="module")

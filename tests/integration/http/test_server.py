@@ -101,17 +101,24 @@ def key_for(url: str) -> str:
         database.close()
 
 
-@pytest.fixture
-def web(database_url: str) -> Iterator[Web]:
-    with Web(database_url) as web:
+@pytest.fixture(scope="module")
+def web(module_database_url: str) -> Iterator[Web]:
+    """One server for all tests that leave it as it was."""
+    with Web(module_database_url) as web:
         eventually(web.is_ready, what="the API")
         yield web
 
 
-def test_it_serves_and_stops(web: Web, database_url: str) -> None:
+@pytest.fixture(scope="module")
+def key(module_database_url: str) -> str:
+    return key_for(module_database_url)
+
+
+def test_it_serves_and_stops(database_url: str) -> None:
     session = requests.Session()
     session.headers["Authorization"] = f"Bearer {key_for(database_url)}"
-    with session:
+    with Web(database_url) as web, session:
+        eventually(web.is_ready, what="the API")
         assert session.post(f"{web.base}/endpoints", json=http_endpoint()).status_code == 201
         first = session.post(f"{web.base}/jobs", json=one_shot("k"), headers={"X-Request-ID": "mine"})
         assert first.status_code == 201
@@ -134,9 +141,9 @@ def test_it_serves_and_stops(web: Web, database_url: str) -> None:
     assert "Traceback" not in web.log
 
 
-def test_who_sends_all_before_reading_sees_the_413(web: Web, database_url: str) -> None:
+def test_who_sends_all_before_reading_sees_the_413(web: Web, key: str) -> None:
     head = (
-        f"POST /configs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key_for(database_url)}\r\n"
+        f"POST /configs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
         "Content-Type: application/json\r\nConnection: close\r\nContent-Length: 20000000\r\n\r\n"
     )
     status, answer = web.raw(head.encode() + b"x" * 20_000_000)
@@ -177,8 +184,8 @@ def test_no_header_changes_the_path(web: Web) -> None:
         b"Transfer-Encoding: chunked\r\n\r\n5\r\nabc",
     ],
 )
-def test_a_body_that_breaks_off_is_400(web: Web, database_url: str, body: bytes) -> None:
-    head = f"POST /configs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key_for(database_url)}\r\n"
+def test_a_body_that_breaks_off_is_400(web: Web, key: str, body: bytes) -> None:
+    head = f"POST /configs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
     status, answer = web.raw(head.encode() + b"Content-Type: application/json\r\n" + body)
     assert (status, answer["error"]["code"]) == (400, "INVALID_REQUEST")
     assert "Traceback" not in web.log

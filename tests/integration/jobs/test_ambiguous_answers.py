@@ -15,7 +15,6 @@ from app.db import Database
 from tests.integration.conftest import SECRET_KEY, Api, running, services
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register
 from tests.pg_proxy import FAULTS, Fault, PgProxy
-from tests.servers import Cluster
 
 pytestmark = pytest.mark.parametrize("fault", FAULTS, ids=str)
 
@@ -27,12 +26,11 @@ def settings_of(database_url: str) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def shared(cluster: Cluster, migrated_template: str | None) -> Iterator[tuple[Api, PgProxy]]:
+def shared(module_database_url: str) -> Iterator[tuple[Api, PgProxy]]:
     """A client of an application whose database is behind the proxy."""
-    url = cluster.create(template=migrated_template)
+    url = module_database_url
     with PgProxy(urlsplit(url).port or 5432) as proxy, running(settings_of(proxy.url(url))) as app:
         yield Api(app, api_keys.create(services(app).database, "test", [Scope.ADMIN], None)), proxy
-    cluster.drop(url)
 
 
 @pytest.fixture
