@@ -84,7 +84,22 @@ def test_sixteen_shards_on_cockroachdb_one_on_postgresql_unless_set() -> None:
     assert Settings.from_env(URL | {"TE_QUEUE_SHARDS": "4"}).shards(cockroach=False) == 4
 
 
+def reference() -> dict[str, str]:
+    """Return the variables that docs/settings.md lists, with the defaults it gives."""
+    text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+    return dict(re.findall(r"^\| `(TE_[A-Z_]+)` \| ([^|]+) \|", text, re.MULTILINE))
+
+
 def test_the_reference_lists_exactly_the_settings() -> None:
-    reference = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
-    listed = re.findall(r"^\| `(TE_[A-Z_]+)` \|", reference, re.MULTILINE)
-    assert sorted(listed) == sorted(f.metadata["env"] for f in fields(Settings))
+    assert set(reference()) == {f.metadata["env"] for f in fields(Settings)}
+
+
+def test_the_reference_gives_the_defaults() -> None:
+    for setting in fields(Settings):
+        default, said = setting.default, reference()[setting.metadata["env"]]
+        if isinstance(default, int | float):
+            assert float(said) == default, setting.name
+        elif default:
+            assert said.strip("`") == default, setting.name
+        elif default is not None:  # None depends on the process or the engine
+            assert said in {"required", "none", "off"}, setting.name
