@@ -28,7 +28,7 @@ class BackgroundThread(ABC):
         """Do the work, on the thread."""
 
     def interrupt(self) -> None:  # noqa: B027 - most bodies wait for `stopping` and need none
-        """Wake the body, so that it sees that it shall stop; needed where it waits for anything but `stopping`."""
+        """Wake the body so that it notices `stopping`; needed where it waits for anything else."""
 
     def start(self) -> None:
         """Start the thread; called once in a process."""

@@ -37,7 +37,7 @@ class Heartbeat(BackgroundThread):
         self._valid_until = 0.0
 
     def granted(self, asked_at: float) -> None:
-        """Note a lease that the database has given; it began after the instant it was asked for, a monotonic time."""
+        """Note that the database gave the lease; it counts from when it was asked for, by `time.monotonic()`."""
         self._valid_until = asked_at + self._lease_seconds
 
     def is_valid(self) -> bool:

@@ -20,7 +20,7 @@ class Watchdog(BackgroundThread):
         self._watched[name] = thread
 
     def run(self) -> None:
-        """Compare each thread's last sign with the clock; once stopped, silence is in order."""
+        """Compare the last signs of the threads with the clock, until it is stopped itself."""
         while not self.stopping.wait(self._longest / 8):
             now = time.monotonic()
             for name, thread in self._watched.items():

@@ -23,7 +23,7 @@ from schema.states import Trigger
 from tests import rows
 from tests.waiting import eventually
 
-MOST_FUNCTIONS = 63
+MOST_FUNCTIONS = 58
 RunJob = Callable[[], None]
 ROOT = Path(__file__).parents[3]
 COUNTED = tuple(f"{ROOT}/{place}/" for place in ("actors", "app", "brokers", "schema"))
@@ -78,7 +78,7 @@ def run_job(database: Database, database_url: str, receiver: Receiver, recorder:
     dramatiq.actor(deliveries.start, broker=broker, actor_name="http", queue_name="http")
     worker = Worker(broker, worker_threads=2, worker_timeout=100)
     worker.start()
-    creator = Creator(database, shards=settings.shards(cockroach=database.is_cockroach), look_ahead_seconds=5.0)
+    creator = Creator(database, shards=settings.shards(cockroach=database.is_cockroach), look_ahead_ms=5000)
 
     def run_job() -> None:
         new = NewJob(endpoint="way", trigger=Trigger.IMMEDIATE, input={"n": 1})
