@@ -16,11 +16,11 @@ from app import db, log
 from app.catalog.crypto import SecretBox
 from app.catalog.loader import Catalog
 from app.config import SettingError, Settings
-from brokers.attempt import Attempt
 from brokers.broker import ExecutionsBroker
 from brokers.listener import PostgresSource, RedisSource, WakeupListener
 from brokers.middleware import Lifecycle, Verdicts
 from brokers.worker_process import WorkerProcess, WorkerSettings
+from schema.states import EndpointType
 
 
 def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
@@ -77,20 +77,6 @@ except SettingError as error:
 
 dramatiq.set_broker(broker)
 
-
-@dramatiq.actor(queue_name="http")
-def http(attempt: Attempt) -> None:
-    """Start an HTTP delivery."""
-    _deliveries.start(attempt)
-
-
-@dramatiq.actor(queue_name="kafka")
-def kafka(attempt: Attempt) -> None:
-    """Start a Kafka delivery."""
-    _deliveries.start(attempt)
-
-
-@dramatiq.actor(queue_name="redis_stream")
-def redis_stream(attempt: Attempt) -> None:
-    """Start a Redis Stream delivery."""
-    _deliveries.start(attempt)
+# One actor per transport: they differ only in their queues, which Dramatiq consumes apart from each other.
+for _queue in (endpoint_type.queue for endpoint_type in EndpointType):
+    dramatiq.actor(actor_name=_queue, queue_name=_queue)(_deliveries.start)

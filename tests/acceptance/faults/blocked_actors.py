@@ -8,11 +8,11 @@ import os
 import time
 from typing import Any
 
-from actors import broker, deliver, http, kafka, redis_stream
+from actors import broker, deliver
 from app.executions import workers
 from brokers import finalizer
 
-__all__ = ["broker", "http", "kafka", "redis_stream"]
+__all__ = ["broker"]
 
 _renew = workers.renew
 _renewals: list[float] = []

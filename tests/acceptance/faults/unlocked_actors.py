@@ -10,6 +10,6 @@ from app.executions import claim
 assert "FOR UPDATE SKIP LOCKED" in claim.CLAIM.text
 claim.CLAIM = text(claim.CLAIM.text.replace("FOR UPDATE SKIP LOCKED", ""))
 
-from actors import broker, http, kafka, redis_stream  # noqa: E402
+from actors import broker  # noqa: E402
 
-__all__ = ["broker", "http", "kafka", "redis_stream"]
+__all__ = ["broker"]
