@@ -11,10 +11,11 @@ from flask.json.provider import DefaultJSONProvider
 
 from app.api import audit, auth, cron, executions, health, jobs
 from app.api.catalog import configs, endpoints, payload_specs, secrets
-from app.api.http import body, errors, request_ids, time_limit
+from app.api.http import body, errors, request_ids
 from app.api.openapi import document, swagger_ui
 from app.api.services import EXTENSION, Services
 from app.config import SettingError, Settings
+from app.db import deadline
 
 RESOURCES = [
     payload_specs.resource,
@@ -48,7 +49,9 @@ def create_app(settings: Settings | None = None) -> Flask:
     # One path, one resource: /jobs/ is not /jobs, and no redirect may lose a body.
     app.url_map.merge_slashes = False
     request_ids.register(app)
-    time_limit.register(app, built.settings.request_timeout_seconds)
+    # No request waits for the database for ever: after a while it is answered 504.
+    app.before_request(lambda: deadline.begin(built.settings.request_timeout_seconds))
+    app.teardown_request(lambda _error: deadline.end())
     body.register(app)
     auth.register(app)
     document.register(app, RESOURCES)
