@@ -1,4 +1,4 @@
-"""Cancelling executions: what has not begun ends at once; what is running can be asked to have no further attempt."""
+"""Cancellation of executions: a waiting one ends at once, a running one can be asked not to retry."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from app.executions.settlement import settle_jobs
 from app.sql import statement
 from schema.states import CANCELLABLE, ExecutionStatus
 
-# Read before they are changed, for the state that goes into the history.
+# Read before they are changed: the history records the state before.
 LOCK = statement(
     "executions.lock",
     """
@@ -41,7 +41,7 @@ CANCEL = statement(
     RETURNING execution_id
     """,
 )
-# What the worker writes next ends the execution: see conclude, reclaim and release.
+# The next write about the attempt then ends the execution: see conclude, reclaim and release.
 REQUEST = statement(
     "executions.request_cancel",
     """
@@ -69,17 +69,17 @@ class _Locked:
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """How many executions ended, and how many are running and were asked, now or before, to have no other attempt."""
+    """Counts of executions: those that ended, and those that run and were asked not to retry."""
 
     ended: int
     asked: int
 
 
 def cancel_execution(database: Database, execution_id: str, *, ask_running: bool, actor: str | None) -> Cancelled:
-    """Cancel one execution, and retire its job if that was all of it; does nothing to one cancelled before.
+    """Cancel one execution, and retire its job if it is one-shot; does nothing to one that is cancelled already.
 
-    A running one is only asked, and only with `ask_running`. Raises ExecutionNotFoundError, or
-    ExecutionNotCancellableError for one that is over, or running and not to be asked.
+    A running one is only asked not to retry, and only with `ask_running`. Raises ExecutionNotFoundError, or
+    ExecutionNotCancellableError for one that is over, or running without `ask_running`.
     """
 
     def body(connection: Connection) -> Cancelled:
@@ -102,7 +102,7 @@ def cancel_executions_of(
     ask_running: bool = False,
     reason: Reason = Reason.JOB_CANCELLED,
 ) -> Cancelled:
-    """Cancel what a job has not begun, and with `ask_running` ask what is running."""
+    """Cancel the waiting executions of a job; with `ask_running`, ask the running ones not to retry."""
     rows = connection.execute(LOCK_OF_JOB, {"job_id": job_id, "running": ask_running})
     return _cancel(connection, [_Locked.from_row(row) for row in rows], actor, reason)
 

@@ -1,4 +1,4 @@
-"""Claiming due executions, and knowing what a worker holds."""
+"""Claims: take due executions, and list what a worker has claimed."""
 
 import time
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ CLAIMS_OF = statement(
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """The answer to a claim: the executions, and what the consumer needs to know next."""
+    """The answer to a claim: the executions, the catalogue revision, and when the next one is due."""
 
     claims: list[Claim]
     catalog_revision: int
@@ -63,7 +63,7 @@ class Claimed:
 def claim_batch(database: Database, *, queue: str, shard: int, worker_id: str, limit: int, ahead_ms: int) -> Claimed:
     """Claim up to `limit` executions due within `ahead_ms`, in one statement.
 
-    When it raises UnavailableError the database may have claimed all the same: see `held_by`.
+    When it raises UnavailableError the database may have claimed all the same: see `claims_of`.
     """
     params = {"queue": queue, "shard": shard, "worker": worker_id, "limit": limit, "ahead_ms": ahead_ms}
     rows = database.fetch(CLAIM, params, repeatable=False)
@@ -93,7 +93,7 @@ def claim_batch(database: Database, *, queue: str, shard: int, worker_id: str, l
 
 
 def claims_of(database: Database, worker_id: str, queue: str) -> set[ClaimKey]:
-    """List what the database believes a worker holds of a queue."""
+    """Return the claims that a worker has on a queue, according to the database."""
     rows = database.fetch(CLAIMS_OF, {"worker": worker_id, "queue": queue})
     return {ClaimKey(row.execution_id, row.attempt_count, row.started_at) for row in rows}
 

@@ -1,4 +1,4 @@
-"""Writing how attempts ended: execution, attempt, log lines and job in one fenced statement."""
+"""Conclusions: how attempts ended, written to execution, attempt, log and job in one fenced statement."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from app.executions.verdict import Verdict
 from app.sql import statement
 
 # Only rows that still match (execution, worker, attempt, RUNNING) are touched, and everything else in the
-# statement hangs on them: a conclusion that lost its claim writes nothing at all. A request to cancel turns the retry
+# statement depends on them: a conclusion that lost its claim writes nothing at all. A request to cancel turns the retry
 # that would follow into the end.
 CONCLUDE = statement(
     "executions.conclude",
@@ -69,7 +69,7 @@ WRITTEN = statement(
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """One attempt that is over, ready to be written; times by the database's clock."""
+    """An attempt that has ended, ready to be written; times by the database's clock."""
 
     claim: Claim
     attempt_id: str
@@ -84,7 +84,7 @@ class Conclusion:
         return self.started_at + timedelta(milliseconds=self.duration_ms)
 
     def without_payload(self, reason: str) -> "Conclusion":
-        """Keep the outcome and drop what the database refused to store."""
+        """Return the bare outcome, without what the database refused to store."""
         verdict = Verdict(self.verdict.status, self.verdict.delay_ms, None, None)
         if not verdict.is_success:
             verdict = Verdict(verdict.status, verdict.delay_ms, None, {"type": "UNSTORABLE", "message": reason})

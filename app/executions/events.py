@@ -1,6 +1,6 @@
-"""Changes of state that leave no attempt behind, written by the rare verbs in the transaction that makes them.
+"""Events: changes of state that leave no attempt, recorded in the transaction that makes them.
 
-What claims, deliveries and reclaims did is in `attempts` already; `app.executions.history` puts both together.
+Claims, deliveries and reclaims are in `attempts` already; `app.executions.history` merges both.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from app import ids
 from app.sql import statement
 from schema.states import ExecutionStatus
 
-# The ids come from the caller, so that a repeat of the transaction finds what its first run had written.
+# The ids come from the caller, so that a repeated transaction finds what its first run wrote.
 RECORD = statement(
     "execution_events.record",
     """
@@ -37,13 +37,13 @@ class Reason(StrEnum):
     HANDED_BACK = "HANDED_BACK"  # claimed, then returned before anything was sent
     CANCELLED = "CANCELLED"
     JOB_CANCELLED = "JOB_CANCELLED"
-    JOB_UPDATED = "JOB_UPDATED"  # a new version of its job took over
+    JOB_UPDATED = "JOB_UPDATED"  # replaced by a new version of its job
     CANCEL_REQUESTED = "CANCEL_REQUESTED"
     RETRIED_BY_HAND = "RETRIED_BY_HAND"
     RUN_BY_HAND = "RUN_BY_HAND"  # brought forward
     JOB_PAUSED = "JOB_PAUSED"
     JOB_RESUMED = "JOB_RESUMED"
-    NO_ATTEMPTS_LEFT = "NO_ATTEMPTS_LEFT"  # waited for one more than it may have
+    NO_ATTEMPTS_LEFT = "NO_ATTEMPTS_LEFT"  # waited for another attempt, but has used all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class StateChange:
 
 
 def record(connection: Connection, changes: Sequence[StateChange], *, actor: str | None, reason: Reason) -> None:
-    """Write changes that were made in this very transaction; `actor` is None where nobody asked for them."""
+    """Record changes made in this transaction; `actor` is None when nobody asked for them."""
     if not changes:
         return
     params = {
@@ -74,6 +74,6 @@ def record(connection: Connection, changes: Sequence[StateChange], *, actor: str
 
 
 def recorded(connection: Connection, event_id: str) -> str | None:
-    """Name the execution, if an earlier run of this transaction was committed although its answer was lost."""
+    """Return the event's execution if an earlier run of this transaction was committed and its answer was lost."""
     execution_id: str | None = connection.execute(RECORDED, {"event_id": event_id}).scalar()
     return execution_id

@@ -1,4 +1,4 @@
-"""One plain answer to the question why an execution is where it is; every query in it is bounded."""
+"""Explanation of an execution's state in one sentence, from bounded queries."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from schema.states import ExecutionStatus, WorkerStatus
 
 MOST_AHEAD = 1000
 
-# The attempt that ended last; while one is running it has no row yet, and none is asked for.
+# The attempt that ended last. A running one has no row yet, and its explanation needs none.
 FACTS = statement(
     "executions.explain",
     """
@@ -58,7 +58,7 @@ _CANCELLING = [Reason.CANCELLED, Reason.JOB_CANCELLED, Reason.JOB_UPDATED, Reaso
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why an execution is where it is: for programs, in a sentence, since when, and until when where that is known."""
+    """Why an execution is in its state: a code, a sentence, since when, and until when where that is known."""
 
     status: ExecutionStatus
     reason: str
@@ -70,7 +70,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Facts:
-    """What the explanation is made of: the execution, its job, its worker and the error of its last attempt."""
+    """The facts behind an explanation: the execution, its job, its worker and the error of its last attempt."""
 
     now: datetime
     execution_id: str
@@ -81,8 +81,8 @@ class _Facts:
     attempt_count: int
     max_attempts: int
     worker_id: str | None
-    started_at: datetime  # not NULL where it is read: of a RUNNING one
-    completed_at: datetime  # the same: of one that is over
+    started_at: datetime  # of a RUNNING execution, and not NULL there
+    completed_at: datetime  # of an execution that has ended, and not NULL there
     created_at: datetime
     cancel_requested_at: datetime | None
     on_hold: bool
@@ -101,7 +101,7 @@ class _Facts:
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """The last event that has to do with a cancellation."""
+    """The last event that concerns a cancellation."""
 
     actor: str | None = None
     reason: Reason | None = None
@@ -144,7 +144,7 @@ def _waiting(database: Database, facts: _Facts) -> Explanation:
 
 
 def _is_about_to_be_held(facts: _Facts) -> bool:
-    # It was running when its job was paused; what was asked for during the pause goes on.
+    # It was running when its job was paused. Executions requested during the pause are not held.
     is_retry = facts.status is ExecutionStatus.RETRYING
     return is_retry and facts.paused_at is not None and facts.created_at <= facts.paused_at
 

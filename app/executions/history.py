@@ -1,7 +1,7 @@
-"""Every change of an execution's state, in order: put together from its row, its attempts and its events.
+"""History of an execution: every change of its state, merged from its row, its attempts and its events.
 
-Attempts tell of claims and ends, events of what leaves no attempt. What neither tells (a promotion) is filled in, at
-an instant that is estimated and says so.
+Attempts record claims and ends, events the changes that leave no attempt. What neither records (a promotion) is filled
+in, at an instant that is estimated and marked as such.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from app.executions.events import Reason
 from app.sql import statement
 from schema.states import ExecutionStatus
 
-MOST = 1000  # attempts, and events: the latest ones; the statement reads one more, to know of it
+MOST = 1000  # the latest attempts and the latest events; one more of each is read, to know that there are more
 
 # One statement, so that all of it is seen at one instant.
 FACTS = statement(
@@ -58,7 +58,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The steps in order, and whether earlier ones than the latest were left out."""
+    """The steps in order, and whether there are too many, so that some between the first and the latest are missing."""
 
     steps: list[Step]
     is_truncated: bool
@@ -66,7 +66,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class _Fact:
-    """A change that is on record. What an end led to is seen from what came next: then `after` is None."""
+    """A recorded change. `after` is None for an end whose result only the next change shows."""
 
     at: datetime
     before: ExecutionStatus | None
@@ -91,7 +91,7 @@ class _Life:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """An attempt, or an event, which begins when it ends; `reason` is the attempt's error."""
+    """A row of an attempt, or of an event, which ends when it begins; `reason` is the attempt's error."""
 
     kind: str
     attempt: int
@@ -126,7 +126,7 @@ def _record(row: Row[Any]) -> _Record:
 
 
 def _latest(records: Sequence[_Record], kind: str) -> list[_Record]:
-    """Take those of a kind without the one too many."""
+    """Return the records of a kind, without the extra one that shows that there are more."""
     of_kind = [record for record in records if record.kind == kind]
     return sorted(of_kind, key=lambda record: (record.at, record.attempt))[-MOST:]
 
@@ -180,7 +180,7 @@ def _outcome(later: _Fact | None, now: ExecutionStatus) -> ExecutionStatus:
 
 
 def _fill(steps: list[Step], wanted: ExecutionStatus | None, promoted_at: datetime, latest: datetime | None) -> None:
-    """Add the step to the state in which the next one found the execution, when nothing tells of it."""
+    """Add the missing step to the state in which the next one found the execution, where none is recorded."""
     last = steps[-1]
     if wanted is None and last.after is _S.PENDING:
         wanted = _S.QUEUED  # a claim

@@ -1,4 +1,4 @@
-"""Insertion of executions: the columns of a new row, once for every statement that makes one."""
+"""Insertion of executions: the columns of a new row, shared by every statement that inserts one."""
 
 # What an execution takes over from its job, under the same names.
 OF_JOB = ("job_id", "endpoint", "endpoint_version", "endpoint_type", "max_attempts")

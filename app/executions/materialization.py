@@ -1,4 +1,4 @@
-"""Turning the ticks of repeating jobs into executions: each at most once, whatever number of schedulers run."""
+"""Materialisation: turn ticks of repeating jobs into executions, each at most once, with any number of schedulers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from app.schedule.timetable import Timetable
 from app.sql import statement
 from schema.states import EndpointType
 
-# A plain read: the compare-and-set below decides, a lock here would end with this statement. `busy` is asked only for
-# jobs that care, in an index that holds nothing but unfinished executions.
+# A plain read: the compare-and-set below decides, and a lock here would end with this statement. `busy` is computed for
+# jobs with overlap = 'skip' only, from an index that holds nothing but unfinished executions.
 DUE = statement(
     "executions.due_jobs",
     """
@@ -43,7 +43,7 @@ _INSERT = insert_executions(
 )
 
 # The ticks of a job are inserted only if its cron_next_run_at was still the first of them, and in the same
-# statement it moves past the last: whoever comes second, or again, finds nothing to do. = ANY is implied by the
+# statement it moves past the last: a second or repeated run finds nothing to do. = ANY is implied by the
 # join; it keeps the plan to the primary key (without statistics PostgreSQL compared every tick with every cron job).
 # An `exclusive` tick must also still find its job idle.
 MATERIALIZE = statement(
@@ -90,7 +90,7 @@ MATERIALIZE = statement(
 
 @dataclass(frozen=True, slots=True)
 class Materialized:
-    """What a statement did: the advances that it won, and the queues of the new executions."""
+    """Counts of what one statement changed, and the queues of the new executions."""
 
     queues: frozenset[str]
     jobs: int

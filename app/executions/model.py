@@ -1,4 +1,4 @@
-"""Executions as values: as they are stored, and what travels between the claim and the conclusion of an attempt."""
+"""Executions as values: stored records, and what travels from the claim of an attempt to its conclusion."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -12,7 +12,7 @@ from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """A stored execution: one delivery of a job."""
+    """A stored execution: one run of a job."""
 
     execution_id: str
     job_id: str
@@ -87,12 +87,12 @@ class LogRecord:
 
 
 def columns_of(record: type[Any], row: Row[Any]) -> dict[str, Any]:
-    """Read the columns that are called like the fields of a dataclass."""
+    """Return the columns that have the names of a dataclass's fields."""
     return {column.name: getattr(row, column.name) for column in fields(record)}
 
 
 class ClaimKey(NamedTuple):
-    """Names one claim for good: an attempt number can come again after a hand-back, this instant cannot."""
+    """The identity of a claim: an attempt number can repeat after a release, the instant of the claim cannot."""
 
     execution_id: str
     attempt: int
@@ -101,33 +101,33 @@ class ClaimKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One execution as it was claimed: `execution_id`, `worker_id` and `attempt` together are the fence."""
+    """A claimed execution; `execution_id`, `worker_id` and `attempt` together are the fence."""
 
     execution_id: str
     job_id: str
     endpoint: str
     endpoint_version: int
-    endpoint_type: str  # for people: the endpoint version says how it is sent, and this row may be odd
+    endpoint_type: str  # for log lines only: the endpoint version decides how it is sent
     worker_id: str
     attempt: int
     max_attempts: int
     scheduled_at: datetime
     claimed_at: datetime  # the database's clock
     due_in_seconds: float  # until run_at, by the database's clock at the claim; negative when late
-    received_at: float  # time.monotonic() when the claim's answer was in hand
+    received_at: float  # time.monotonic() when the answer to the claim arrived
     input: Any = field(repr=False, default=None)
 
     @property
     def key(self) -> ClaimKey:
-        """The claim by name."""
+        """The identity of this claim."""
         return ClaimKey(self.execution_id, self.attempt, self.claimed_at)
 
 
 class DeliveryError(Exception):
     """An attempt that failed; the one exception that a dispatcher raises.
 
-    `permanent` forbids a retry, `retry_after_ms` is the receiver's own wish, and `may_have_been_delivered` is true
-    when the message was sent and no answer came.
+    `permanent` rules out a retry, `retry_after_ms` is what the receiver asked for, and `may_have_been_delivered` is
+    true when the message was sent and no answer came.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class DeliveryError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line for `execution_logs`."""
+    """A line to write to `execution_logs`."""
 
     level: LogLevel
     message: str

@@ -1,4 +1,4 @@
-"""Holding the waiting executions of a paused job back, and letting them go."""
+"""Paused jobs: hold their waiting executions back, and let them go again."""
 
 from collections import Counter
 
@@ -27,7 +27,7 @@ HOLD = statement(
     """,
 )
 
-# What was RUNNING when the job was paused and failed since. An execution that was asked for during the pause goes on.
+# Executions that were RUNNING when the job was paused and have failed since. One requested during the pause goes on.
 RETRIES = statement(
     "executions.retries_of_paused_jobs",
     """
@@ -62,7 +62,7 @@ LET_GO = statement(
 
 
 def hold(connection: Connection, job_id: str, actor: str | None) -> int:
-    """Hold back what a job has not begun; returns how many executions that were."""
+    """Hold back the waiting executions of a job; returns how many there were."""
     rows = connection.execute(HOLD, {"job_id": job_id}).all()
     changes = [
         StateChange(row.execution_id, ExecutionStatus(row.status), _S.PENDING, row.attempt_count) for row in rows
@@ -72,7 +72,7 @@ def hold(connection: Connection, job_id: str, actor: str | None) -> int:
 
 
 def hold_retries(database: Database) -> int:
-    """Hold back the retries of paused jobs; returns how many executions that were."""
+    """Hold back the retries of paused jobs; returns how many there were."""
     found = [row.execution_id for row in database.fetch(RETRIES)]
     if not found:
         return 0
@@ -87,7 +87,7 @@ def hold_retries(database: Database) -> int:
 
 
 def let_go(connection: Connection, job_id: str, ahead_ms: int, actor: str | None) -> Counter[str]:
-    """Let the held executions of a job be promoted and claimed again; returns how many of each queue are due."""
+    """Let the held executions of a job go; returns how many of each queue are queued by that."""
     rows = connection.execute(LET_GO, {"job_id": job_id, "ahead_ms": ahead_ms}).all()
     changes = [
         StateChange(row.execution_id, _S.PENDING, ExecutionStatus(row.status), row.attempt_count) for row in rows

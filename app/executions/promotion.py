@@ -1,11 +1,11 @@
-"""Making delayed executions claimable shortly before they are due."""
+"""Promotion: queue delayed executions shortly before they are due."""
 
 from collections import Counter
 
 from app.db import Database
 from app.sql import statement
 
-# run_at stays: workers claim only what is due, and hold it to its instant.
+# run_at stays: workers claim what is due within 50 ms, and start it at its instant.
 PROMOTE = statement(
     "executions.promote",
     """

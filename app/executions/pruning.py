@@ -1,4 +1,4 @@
-"""Deleting what is older than the retention: children first, in small batches."""
+"""Pruning: delete what is older than the retention, children first, in small batches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ EXPIRED = statement(
     """,
 )
 
-# All three answer how many children they saw, not how many they deleted: another scheduler may have been faster.
+# All three return how many children they saw, not how many they deleted: another scheduler may have been faster.
 PRUNE_LOGS = statement(
     "execution_logs.prune",
     """
@@ -52,7 +52,7 @@ PRUNE_EVENTS = statement(
     """,
 )
 
-# Together, or a crash in between would leave jobs that nothing leads to any more.
+# In one statement: a crash between two would leave jobs without an execution that leads to them.
 PRUNE_EXECUTIONS = statement(
     "executions.prune",
     """
@@ -72,7 +72,7 @@ PRUNE_EXECUTIONS = statement(
     """,
 )
 
-# RUNNING rows of a worker whose row is missing are reclaimed too; while it holds some, its row is worth reading.
+# RUNNING rows of a worker without a row are reclaimed too, but while a worker has claims, its row explains them.
 PRUNE_WORKERS = statement(
     "workers.prune",
     """

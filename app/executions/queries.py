@@ -1,4 +1,4 @@
-"""Reading executions, their attempts and their logs."""
+"""Queries of executions, their attempts and their logs."""
 
 from collections.abc import Sized
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ def get_execution(database: Database, execution_id: str) -> ExecutionWithInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionFilter:
-    """Which executions to list; None lets all through."""
+    """Filters of the list of executions; None applies no filter."""
 
     status: ExecutionStatus | None = None
     endpoint: str | None = None
@@ -42,7 +42,7 @@ class ExecutionFilter:
         wanted = ((_E.status, self.status), (_E.endpoint, self.endpoint), (_E.job_id, self.job_id))
         conditions = [column == value for column, value in wanted if value is not None]
         if self.status is not None and self.status not in FINAL:
-            # Implied by the status, but a partial index holds just these.
+            # The status implies it, and it is the predicate of a partial index.
             conditions.append(_E.completed_at.is_(None))
         if self.created_after is not None:
             conditions.append(_E.created_at > self.created_after)
@@ -78,6 +78,6 @@ def logs_of(database: Database, execution_id: str, level: LogLevel | None, reque
 
 
 def _check_exists(database: Database, execution_id: str, rows: Sized) -> None:
-    # Only an empty answer leaves it open, and costs a second statement.
+    # Only an empty answer leaves open whether the execution exists.
     if not rows and not database.fetch(select(_E.execution_id).where(_E.execution_id == execution_id)):
         raise ExecutionNotFoundError.of(execution_id)

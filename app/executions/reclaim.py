@@ -1,7 +1,7 @@
-"""Taking RUNNING executions back from workers that will not conclude them.
+"""Reclaim: take RUNNING executions back from workers that will not conclude them.
 
-Candidates are read first, with what is to become of each; then one statement acts, and its UPDATE repeats the whole
-condition: of two schedulers and a late conclusion, one wins and the others change nothing.
+Candidates are read first, and the next state of each is decided; then one statement acts, and its UPDATE repeats the
+whole condition: of two schedulers and a late conclusion, one wins and the others change nothing.
 """
 
 import json
@@ -86,7 +86,7 @@ RECLAIM = statement(
 
 
 class LossReason(Enum):
-    """Why an attempt is given up on its worker's behalf: the type of the attempt's error."""
+    """Why an attempt is ended in place of its worker: the type of the attempt's error."""
 
     WORKER_LOST = "the worker's lease ran out before it wrote a result"
     STUCK = "no result was written within the stuck timeout"
@@ -94,7 +94,7 @@ class LossReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An execution that may have to be taken back, and what is to become of it."""
+    """An execution that may have to be taken back, and the verdict on its attempt."""
 
     tried: Tried
     verdict: Verdict
@@ -102,7 +102,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Reclaimed:
-    """What became of the executions that were taken back; `queues` hold the ones to retry."""
+    """Counts of the executions that were taken back, by their next state; `queues` hold those to retry."""
 
     queues: frozenset[str]
     retrying: int
@@ -111,7 +111,7 @@ class Reclaimed:
 
 
 def lost(database: Database, *, limit: int) -> list[Candidate]:
-    """Read RUNNING executions whose worker has no valid lease: it is over, DEAD, or its row is missing."""
+    """Read RUNNING executions whose worker has no valid lease: it ran out, or the worker is DEAD or has no row."""
     return [_candidate(row, LossReason.WORKER_LOST) for row in database.fetch(LOST, {"limit": limit})]
 
 

@@ -1,4 +1,4 @@
-"""Handing claims back before anything was sent."""
+"""Release: give claims back of which nothing was sent."""
 
 from collections.abc import Collection
 
@@ -9,8 +9,8 @@ from app.executions.settlement import settlement_of
 from app.sql import statement
 
 # Gives the attempt number back too: nothing was sent. started_at is part of the fence, because the same worker may
-# have claimed the row again, under the same number, before a repeat of this statement arrives. What was asked to be
-# cancelled ends here. No attempt tells of it, so both the claim and the return go into the history.
+# have claimed the row again, under the same number, before a repeat of this statement arrives. An execution with a
+# request to cancel ends here. No attempt records any of it, so both the claim and the release become events.
 RELEASE = statement(
     "executions.release",
     f"""
@@ -44,7 +44,7 @@ RELEASE = statement(
 
 
 def release(database: Database, worker_id: str, claims: Collection[ClaimKey]) -> int:
-    """Hand unstarted claims back with no attempt spent; returns how many were still held."""
+    """Release unstarted claims with no attempt spent; returns how many were still held."""
     if not claims:
         return 0
     ordered = sorted(claims)

@@ -1,4 +1,4 @@
-"""Retrying by hand what failed or was cancelled: the same execution, with fresh attempts after those it had."""
+"""Manual retry of a failed or cancelled execution: more attempts, numbered after those it had."""
 
 from sqlalchemy import Connection
 
@@ -18,7 +18,7 @@ LOCK = statement(
       FROM executions AS e WHERE e.execution_id = :execution_id FOR UPDATE
     """,
 )
-# FOR SHARE makes whoever deletes the endpoint wait, and then find this execution.
+# FOR SHARE makes a deletion of the endpoint wait, and then find this execution.
 ENDPOINT = statement(
     "executions.endpoint_to_retry",
     "SELECT e.name FROM endpoints AS e WHERE e.name = :endpoint AND e.deleted_at IS NULL FOR SHARE",
@@ -28,7 +28,7 @@ POLICY = statement(
     "SELECT retry_policy FROM endpoint_versions WHERE endpoint = :endpoint AND version = :version",
 )
 JOB_STATUS = statement("executions.job_to_retry", "SELECT status FROM jobs WHERE job_id = :job_id FOR UPDATE")
-# The attempts it had stay and keep their numbers, so the maximum grows.
+# Earlier attempts keep their numbers, so the maximum grows.
 RETRY = statement(
     "executions.retry",
     """
@@ -39,7 +39,7 @@ RETRY = statement(
     RETURNING execution_id
     """,
 )
-# A one-shot job is active while it has something to do.
+# A one-shot job is active while its execution is not over.
 REOPEN = statement(
     "executions.reopen_one_shot",
     """

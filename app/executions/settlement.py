@@ -1,6 +1,6 @@
-"""Settlement of a job whose execution ended: a one-shot job retires, a fixed delay begins to count.
+"""Settlement of a job whose execution ended: a one-shot job retires, a fixed delay starts.
 
-The statement that ends an execution settles its job too; `app.executions.sweep` finds what was missed.
+The statement that ends an execution also settles its job; `app.executions.sweep` finds jobs that were missed.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def settlement_of(ended: str, *, at: str, when: str = "true") -> str:
       RETURNING j.job_id"""  # noqa: S608 - parts of statements, composed at import
 
 
-# For the rare verbs, which do more than one statement holds.
+# For the rare operations, which need more than one statement.
 SETTLE = statement(
     "executions.settle_jobs",
     f"""
@@ -45,7 +45,7 @@ SETTLE = statement(
 
 
 def settle_jobs(connection: Connection, execution_ids: Sequence[str]) -> None:
-    """Settle the jobs of executions that ended in this very transaction.
+    """Settle the jobs of executions that ended in this transaction.
 
     After the executions were changed, so that rows are locked in the order in which conclusions lock them.
     """

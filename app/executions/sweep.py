@@ -1,4 +1,4 @@
-"""Safety nets: ending what nothing else would end, executions without attempts and jobs with nothing left to do."""
+"""Safety nets: end executions that have no attempts left, and retire jobs that have nothing left to do."""
 
 from dataclasses import dataclass
 
@@ -11,8 +11,8 @@ from app.executions.settlement import ONE_SHOT, settle_jobs
 from app.sql import statement
 from schema.states import ExecutionStatus
 
-# Only a manual edit leaves such a row; no claim takes it. A walk over what waits, since no index knows such rows; so it
-# is done seldom, and only with what is long due.
+# Only a manual edit leaves such a row, and no claim takes it. No index lists such rows, so this reads all that wait; it
+# runs rarely and considers only what was due a minute ago.
 EXHAUSTED = statement(
     "executions.exhausted",
     """
@@ -29,8 +29,8 @@ EXHAUSTED = statement(
     """,
 )
 
-# Walks over all jobs in key order, since no index knows the active ones. A job of the last minute may be about to get
-# its execution. No execution at all means that it was pruned.
+# Walks all jobs in key order. A job of the last minute may be about to get its execution; no execution at all means
+# that it was pruned.
 RETIRE = statement(
     "jobs.retire_finished",
     f"""
@@ -51,7 +51,7 @@ RETIRE = statement(
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """How far one step of the walk came; `last` is None behind the last job."""
+    """How far one step of the walk came; `last` is None after the last job."""
 
     last: str | None
     seen: int
@@ -59,7 +59,7 @@ class Stretch:
 
 
 def fail_exhausted(database: Database, *, limit: int) -> int:
-    """Fail executions that wait with all their attempts used; returns how many."""
+    """Fail executions that wait although all their attempts are used up; returns how many."""
 
     def body(connection: Connection) -> int:
         rows = connection.execute(EXHAUSTED, {"limit": limit}).all()
@@ -75,6 +75,6 @@ def fail_exhausted(database: Database, *, limit: int) -> int:
 
 
 def retire_finished(database: Database, *, after: str, limit: int) -> Stretch:
-    """Look at the next `limit` jobs behind `after` and retire the finished one-shot jobs among them."""
+    """Retire the finished one-shot jobs among the `limit` jobs that follow `after`."""
     (row,) = database.fetch(RETIRE, {"after": after, "limit": limit})
     return Stretch(row.last, row.seen, row.retired)

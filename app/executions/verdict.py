@@ -1,4 +1,4 @@
-"""What an attempt's outcome means for its execution: decided in values, written by `app.executions.conclusion`."""
+"""Verdict: what an attempt's outcome means for its execution; `app.executions.conclusion` writes it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -29,18 +29,18 @@ class Verdict:
 
     @classmethod
     def fail(cls, error: DeliveryError, *, is_final: bool = False) -> "Verdict":
-        """RUNNING -> FAILED; the error says whether another attempt could have helped, if the client allows any."""
+        """RUNNING -> FAILED; the error says whether another attempt could succeed, as far as the policy allows any."""
         return cls(ExecutionStatus.FAILED, error=error.as_json(retryable=not (error.permanent or is_final)))
 
     @property
     def is_success(self) -> bool:
-        """Tell whether the delivery succeeded."""
+        """Return whether the delivery succeeded."""
         return self.status is ExecutionStatus.SUCCESS
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """An attempt as its verdict depends on it; `age_ms` is the time since the instant first planned."""
+    """The facts that the verdict on an attempt depends on; `age_ms` is the time since the instant first planned."""
 
     execution_id: str
     attempt: int
@@ -63,5 +63,5 @@ def decide(error: DeliveryError, tried: Tried, policy: RetryPolicy, spread: floa
 
 
 def is_final(error: DeliveryError, policy: RetryPolicy) -> bool:
-    """Tell whether the policy's `fail_on` names the error's type or the status that the receiver answered."""
+    """Return whether the policy's `fail_on` names the error's type or the status that the receiver answered."""
     return error.type in policy.fail_on or error.extra.get("status_code") in policy.fail_on

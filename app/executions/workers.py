@@ -1,4 +1,4 @@
-"""The lease of a worker process: one row each, by the database's clock."""
+"""Leases of worker processes: one row each, by the database's clock."""
 
 import json
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ LEAVE = statement(
 def register(
     database: Database, *, worker_id: str, host: str, pid: int, queues: Sequence[str], capacity: int, lease_ms: int
 ) -> None:
-    """Insert the row of a worker process that boots; its id is new at each boot."""
+    """Insert the row of a starting worker process, whose id is new at each start."""
     params = {
         "worker": worker_id,
         "host": host,
@@ -53,10 +53,10 @@ def register(
 
 
 def renew(database: Database, *, worker_id: str, in_flight: int, lease_ms: int) -> bool:
-    """Extend the lease; False means it is lost for good."""
+    """Renew the lease; False means that it is lost for good."""
     return bool(database.fetch(RENEW, {"worker": worker_id, "in_flight": in_flight, "lease_ms": lease_ms}))
 
 
 def leave(database: Database, worker_id: str) -> None:
-    """Write the last heartbeat: DEAD, so that whatever is still RUNNING is reclaimed at the next tick."""
+    """Write the last heartbeat, DEAD, so that the next reclaim takes whatever is still RUNNING."""
     database.fetch(LEAVE, {"worker": worker_id})

@@ -1,1 +1,1 @@
-"""Jobs: what makes them fire, and the rows that hold them."""
+"""Jobs: the operations on them, and their rows."""

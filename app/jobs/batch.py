@@ -1,4 +1,4 @@
-"""Creating many jobs: one statement for each chunk, and an outcome for each job."""
+"""Batches of new jobs: one statement per chunk, and an outcome per job."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class _Item:
 
 
 def create_many(creator: Creator, jobs: Sequence[NewJob], now: datetime) -> list[Outcome]:
-    """Create each job or say why not; one that fails leaves the others alone."""
+    """Create each job, or return why not; one that fails does not affect the others."""
     outcomes: list[Outcome] = []
     for start in range(0, len(jobs), CHUNK):
         outcomes += _Chunk(creator, jobs[start : start + CHUNK], now).create()
@@ -45,7 +45,7 @@ class _Chunk:
         self._outcomes: dict[int, Outcome] = {}
 
     def create(self) -> list[Outcome]:
-        """Create what can be created."""
+        """Create the jobs that can be created."""
         self._prepare()
         if self._items:
             self._insert()
@@ -67,7 +67,7 @@ class _Chunk:
                     keys.add(key)
 
     def _insert(self) -> None:
-        # In key order, so that two batches with the same keys do not wait for each other crosswise.
+        # In key order, so that two batches with the same keys do not deadlock.
         ordered = sorted(self._items.values(), key=lambda item: (item.new.endpoint, item.new.idempotency_key or ""))
         params: dict[str, Any] = {name: [item.params[name] for item in ordered] for name in ordered[0].params}
         params["look_ahead_ms"] = self._creator.look_ahead_ms
@@ -76,7 +76,7 @@ class _Chunk:
             self._outcomes[item.position] = Created(insertion.inserted(item.new, item.params, row), is_new=True)
 
     def _look_up(self) -> None:
-        """Find out what became of the jobs that the statement did not return."""
+        """Determine the outcome of the jobs that the statement did not return."""
         missing = {position: new for position, new in enumerate(self._jobs) if position not in self._outcomes}
         own = {item.position: job_id for job_id, item in self._items.items() if item.position in missing}
         keys = {(new.endpoint, new.idempotency_key) for new in missing.values() if new.idempotency_key is not None}
@@ -94,7 +94,7 @@ class _Chunk:
                 self._outcomes[position] = self._refused.get(position) or self._alone(new)
 
     def _comes_later(self, job: Job, position: int) -> bool:
-        """Tell whether a job was made for a later place of this chunk: then nothing had its key before."""
+        """Return whether a job was created for a later item of this chunk: then its key was not taken before."""
         return job.job_id in self._items and self._items[job.job_id].position > position
 
     def _alone(self, new: NewJob) -> Outcome:
@@ -105,7 +105,7 @@ class _Chunk:
 
 
 def _refusal(error: TaskExecutorError) -> TaskExecutorError:
-    """Let a fault of ours end the whole request."""
+    """Return the client's error; one of ours ends the whole request."""
     if error.status >= 500:
         raise error
     return error

@@ -1,4 +1,4 @@
-"""Cancelling a job: what has not begun is cancelled, the job is retired, a running execution is left alone."""
+"""Cancellation of a job: it is retired, its waiting executions are cancelled, a running one continues."""
 
 from sqlalchemy import Connection
 
@@ -21,10 +21,10 @@ EXECUTIONS = statement("jobs.executions", "SELECT execution_id, status FROM exec
 
 
 def cancel_job(database: Database, job_id: str, *, ask_running: bool = False, actor: str | None = None) -> Cancelled:
-    """Cancel a job; does nothing to one cancelled before. With `ask_running`, what runs gets no further attempt.
+    """Cancel a job; does nothing if it is cancelled already. With `ask_running`, what runs is asked not to retry.
 
     Raises JobNotFoundError, or ExecutionNotCancellableError for a one-shot job whose execution is over, or running
-    and not to be asked.
+    without `ask_running`.
     """
     return database.transact(lambda connection: _cancel(connection, job_id, ask_running, actor))
 
@@ -37,7 +37,7 @@ def _cancel(connection: Connection, job_id: str, ask_running: bool, actor: str |
         # The job first: the scheduler, which locks it before it inserts a tick, is then either done or too late.
         connection.execute(RETIRE_CRON, {"job_id": job_id})
         return cancellation.cancel_executions_of(connection, job_id, ask_running=ask_running, actor=actor)
-    # Executions first, like conclusions, so that the two never wait for each other; they retire the job.
+    # Executions first, as conclusions do, so that the two never deadlock; they retire the job.
     done = cancellation.cancel_executions_of(connection, job_id, ask_running=ask_running, actor=actor)
     if not (done.ended or done.asked):
         for row in connection.execute(EXECUTIONS, {"job_id": job_id}):

@@ -15,7 +15,7 @@ MAX_TRIES = 4
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """A job, and whether this request made it; otherwise it is the first one with the same key."""
+    """A job, and whether this request created it; otherwise it is the earlier one with the same key."""
 
     job: Job
     is_new: bool
@@ -31,9 +31,9 @@ class Creator:
         self.look_ahead_ms = look_ahead_ms
 
     def create(self, new: NewJob, now: datetime) -> Created:
-        """Store a job, or find the one with its key.
+        """Store a job, or return the one with its key.
 
-        A replay is recognised whatever its body, so also when the body could not be taken any more. `now` decides
+        A replay is recognised whatever its body, even if the body would be refused by now. `now` decides
         about starts only, never about what is due.
         """
         try:
@@ -67,7 +67,7 @@ class Creator:
 
 
 def scheduled(new: NewJob, now: datetime) -> NewJob:
-    """Find the first tick of a repeating job; raises InvalidCronError when it would never fire."""
+    """Return the job with its first tick if it repeats; raises InvalidCronError when it would never fire."""
     if new.timetable is None:
         return new
     return replace(new, first_tick=new.timetable.first_tick(now, start_given=not new.starts_now))

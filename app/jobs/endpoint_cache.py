@@ -1,4 +1,4 @@
-"""Endpoints as the creation of jobs needs them, cached: the statement that inserts the job notices a stale one."""
+"""Cache of endpoints for the creation of jobs; the statement that inserts a job notices a stale entry."""
 
 import threading
 from collections import OrderedDict
@@ -27,7 +27,7 @@ LOAD = statement(
 
 @dataclass(frozen=True, slots=True)
 class CachedEndpoint:
-    """One version of an endpoint with the payload spec of the moment, which may change without a new version."""
+    """One version of an endpoint, with its current payload spec, which may change without a new version."""
 
     name: str
     version: int
@@ -37,7 +37,7 @@ class CachedEndpoint:
     spec_updated_at: datetime | None
 
     def faults(self, input_: object) -> list[Detail]:
-        """List what is wrong with the input of a job."""
+        """Return what is wrong with the input of a job."""
         return self.validator.faults(input_) if self.validator is not None else []
 
 
@@ -50,7 +50,7 @@ class EndpointCache:
         self._lock = threading.Lock()
 
     def fitting(self, name: str, input_: object) -> CachedEndpoint:
-        """Find an endpoint and check the input; a cached payload spec may accept, but only a fresh one refuses.
+        """Return an endpoint if its payload spec accepts the input; a cached spec may accept, only a fresh one refuses.
 
         Raises EndpointNotFoundError or InputValidationError.
         """
@@ -63,7 +63,7 @@ class EndpointCache:
         return self.checked(name, input_)
 
     def checked(self, name: str, input_: object) -> CachedEndpoint:
-        """Read an endpoint as it is now and check the input; raises as `fitting` does."""
+        """Return an endpoint, freshly read, whose payload spec accepts the input; raises as `fitting` does."""
         target = self._load(name)
         faults = target.faults(input_)
         if not faults:

@@ -1,8 +1,8 @@
-"""Insertion of jobs: the statements, each of which finds out by itself whether the endpoint is still the cached one.
+"""Insertion of jobs: each statement checks by itself that the endpoint is still the cached one.
 
-`e` is empty when it is not, `j` when the key is taken or when a retry finds that its first run had come through: then
-no row comes back, and a second statement tells which. FOR SHARE makes whoever deletes the endpoint wait, and then find
-the job.
+`e` is empty when it is not. `j` is empty when the key is taken, or when the statement is repeated and its first run was
+committed. No row then comes back, and a second statement tells the cases apart. FOR SHARE makes a deletion of the
+endpoint wait, and then find the job.
 """
 
 from collections.abc import Iterable, Mapping
@@ -47,7 +47,7 @@ REPEATING_COLUMNS = {
     "max_catch_up": "BIGINT",
     "overlap": "TEXT",
 }
-# What the other columns begin with, so that it need not travel back.
+# The initial values of the other columns, so that they need not be read back.
 DEFAULTS: dict[str, Any] = {
     "replaced_by_id": None,
     "cron_last_tick_at": None,
@@ -56,7 +56,7 @@ DEFAULTS: dict[str, Any] = {
     "paused_at": None,
     "retired_at": None,
 }
-# What belongs to no column of `jobs`: the payload spec that the input was checked with, and a one-shot job's execution.
+# Parameters of no column of `jobs`: the payload spec that the input was checked with, and a one-shot job's execution.
 _MORE = {"spec_updated_at": "TIMESTAMPTZ", "execution_id": "TEXT", "queue": "TEXT", "shard": "BIGINT"}
 
 _TYPES = JOB_COLUMNS | REPEATING_COLUMNS | _MORE
@@ -88,7 +88,7 @@ def _insert_executions(values: Mapping[str, str]) -> str:
     )
 
 
-# A time in the past means now, so that nobody gets to the head of the queue by an old date.
+# A time in the past means now, so that an old date does not move a job to the head of the queue.
 _FOR_EXECUTION = f"{', '.join(OF_JOB)}, idempotency_key, GREATEST(COALESCE(run_at, now()), now()) AS due"
 _CURRENT = """
     WITH e AS (
@@ -119,8 +119,8 @@ REPEATING = statement(
     RETURNING created_at, paused_at
     """,
 )
-# For many at once, of both kinds: one whose endpoint is not the cached one any more, or whose key is taken, is left out
-# of the answer, and looked at by itself.
+# Many jobs of both kinds. A job whose endpoint is no longer the cached one, or whose key is taken, is missing from the
+# answer and handled separately.
 MANY = statement(
     "jobs.create_many",
     f"""

@@ -1,4 +1,4 @@
-"""Jobs as values: what is asked for, and what there is."""
+"""Jobs as values: requested and stored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
-    """A job that a client asks for; times in UTC.
+    """A requested job; times in UTC.
 
-    A repeating one has its timetable, `starts_now` when no start was asked for, and later its first tick.
+    A repeating one has its timetable, `starts_now` when the request gives no start, and later its first tick.
     """
 
     endpoint: str

@@ -1,4 +1,4 @@
-"""When a job runs next."""
+"""Next runs of a job."""
 
 from datetime import UTC, datetime
 
@@ -13,9 +13,9 @@ _WAITING = {ExecutionStatus.PENDING, ExecutionStatus.QUEUED}
 
 
 def next_runs(job: Job, count: int) -> list[NextRun]:
-    """List the next runs of a job, at most `count`: none while it is paused, and none of a retired one.
+    """Return the next runs of a job, at most `count`: none of a paused or retired one.
 
-    A fixed delay is counted from the end of an execution, so only one run of such a job is known.
+    A fixed delay counts from the end of an execution, so only one run of such a job is known.
     """
     if job.timetable is None:
         waits = job.execution is not None and job.execution.status in _WAITING and job.paused_at is None

@@ -1,7 +1,7 @@
-"""Pausing a job, and resuming it.
+"""Pausing and resuming jobs.
 
-A pause stops ticks and holds back what has not begun; what is running goes on, and its retries are held back by the
-scheduler. Ticks that fall into a pause are not made up for.
+A pause stops ticks and holds waiting executions back. A running one continues; the scheduler holds its retries back.
+Ticks that fall into a pause are not made up for.
 """
 
 from collections.abc import Collection
@@ -56,9 +56,9 @@ def pause_job(database: Database, job_id: str, actor: str | None = None) -> None
 
 
 def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str | None = None) -> Collection[str]:
-    """Resume a job with its first tick from now on, and return the queues in which something is due.
+    """Resume a job with its first tick from now on; returns the queues in which something is due.
 
-    Does nothing to an active job. A job whose time ended during the pause retires, once what was held back is let go.
+    Does nothing to an active job. A job that ended during the pause retires, and what was held back is let go.
     Raises JobNotFoundError, or ConflictError for a retired job.
     """
 

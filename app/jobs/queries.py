@@ -1,4 +1,4 @@
-"""Reading jobs."""
+"""Queries of jobs."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class LockedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
-    """Which jobs to list; None lets all through."""
+    """Filters of the list of jobs; None applies no filter."""
 
     status: JobStatus | None = None
     trigger: Trigger | None = None

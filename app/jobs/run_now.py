@@ -1,4 +1,4 @@
-"""Running a job now, whatever its timetable says."""
+"""Run now: an execution of a job outside its timetable."""
 
 from dataclasses import dataclass
 
@@ -54,7 +54,7 @@ BRING_FORWARD = statement(
 
 @dataclass(frozen=True, slots=True)
 class RunNow:
-    """The execution that is due now, whether this request made it, and the queue to wake."""
+    """The execution that is due now, whether this request created it, and the queue to wake."""
 
     execution_id: str
     is_new: bool
@@ -62,7 +62,7 @@ class RunNow:
 
 
 def run_job(database: Database, job_id: str, key: str | None, shards: int, actor: str | None = None) -> RunNow:
-    """Add an execution to a repeating job, or bring that of a one-shot job forward; a pause does not hold it back.
+    """Add an execution to a repeating job, or make that of a one-shot job due now; a pause does not hold it back.
 
     A second run with the same key finds the execution of the first. Raises JobNotFoundError, or ConflictError for a
     job that is retired, or whose only execution is running.
@@ -73,7 +73,7 @@ def run_job(database: Database, job_id: str, key: str | None, shards: int, actor
         job = queries.lock_job(connection, job_id).job
         forwarded = events.recorded(connection, event_id)
         if forwarded is not None:
-            # By a first run whose answer was lost: the execution may be running, or over, by now.
+            # A first run whose answer was lost did it: by now the execution may be running, or over.
             return RunNow(forwarded, is_new=False, queue=job.endpoint_type.queue)
         if job.status is JobStatus.RETIRED:
             raise ConflictError(f"The job {job_id!r} is RETIRED and cannot be run.")

@@ -1,4 +1,4 @@
-"""How a job is doing: what it did last, what it has to do, and the figures of a day."""
+"""Status of a job: its last execution, its open ones, and the figures of a day."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -44,7 +44,7 @@ FIGURES = statement(
 
 
 class Health(StrEnum):
-    """The share of successes among the executions that ended within 24 hours, in words."""
+    """A rating by the share of successes among the executions that ended within 24 hours."""
 
     HEALTHY = "HEALTHY"
     DEGRADED = "DEGRADED"
@@ -77,12 +77,12 @@ class DayStats:
 
     @property
     def total(self) -> int:
-        """All of them; cancelled ones do not count."""
+        """Succeeded and failed executions; cancelled ones do not count."""
         return self.succeeded + self.failed
 
     @property
     def health(self) -> Health:
-        """Judge the job by them."""
+        """Rate the job by these figures."""
         if self.total == 0:
             return Health.IDLE
         share = self.succeeded / self.total
@@ -93,7 +93,7 @@ class DayStats:
 
 @dataclass(frozen=True, slots=True)
 class JobStatusReport:
-    """What `GET /jobs/{id}/status` tells."""
+    """The answer to `GET /jobs/{id}/status`."""
 
     job: Job
     last_execution: LastExecution | None

@@ -1,4 +1,4 @@
-"""Changing a repeating job: a new version takes over, the old one retires, in one transaction."""
+"""Update of a repeating job: one transaction inserts a new version and retires the old one."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,7 +37,7 @@ def update_job(creator: Creator, job_id: str, changes: Mapping[str, Any], actor:
     """Make the next version of a repeating job and return it; `changes` are fields of Timetable, and `input`.
 
     What `changes` leaves out stays as it is. The new version takes the endpoint as it is now, and stays paused when the
-    old one was. Executions of the old version that have not begun are cancelled.
+    old one was. Waiting executions of the old version, retries included, are cancelled.
     Raises JobNotFoundError, JobNotUpdatableError for a one-shot or a retired job, and what a creation raises.
     """
     database, new_id = creator.database, ids.job_id()
@@ -55,22 +55,22 @@ def update_job(creator: Creator, job_id: str, changes: Mapping[str, Any], actor:
 
 
 class _EndpointChangedError(Exception):
-    """The endpoint is not the one we know any more."""
+    """The endpoint is no longer the cached one."""
 
 
 def _replace(
     creator: Creator, ids_: tuple[str, str], changes: Mapping[str, Any], target: CachedEndpoint, actor: str | None
 ) -> None:
-    """Put the new version in the place of the old; raises _EndpointChangedError."""
+    """Replace the old version by the new one; raises _EndpointChangedError."""
     job_id, new_id = ids_
 
     def body(connection: Connection) -> None:
         locked = queries.lock_job(connection, job_id)
         if locked.job.replaced_by_id == new_id:
-            return  # by a first run whose answer was lost
+            return  # a first run, whose answer was lost, did it
         old = _updatable(locked.job, new_id)
         new = _scheduled(old, changes, locked.now)
-        # This statement decides, the lock is a hint: of two updates one finds the old version retired.
+        # This statement decides; the lock is only a hint. Of two updates one finds the old version retired.
         if connection.execute(REPLACE, {"job_id": job_id, "new_id": new_id}).first() is None:
             raise JobNotUpdatableError(f"The job {job_id!r} was updated or retired at the same moment.")
         params = insertion.params_of(new, target, new_id, creator.shards) | _versions(old)
@@ -91,7 +91,7 @@ def _updatable(job: Job, new_id: str) -> Job:
 
 
 def next_version(old: Job, changes: Mapping[str, Any]) -> NewJob:
-    """Return the job that takes the place of `old`, without its timetable; the key stays with the first version."""
+    """Return the job that replaces `old`, without its timetable; the key stays with the first version."""
     return NewJob(endpoint=old.endpoint, trigger=old.trigger, input=changes.get("input", old.input))
 
 
@@ -118,7 +118,7 @@ def _changed(old: Job, changes: Mapping[str, Any]) -> Timetable:
 
 
 def _given(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what is null, where null has no meaning of its own."""
+    """Return the changes without those that are null, except where null has a meaning."""
     return {name: value for name, value in changes.items() if value is not None or name in _NULLABLE}
 
 
