@@ -1,6 +1,6 @@
-"""Every setting, read from the environment by the composition roots (web, worker, scheduler, CLI) and nobody else.
+"""Settings, read from the environment by the composition roots (web, worker, scheduler, CLI) only.
 
-docs/settings.md is the commented reference; a test compares both.
+docs/settings.md is the reference; a test compares both.
 """
 
 import ipaddress
@@ -67,7 +67,7 @@ def _address(text: str) -> str:
 
 
 def _may_be_host(host: str) -> bool:
-    """Refuse what looks like an address and is none: gunicorn would look it up as a name, again and again."""
+    """Return whether this is a name or a valid address: gunicorn would look up a malformed address as a name."""
     if host and (host.startswith("[") or not host.strip("0123456789.")):
         try:
             ipaddress.ip_address(host.strip("[]"))
@@ -83,7 +83,7 @@ def _url(text: str) -> str:
 
 def _redis_url(text: str) -> str:
     try:
-        redis.ConnectionPool.from_url(text).make_connection()  # which connects to nothing yet
+        redis.ConnectionPool.from_url(text).make_connection()  # does not connect yet
     except (ValueError, TypeError):
         raise ValueError("a URL such as redis://HOST:6379/0 is needed (or rediss:// for TLS, or unix://)") from None
     return text
@@ -158,7 +158,7 @@ class Settings:
         return settings
 
     def shards(self, *, cockroach: bool) -> int:
-        """Count the shards of the queue: one on PostgreSQL, sixteen on CockroachDB unless set."""
+        """Return the number of shards of each queue: 1 on PostgreSQL, 16 on CockroachDB unless set."""
         if self.queue_shards is not None:
             return self.queue_shards
         return 16 if cockroach else 1

@@ -12,7 +12,7 @@ class Detail(TypedDict):
 
 
 class TaskExecutorError(Exception):
-    """Something that a client is told about, in words meant for it."""
+    """An error with a message for the client."""
 
     code: ClassVar[str] = "INTERNAL_ERROR"
     status: ClassVar[int] = 500
@@ -26,12 +26,12 @@ class TaskExecutorError(Exception):
 
     @property
     def explained(self) -> str:
-        """Return the message as logs and command lines say it, with what a client is not told."""
+        """Return the message for logs and command lines, which may say more than a client is told."""
         return self.message
 
     @classmethod
     def summary(cls) -> str:
-        """Say in one sentence when this error occurs; for the OpenAPI document."""
+        """Return one sentence on when this error occurs; for the OpenAPI document."""
         return (cls.__doc__ or "").split("\n", 1)[0]
 
 
@@ -98,7 +98,7 @@ class JobNotFoundError(NotFoundError):
 
     @classmethod
     def of(cls, job_id: str) -> Self:
-        """Name the job."""
+        """Return the error for a job id."""
         return cls(f"Job with ID {job_id!r} does not exist.")
 
 
@@ -109,7 +109,7 @@ class ExecutionNotFoundError(NotFoundError):
 
     @classmethod
     def of(cls, execution_id: str) -> Self:
-        """Name the execution."""
+        """Return the error for an execution id."""
         return cls(f"Execution with ID {execution_id!r} does not exist.")
 
 

@@ -1,4 +1,4 @@
-"""How values are written, the same everywhere: compact JSON, stored JSON, RFC 3339, JSON pointers."""
+"""Formats of values: compact JSON, stored JSON, RFC 3339, JSON pointers."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -40,7 +40,7 @@ def marshmallow_faults(messages: Any, path: tuple[str, ...] = ()) -> Iterator[tu
     """Flatten marshmallow's tree of messages into pairs of a path and a message."""
     if isinstance(messages, dict):
         for key, below in messages.items():
-            # What is wrong with a whole object is filed under "_schema".
+            # marshmallow files the faults of a whole object under "_schema".
             yield from marshmallow_faults(below, path if key == "_schema" else (*path, str(key)))
     elif isinstance(messages, list):
         for message in messages:

@@ -5,7 +5,7 @@ import zlib
 
 
 def _new(prefix: str) -> str:
-    # Version 4, not 7: CockroachDB splits ranges by key, and a time-ordered key makes one range hot.
+    # Version 4, not 7: CockroachDB splits tables by key, and with time-ordered keys one range takes all writes.
     return f"{prefix}_{uuid.uuid4().hex}"
 
 
@@ -50,5 +50,5 @@ def worker_id() -> str:
 
 
 def shard_of(execution: str, shards: int) -> int:
-    """Choose the shard of an execution; `shards` is 1 where one index range is no hot spot."""
+    """Return the shard of an execution."""
     return zlib.crc32(execution.encode()) % shards

@@ -1,4 +1,4 @@
-"""Logging, the same for every process: one line an event, as text or JSON."""
+"""Logging of every process: one line per event, as text or JSON."""
 
 import json
 import logging
@@ -9,7 +9,7 @@ _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "ta
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line; whatever was passed as `extra` becomes a field."""
+    """Formats each record as one line of JSON; whatever was passed as `extra` becomes a field."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Render the record."""
@@ -26,20 +26,20 @@ class JsonFormatter(logging.Formatter):
 
 
 def formatter(style: str) -> logging.Formatter:
-    """Make the formatter that TE_LOG_FORMAT asks for: `text` or `json`."""
+    """Return the formatter for a value of TE_LOG_FORMAT: `text` or `json`."""
     if style == "json":
         return JsonFormatter()
     return logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
 
 
 def configure(level: str, style: str) -> None:
-    """Send everything to stderr in the chosen style, replacing the handlers there are."""
+    """Log everything to stderr in the chosen style, replacing existing handlers."""
     logging.basicConfig(handlers=[logging.StreamHandler()], force=True)
     restyle(level, style)
 
 
 def restyle(level: str, style: str) -> None:
-    """Keep the handlers there are (Dramatiq's write into a pipe to its parent) and set style and level."""
+    """Set style and level of the existing handlers (Dramatiq's write into a pipe to its parent)."""
     root = logging.getLogger()
     root.setLevel(level)
     for handler in root.handlers:

@@ -1,7 +1,7 @@
-"""The registry of statements.
+"""Registry of the hand-written statements.
 
-Every hand-written statement is made here by name, so that tests can walk all of them: PostgreSQL prepares each,
-a lint refuses what CockroachDB does not take.
+Each is registered by name, so that tests can walk them: PostgreSQL prepares each, and a lint refuses spellings that
+CockroachDB is known to refuse.
 """
 
 from sqlalchemy import TextClause, text

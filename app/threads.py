@@ -1,4 +1,4 @@
-"""Background threads: the one form that all of ours have."""
+"""Background threads: the form that all of ours share."""
 
 import os
 import threading
@@ -48,7 +48,7 @@ class BackgroundThread(ABC):
         return True
 
     def stop(self, timeout_seconds: float = STOP_SECONDS) -> bool:
-        """Ask the thread to end and wait for it; False when it goes on after the timeout."""
+        """Ask the thread to end and wait for it; False when it still runs after the timeout."""
         self.stopping.set()
         if self._thread is None or not self._thread.is_alive():
             return True
@@ -57,9 +57,9 @@ class BackgroundThread(ABC):
         return not self._thread.is_alive()
 
     def show_sign(self) -> None:
-        """Show, from the thread, that it gets on with its work."""
+        """Record a sign of life; called by the thread."""
         self._last_sign = time.monotonic()
 
     def last_sign(self) -> float:
-        """Return when the thread last got on, by `time.monotonic()`; now, before its first sign."""
+        """Return when the thread last showed a sign of life, by `time.monotonic()`; now, before its first."""
         return time.monotonic() if self._last_sign is None else self._last_sign

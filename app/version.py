@@ -1,10 +1,10 @@
-"""The version of the installed package."""
+"""Version of the installed package."""
 
 import importlib.metadata
 
 
 def version() -> str:
-    """Return it; "0" in a source tree that was not installed."""
+    """Return the version; "0" in a source tree that was not installed."""
     try:
         return importlib.metadata.version("task-executor")
     except importlib.metadata.PackageNotFoundError:

@@ -1,7 +1,7 @@
-"""Wake-up hints: tell idle workers that something became claimable, before their next poll.
+"""Hints: tell idle workers that something became claimable, before their next poll.
 
-Hints only: they may be lost, and nothing depends on them. They travel by NOTIFY on PostgreSQL, or by Redis pub/sub
-when TE_WAKEUP_REDIS_URL is set, which is the way on CockroachDB (it has no NOTIFY).
+They may be lost, and nothing depends on them. They travel by NOTIFY on PostgreSQL, or by Redis pub/sub when
+TE_WAKEUP_REDIS_URL is set, which is the only way on CockroachDB: it has no NOTIFY.
 """
 
 import logging
@@ -17,7 +17,7 @@ from app.threads import BackgroundThread
 log = logging.getLogger(__name__)
 
 CHANNEL = "te_wakeup"
-# NOTIFY takes a lock over the whole database at commit: one for all queues per interval is plenty.
+# NOTIFY locks the whole database at commit: one for all queues per interval is enough.
 MIN_INTERVAL_SECONDS = 0.005
 REDIS_TIMEOUT_SECONDS = 2.0
 
@@ -37,13 +37,13 @@ class Notifier(BackgroundThread):
 
     @classmethod
     def over(cls, database: Database, redis_url: str) -> "Notifier":
-        """Choose the way: Redis when its URL is set, else NOTIFY on PostgreSQL, else none."""
+        """Return a notifier over Redis when its URL is set, else over NOTIFY on PostgreSQL, else over nothing."""
         if redis_url:
             return cls(_by_redis(redis_url))
         return cls(None if database.is_cockroach else _by_notify(database))
 
     def hint(self, queue: str) -> None:
-        """Say that an execution of `queue` may be claimable now or soon."""
+        """Send a hint that an execution of `queue` may be claimable now or soon."""
         if self._send is None:
             return
         with self._ready:
@@ -57,7 +57,7 @@ class Notifier(BackgroundThread):
             self._ready.notify()
 
     def run(self) -> None:
-        """Send what was hinted at, no more often than every few milliseconds."""
+        """Send the gathered hints, at most once in a few milliseconds."""
         send = self._send
         while send is not None:
             with self._ready:
@@ -83,7 +83,7 @@ def decode(payload: str) -> list[str]:
 
 
 def redis_client(url: str) -> "redis.Redis":
-    """Open the client that hints travel by; connects at its first command."""
+    """Return the client that carries hints; it connects at its first command."""
     return redis.Redis.from_url(
         url, socket_connect_timeout=REDIS_TIMEOUT_SECONDS, socket_timeout=None, decode_responses=True
     )

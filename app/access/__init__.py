@@ -1,1 +1,1 @@
-"""Who may use the API: keys as they are stored, and the ring that verifies them. No Flask."""
+"""API keys: storing and verifying them. No Flask."""

@@ -1,4 +1,4 @@
-"""API keys as they are stored: made, listed and revoked.
+"""Stored API keys: create, list, revoke.
 
 Only the SHA-256 of a key is stored; its secret is 192 random bits, so neither salt nor stretching is needed.
 """
@@ -47,7 +47,7 @@ REVOKE = statement(
 
 
 class Scope(StrEnum):
-    """What a key may do; ADMIN includes the others."""
+    """A permission of a key; ADMIN includes the others."""
 
     ADMIN = "admin"
     JOBS_WRITE = "jobs:write"
@@ -56,7 +56,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """A key as the administrator sees it."""
+    """A key as administrators see it."""
 
     key_id: str
     name: str
@@ -123,12 +123,12 @@ def revoke(database: Database, key_id: str, *, by: Actor = SYSTEM) -> str | None
 
 
 def id_in(text: str) -> str:
-    """Take the id out of a key, or out of the beginning of one."""
+    """Return the id in a key, or in the beginning of one."""
     return text.removeprefix("te_").partition("_")[0]
 
 
 def hash_of(key: str) -> str:
-    """Hash a key as it is stored."""
+    """Return the hash under which a key is stored."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 

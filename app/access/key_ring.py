@@ -43,7 +43,7 @@ class Key:
     scopes: frozenset[str]
 
     def allows(self, scope: Scope) -> bool:
-        """Tell whether the key covers a scope."""
+        """Return whether the key covers a scope."""
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
 

@@ -1,6 +1,6 @@
 """The audit log: who changed what and when, written in the transaction that makes the change.
 
-It holds hashes, never values: that of a secret is one of its ciphertext, which nobody can guess their way back from.
+It holds hashes, never values. A secret is hashed as ciphertext, so that its value cannot be found by guessing.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ PRUNE = statement(
 
 
 class Action(StrEnum):
-    """What was done."""
+    """The kind of change."""
 
     CREATE = "create"
     REPLACE = "replace"
@@ -51,7 +51,7 @@ class Action(StrEnum):
 
 
 class ResourceType(StrEnum):
-    """To what kind of thing."""
+    """The kind of resource that was changed."""
 
     PAYLOAD_SPEC = "payload_spec"
     CONFIG = "config"
@@ -62,20 +62,20 @@ class ResourceType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who did it: an API key by its name and id, or a user of the command line, who has no id."""
+    """Who made a change: an API key by its name and id, or a user of the command line, who has no id."""
 
     name: str
     actor_id: str | None = None
     request_id: str | None = None
 
 
-# For what no person asked for: fixtures and the development stack.
+# For changes that nobody requested: fixtures and the development stack.
 SYSTEM = Actor("system")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """One line of the log."""
+    """An entry of the log."""
 
     audit_id: str
     actor_id: str | None
@@ -91,7 +91,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """Which entries are wanted; None is any."""
+    """Filters of the log; None applies no filter."""
 
     actor: str | None = None
     action: Action | None = None
@@ -112,7 +112,7 @@ def record(
     before: Any = None,
     after: Any = None,
 ) -> None:
-    """Log a change in the transaction that makes it; `before` and `after` are hashed, None is nothing there."""
+    """Log a change in the transaction that makes it; `before` and `after` are hashed, None means absent."""
     connection.execute(
         RECORD,
         {
@@ -130,12 +130,12 @@ def record(
 
 
 def is_recorded(connection: Connection, audit_id: str) -> bool:
-    """Tell whether a change was committed: its entry is the witness."""
+    """Return whether a change was committed, by looking for its entry."""
     return connection.execute(FIND, {"audit_id": audit_id}).first() is not None
 
 
 def digest(value: Any) -> str | None:
-    """Hash a value as canonical JSON, or ciphertext as it is, with SHA-256; None for None."""
+    """Return the SHA-256 of a value as canonical JSON, or of ciphertext as it is; None for None."""
     if value is None:
         return None
     if not isinstance(value, bytes):

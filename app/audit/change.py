@@ -1,4 +1,4 @@
-"""A change of the catalogue as somebody asked for it: by whom, and on which condition."""
+"""Audited changes of the catalogue: who makes them, and on which condition."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ ANY = "*"
 
 
 def tag_of(created_at: datetime, number: int) -> str:
-    """Make the entity tag of a state: its number, and when the row was made, since a name may be used again."""
+    """Return the entity tag of a state: its number, and when the row was created, since names can be reused."""
     return f'"{(created_at - EPOCH) // MICROSECOND:x}-{number}"'
 
 
@@ -39,7 +39,7 @@ class Condition:
             raise PreconditionFailedError("The resource is in a state that If-None-Match excludes.")
 
     def has(self, tag: str) -> bool:
-        """Tell whether the client listed this state as one that it knows, or does not want."""
+        """Return whether If-None-Match lists this state."""
         return self.none_match is not None and bool(self.none_match & {ANY, tag, f"W/{tag}"})
 
 

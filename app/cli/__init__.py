@@ -1,5 +1,5 @@
 """Administration on the command line: `flask --app app ...`.
 
-The commands are entry points of Flask's (pyproject.toml): `--help` lists them, and what needs no database works, where
-no application can be built.
+The commands are entry points for Flask (pyproject.toml): even without a valid configuration `--help` lists them, and
+those that need no database work.
 """

@@ -1,4 +1,4 @@
-"""`flask api-keys`: the keys that clients of the API present."""
+"""`flask api-keys`: the keys of clients of the API."""
 
 import getpass
 import os
@@ -98,7 +98,7 @@ def revoke(key_id: str) -> None:
 
 
 def _actor() -> Actor:
-    """Name the user of the operating system for the audit log; a container's user may have no name."""
+    """Return the user of the operating system for the audit log; a container's user may have no name."""
     try:
         return Actor(f"cli:{getpass.getuser()}")
     except (KeyError, OSError):

@@ -13,7 +13,7 @@ from schema.migrate import MigrationBusyError
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """Turn what can go wrong into click's way of saying so."""
+    """Raise the errors of the block as click's."""
     try:
         yield
     except TaskExecutorError as error:

@@ -1,1 +1,1 @@
-"""When a repeating job fires: cron, intervals, what becomes of missed ticks. Pure: no database, no clock."""
+"""Schedules of repeating jobs: cron, intervals, and the rules for missed ticks. Pure: no database, no clock."""

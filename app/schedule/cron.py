@@ -1,9 +1,9 @@
-"""Cron schedules in a time zone: which instant comes next.
+"""Cron schedules in a time zone: the next tick after an instant.
 
-croniter does the calendar on local times without a zone; the mapping from local times to instants is done here,
-because croniter's own handling of clock changes repeats and skips ticks.
+croniter walks local times without a zone; the mapping from local times to instants is done here, because croniter's
+own handling of clock changes repeats and skips ticks.
 
-When the clock changes, Vixie cron's rule holds (cron(8): jobs at a particular time run once, also when their time was
+When the clock changes, Vixie cron's rule holds (cron(8): jobs at a particular time run once, even when their time was
 skipped or came twice; jobs with `*` in the minute or hour follow the new clock at once), made precise as follows:
 
 - Skipped local times (clock forward): a schedule that matches every hour passes over them. Any other schedule fires
@@ -11,8 +11,8 @@ skipped or came twice; jobs with `*` in the minute or hour follow the new clock 
 - Repeated local times (clock back): a schedule whose hours are all 24, or whose minute field begins with `*`, runs by
   elapsed time and fires in both passes. Any other schedule fires in the first pass only.
 
-Where this is not Vixie's letter: `*/2` in the hours is a list of hours here, each of which comes once a day, and
-`0-23` is the same as `*`; `*/10 2 * * *` still fires once on the day whose hour 2 is skipped.
+Deviations from Vixie cron: `*/2` in the hours is a list of hours, each of which comes once a day, and `0-23` is the
+same as `*`; `*/10 2 * * *` still fires once on a day whose hour 2 is skipped.
 """
 
 import copy
@@ -28,7 +28,7 @@ from app.errors import InvalidRequestError
 from app.formats import MICROSECOND
 from app.schedule.cron_expression import CronExpression
 
-# Ticks are looked for between these; zones cannot shift times at the ends of Python's calendar.
+# Ticks are searched for between these; zones cannot shift times at the ends of Python's calendar.
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST = datetime(9900, 1, 1, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)
@@ -46,7 +46,7 @@ class Schedule:
 
     @classmethod
     def parse(cls, expression: str, timezone: str) -> "Schedule":
-        """Read a schedule.
+        """Parse a schedule.
 
         Raises InvalidCronError for an expression that is malformed or never fires, InvalidRequestError for a zone that
         is not in the IANA database.
@@ -54,7 +54,7 @@ class Schedule:
         return _parse(expression, timezone)
 
     def next_after(self, instant: datetime) -> datetime | None:
-        """Find the first tick strictly after an instant, in UTC; None when the calendar ends before it."""
+        """Return the first tick strictly after an instant, in UTC; None when the calendar ends before it."""
         instant = max(instant.astimezone(UTC), _FIRST - MICROSECOND)
         if instant >= _LAST:
             return None
@@ -69,25 +69,25 @@ class Schedule:
         return tick
 
     def local(self, instant: datetime) -> datetime:
-        """Show an instant in the schedule's zone, with its offset from UTC."""
+        """Return an instant in the schedule's zone, with its offset from UTC."""
         return instant.astimezone(self._zone)
 
     def matches(self, wall: datetime) -> bool:
-        """Tell whether a local time is one of the expression's, were there no clock changes."""
+        """Return whether the expression matches a local time, ignoring clock changes."""
         return self._fields.matches(wall)
 
     @property
     def fires_in_both_passes(self) -> bool:
-        """Tell whether local times that come twice fire twice."""
+        """Return whether local times that come twice fire twice."""
         return self._fields.every_hour or self._fields.sub_hourly
 
     @property
     def passes_over_gaps(self) -> bool:
-        """Tell whether local times that are skipped do not fire at all."""
+        """Return whether local times that are skipped do not fire at all."""
         return self._fields.every_hour
 
     def _first_tick(self, wall: datetime, instant: datetime) -> datetime | None:
-        """Find the first tick after `instant` among the local times after `wall`."""
+        """Return the first tick after `instant` among the local times after `wall`."""
         for time in self._local_times(wall):
             for tick in self._instants(time):
                 if tick > instant:
@@ -106,7 +106,7 @@ class Schedule:
             yield time
 
     def _instants(self, time: datetime) -> tuple[datetime, ...]:
-        """Map a local time to the instants it fires at, in order."""
+        """Return the instants at which a local time fires, in order."""
         early = time.replace(tzinfo=self._zone, fold=0)
         late = time.replace(tzinfo=self._zone, fold=1)
         first, second = early.astimezone(UTC), late.astimezone(UTC)
@@ -118,14 +118,14 @@ class Schedule:
         return () if self.passes_over_gaps else (self._change_between(second, first),)
 
     def _clock_goes_back_over(self, local: datetime) -> datetime | None:
-        """Find when the clock will be set back to before `local`; None unless `local` is the first of two passes."""
+        """Return when the clock is set back to before `local`; None unless `local` is in the first of two passes."""
         again = local.replace(fold=1)
         if local.fold == 1 or again.utcoffset() == local.utcoffset():
             return None
         return self._change_between(local.astimezone(UTC), again.astimezone(UTC))
 
     def _change_between(self, before: datetime, after: datetime) -> datetime:
-        """Find the instant at which the offset of `after` begins; there is one change between the two."""
+        """Return the instant at which the offset of `after` begins; there is one change between the two."""
         offset = after.astimezone(self._zone).utcoffset()
         low, high = int(before.timestamp()), int(after.timestamp())
         while high - low > 1:
@@ -148,15 +148,15 @@ def _parse(expression: str, timezone: str) -> Schedule:
 
 @cache
 def _zones() -> frozenset[str]:
-    # These two name whatever the machine is set to, and nothing.
+    # These two are names for the machine's own zone and for no zone.
     return frozenset(zoneinfo.available_timezones() - {"localtime", "Factory"})
 
 
 def _calendar(fields: CronExpression) -> croniter:
-    """Make the croniter of plain lists; a full field becomes `*`, which is also what it means in either day field."""
+    """Return a croniter over plain lists; a full field becomes `*`, which it also means in either day field."""
     days, weekdays = _text(fields.days, 31), _text(fields.weekdays, 7)
     if fields.either_day and not fields.has_day_of_month():
-        days = "*"  # croniter would search decades for such a day, at each call
+        days = "*"  # croniter would search decades for such a day at each call
     elif fields.either_day and "*" in (days, weekdays):
         days = weekdays = "*"
     text = " ".join([_text(fields.minutes, 60), _text(fields.hours, 24), days, _text(fields.months, 12), weekdays])

@@ -1,7 +1,7 @@
-"""A cron expression: five fields, read strictly, as the sets of values they match.
+"""Cron expressions: five fields, parsed strictly into the sets of values they match.
 
-croniter takes far more than crontab(5) (seconds, years, L, W, #, ?, hashes, ranges that wrap) and reads some of it
-in its own way (`9-9` in the hours means all day), so the text is read here and croniter only gets plain lists.
+croniter accepts far more than crontab(5) (seconds, years, L, W, #, ?, hashes, ranges that wrap) and reads some of it
+in its own way (`9-9` in the hours means all day), so the text is parsed here and croniter only gets plain lists.
 """
 
 import re
@@ -59,10 +59,10 @@ _FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class CronExpression:
-    """What each field matches; Sunday is 0.
+    """The values that each field matches; Sunday is 0.
 
     `either_day` is crontab(5)'s rule: when neither day field begins with `*`, one of them is enough, otherwise both
-    must match. `sub_hourly` tells that the minute field begins with `*`.
+    must match. `sub_hourly` means that the minute field begins with `*`.
     """
 
     minutes: tuple[int, ...]
@@ -75,7 +75,7 @@ class CronExpression:
 
     @classmethod
     def parse(cls, text: str) -> "CronExpression":
-        """Read an expression; raises InvalidCronError for one that is malformed or matches no date."""
+        """Parse an expression; raises InvalidCronError for one that is malformed or matches no date."""
         if len(text) > MAX_LENGTH or not text.isascii():
             raise _invalid(f"at most {MAX_LENGTH} ASCII characters are taken")
         text = text.strip(" \t")
@@ -98,17 +98,17 @@ class CronExpression:
 
     @property
     def every_hour(self) -> bool:
-        """Tell whether all 24 hours match."""
+        """Return whether all 24 hours match."""
         return len(self.hours) == 24
 
     def matches(self, wall: datetime) -> bool:
-        """Tell whether a local time is one of the expression's."""
+        """Return whether the expression matches a local time."""
         by_day, by_weekday = wall.day in self.days, wall.isoweekday() % 7 in self.weekdays
         day = (by_day or by_weekday) if self.either_day else (by_day and by_weekday)
         return day and wall.month in self.months and wall.hour in self.hours and wall.minute in self.minutes
 
     def has_day_of_month(self) -> bool:
-        """Tell whether some day of month exists in some month; with 29 February any weekday comes round."""
+        """Return whether one of the months has one of the days; 29 February falls on every weekday in time."""
         return min(self.days) <= max(_LONGEST_MONTH.get(month, 31) for month in self.months)
 
 

@@ -1,6 +1,6 @@
-"""Which ticks of a job become executions now, and which are left out: pure, by the database's clock.
+"""Due ticks: which ticks of a job become executions now, and which are left out. Pure, by the database's clock.
 
-Ticks are taken a little ahead of their time. One that is past `now` was missed: by a scheduler that was away or behind.
+Ticks are taken ahead of their instant. A tick before `now` was missed: no scheduler ran, or it lagged.
 """
 
 from collections import deque
@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from app.schedule.timetable import Timetable
 from schema.states import CatchUp, EndpointType, Overlap
 
-MOST_STEPS = 5000  # ticks looked at per job and statement; more than any max_catch_up
+MOST_STEPS = 5000  # ticks considered per job and statement; more than any max_catch_up
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -19,7 +19,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 class DueJob:
     """A repeating job with a tick at or before the horizon, which is the database's now plus the look-ahead.
 
-    `busy` tells, of a job whose executions must not overlap, that one is unfinished.
+    `busy` means that executions of the job must not overlap and one is unfinished.
     """
 
     job_id: str
@@ -46,17 +46,17 @@ class Advance:
 
     @property
     def waits(self) -> bool:
-        """Tell whether the end of the execution decides about the next tick."""
+        """Return whether the end of the execution sets the next tick."""
         return self.job.timetable.fixed_delay and bool(self.ticks)
 
     @property
     def retires(self) -> bool:
-        """Tell whether the job is at its end."""
+        """Return whether the job has no tick left."""
         return self.next_run_at is None and not self.waits
 
     @property
     def exclusive(self) -> bool:
-        """Tell whether the tick may only become an execution while there is none."""
+        """Return whether the tick may become an execution only while the job has no unfinished one."""
         return self.job.timetable.overlap is Overlap.SKIP and bool(self.ticks)
 
 
@@ -77,11 +77,11 @@ def choose_ticks(job: DueJob, limit: int, grace: timedelta) -> Advance | None:
 
 
 def _one(job: DueJob) -> Advance:
-    """Take the only tick there is before the next execution ends; it is never too late for it."""
+    """Take the only tick that exists until the next execution ends; it never counts as missed."""
     if job.timetable.is_over(job.next_run_at):
         return Advance(job, (), None)
     if job.timetable.overlap is Overlap.SKIP and job.busy:
-        # An execution that was asked for by hand; its end does not start the interval.
+        # A manually requested execution (run now): its end does not start the interval.
         return Advance(job, (), job.now + timedelta(milliseconds=job.timetable.every_ms or 0), skipped_overlap=1)
     return Advance(job, (job.next_run_at,), None)
 
@@ -90,7 +90,7 @@ def _walk(job: DueJob, limit: int, grace: timedelta) -> Advance:
     most, until = _policy(job, grace)
     chosen, skipped, tick = _missed(job, most, until)
     if tick is not None and tick <= until:
-        # More than a statement looks at: of ticks that may yet be dropped in favour of later ones, none is taken.
+        # More missed ticks than one statement considers: later ones may displace these, so none is taken yet.
         return Advance(job, (), chosen[0] if chosen else tick, skipped_catch_up=skipped)
     following = _series(job)
     while tick is not None and tick <= job.horizon and len(chosen) < limit:
@@ -101,7 +101,7 @@ def _walk(job: DueJob, limit: int, grace: timedelta) -> Advance:
 
 
 def _missed(job: DueJob, most: int, until: datetime) -> tuple[list[datetime], int, datetime | None]:
-    """Walk the missed ticks: the last ones, which run, how many are left out, and the tick after them."""
+    """Return the last of the missed ticks, which run, how many are left out, and the tick after them."""
     kept: deque[datetime] = deque(maxlen=most)
     following, tick, steps = _series(job), _first(job), 0
     while tick is not None and tick <= until and steps < MOST_STEPS:
@@ -112,7 +112,7 @@ def _missed(job: DueJob, most: int, until: datetime) -> tuple[list[datetime], in
 
 
 def _policy(job: DueJob, grace: timedelta) -> tuple[int, datetime]:
-    """Say how many missed ticks run, and up to when a tick counts as missed."""
+    """Return how many missed ticks run, and up to which instant a tick counts as missed."""
     table = job.timetable
     if table.catch_up is CatchUp.NONE:
         return 0, job.now - grace
@@ -131,7 +131,7 @@ def _first(job: DueJob) -> datetime | None:
 
 
 def _series(job: DueJob) -> Callable[[datetime], datetime | None]:
-    """Make the function from a tick to the next, which ends where the job does."""
+    """Return the function from a tick to the next one; None after the last."""
     ticks = job.timetable.ticks()
 
     def following(tick: datetime) -> datetime | None:

@@ -1,4 +1,4 @@
-"""Fixed-rate intervals: instants at equal distances from a start, by elapsed time."""
+"""Intervals: instants at equal distances from a start, by elapsed time."""
 
 import re
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Interval:
     every_ms: int
 
     def next_after(self, instant: datetime) -> datetime | None:
-        """Find the first tick strictly after an instant; None when the calendar ends before it."""
+        """Return the first tick strictly after an instant; None when the calendar ends before it."""
         if instant < self.start:
             return self.start
         every = timedelta(milliseconds=self.every_ms)
@@ -31,9 +31,9 @@ class Interval:
 
 
 def parse_every(value: object) -> int:
-    """Read `every` ("500ms", "10s", "5m", "2h", "1d", or a number of milliseconds) as milliseconds.
+    """Parse `every` ("500ms", "10s", "5m", "2h", "1d", or a number of milliseconds) into milliseconds.
 
-    Raises InvalidRequestError for anything else, and for what is not from a second to 366 days.
+    Raises InvalidRequestError for anything else, and for an interval that is not between a second and 366 days.
     """
     milliseconds = None
     if isinstance(value, int) and not isinstance(value, bool):
@@ -48,7 +48,7 @@ def parse_every(value: object) -> int:
 
 
 def show_every(milliseconds: int) -> str:
-    """Write an interval in the largest unit that divides it."""
+    """Return an interval as text in the largest unit that divides it."""
     unit, size = next((unit, size) for unit, size in _UNITS.items() if milliseconds % size == 0)
     return f"{milliseconds // size}{unit}"
 

@@ -1,4 +1,4 @@
-"""When a repeating job fires, and what becomes of ticks that could not be kept."""
+"""Timetable of a repeating job: when it fires, and the rules for missed and overlapping ticks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from schema.states import CatchUp, Overlap
 
 
 class Ticks(Protocol):
-    """A series of instants."""
+    """A series of ticks."""
 
     def next_after(self, instant: datetime) -> datetime | None:
-        """Find the first tick strictly after an instant; None when there is none."""
+        """Return the first tick strictly after an instant; None when there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timetable:
     """A cron expression in a time zone, or an interval in milliseconds, between two instants.
 
-    `fixed_delay` counts an interval from the end of the execution before instead of from tick to tick.
+    `fixed_delay` counts an interval from the end of the previous execution instead of from tick to tick.
     """
 
     cron: str | None = None
@@ -66,30 +66,30 @@ class Timetable:
         }
 
     def ticks(self) -> Ticks:
-        """Make the series; raises InvalidCronError or InvalidRequestError when it cannot be read."""
+        """Return the series of ticks; raises InvalidCronError or InvalidRequestError when it cannot be read."""
         if self.every_ms is not None:
             return Interval(self.starts_at, self.every_ms)
         return Schedule.parse(self.cron or "", self.timezone or "")
 
     def next_after(self, instant: datetime) -> datetime | None:
-        """Find the first tick strictly after an instant, from starts_at on and before ends_at."""
+        """Return the first tick strictly after an instant, from starts_at on and before ends_at."""
         tick = self.ticks().next_after(max(instant, self.starts_at - MICROSECOND))
         return None if tick is None or self.is_over(tick) else tick
 
     def is_over(self, tick: datetime) -> bool:
-        """Tell whether a tick comes too late."""
+        """Return whether a tick lies at or after the end."""
         return self.ends_at is not None and tick >= self.ends_at
 
     def local(self, instant: datetime) -> datetime:
-        """Show an instant in the job's own time zone."""
+        """Return an instant in the job's own time zone."""
         if self.cron is None:
             return instant.astimezone(UTC)
         return Schedule.parse(self.cron, self.timezone or "").local(instant)
 
     def first_tick(self, now: datetime, *, start_given: bool) -> datetime:
-        """Find the tick that a new job begins with.
+        """Return the tick that a new job begins with.
 
-        A start in the past begins now: the job did not exist then, so it missed no tick. Without a given start an
+        A start in the past counts as now: the job did not exist then, so it missed no tick. Without a given start an
         interval passes before the first tick, as in setInterval. Raises InvalidCronError for a cron expression that
         does not fire in its time, InvalidRequestError for an interval that does not.
         """
@@ -102,7 +102,7 @@ class Timetable:
         raise InvalidRequestError(f"every {message}", [Detail(pointer="/every", message=message)])
 
     def next_tick(self, now: datetime) -> datetime | None:
-        """Find the tick that a job goes on with now; with a fixed delay an interval passes once more."""
+        """Return the tick with which a job continues now; with a fixed delay, an interval passes first."""
         if not self.fixed_delay or self.every_ms is None or now < self.starts_at:
             return self.next_after(now)
         tick = now + timedelta(milliseconds=self.every_ms)

@@ -1,4 +1,4 @@
-"""Chores: what the scheduler does over and over, each until nothing is left to do, a batch at a time."""
+"""Chores: the repeated work of the scheduler, done in batches until nothing is left."""
 
 import logging
 import time
@@ -132,7 +132,7 @@ class Chores:
         )
 
     def reclaim_stuck(self) -> Counts:
-        """Take back the executions that were claimed longer ago than the stuck timeout."""
+        """Take back the executions that were claimed longer ago than the stuck timeout allows."""
         stuck_ms = int(self._settings.stuck_timeout_seconds * 1000)
         return self._reclaim(
             partial(reclaim.stuck, self._database, stuck_ms=stuck_ms, limit=BATCH),
@@ -154,7 +154,7 @@ class Chores:
         return counts
 
     def retire(self) -> Counts:
-        """Retire one-shot jobs whose end was missed; walks a bounded stretch, and begins again behind the last job."""
+        """Retire one-shot jobs that were missed at their end; walks a stretch of jobs per run, then starts over."""
         counts = Counts()
         for _ in range(MAX_RETIRE_BATCHES):
             if self._stopping():
@@ -168,7 +168,7 @@ class Chores:
         return counts
 
     def exhaust(self) -> Counts:
-        """Fail the executions that wait for an attempt which they may not have."""
+        """Fail the executions that wait although all their attempts are used up."""
         fail_batch = partial(fail_exhausted, self._database, limit=EXHAUSTED_BATCH)
         return Counts(failed=self._until_short(fail_batch, EXHAUSTED_BATCH))
 
@@ -198,7 +198,7 @@ class Chores:
     def prune_audit(self) -> Counts:
         """Delete entries of the audit log that are older than its own retention, the oldest first."""
         retention_ms = int(self._settings.audit_retention_days * DAY_MS)
-        # A batch is short also where another scheduler was faster, so only an empty one is the end.
+        # A batch is also short when another scheduler was faster, so only an empty one is the end.
         delete = partial(audit.prune, self._database, retention_ms=retention_ms, limit=BATCH)
         return Counts(entries=self._until_short(delete, 1))
 

@@ -1,4 +1,4 @@
-"""Outage log: says once that the database is unreachable, not at every try of each chore."""
+"""Outage log: logs once that the database is unreachable, not at every try of each chore."""
 
 import logging
 import threading
@@ -22,7 +22,7 @@ class OutageLog:
     def begins(self, chore: str, reason: str, *, ended_before: int) -> None:
         """Note a failed run; the first of an outage is logged."""
         with self._lock:
-            # A chore that failed the last time too, while others work, has a trouble of its own: that was logged.
+            # A chore that failed the last time too, while others work, has a problem of its own, which was logged.
             news = chore not in self._failing and self._ended == ended_before
             self._failing.add(chore)
             first, self._lasts = news and not self._lasts, self._lasts or news

@@ -29,7 +29,7 @@ class SchedulerProcess:
 
     def __init__(self) -> None:
         self._stopping = False
-        # The only queue that a signal handler may put into: its put() can interrupt itself.
+        # SimpleQueue is the only queue that a signal handler may put into: its put() may interrupt itself.
         self._over: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._triggering = threading.Event()
 
@@ -78,13 +78,13 @@ class SchedulerProcess:
         except BaseException:
             log.exception("the thread that triggers the chores died")
         finally:
-            # Without a signal before it, this is the end that nobody asked for.
+            # The status of an end that no signal asked for; after a signal its 0 is read first.
             self._over.put(1)
             self._triggering.set()
 
 
 def _triggers(plan: Sequence[Chore]) -> BlockingScheduler:
-    # It warns of each run that is skipped because the last one still goes on: every time while the database hangs.
+    # APScheduler warns of each run that it skips because the last one goes on: of every run while the database hangs.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     triggers = BlockingScheduler(
         timezone=UTC,
