@@ -8,7 +8,7 @@ import argparse
 from benchmarks import creating, draining, timing
 from benchmarks.arrivals import Arrivals
 from benchmarks.report import Figure, show
-from benchmarks.system import System
+from benchmarks.system import running
 
 
 def main() -> None:
@@ -18,8 +18,8 @@ def main() -> None:
     options = parser.parse_args()
     arrivals = Arrivals()
     figures: list[Figure] = []
-    with System() as system:
-        print("starting; each line below takes up to a minute", flush=True)
+    print("starting; each line below takes up to a minute", flush=True)
+    with running() as system:
         for measure in (draining.measure, creating.measure, timing.measure):
             for figure in measure(system, arrivals, options.executions, options.samples):
                 print(f"  {figure.name}: {figure.ours:,.1f} {figure.unit}", flush=True)

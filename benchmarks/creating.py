@@ -30,7 +30,7 @@ def register(system: System, url: str, name: str = "bench-create") -> None:
     """Register the endpoint that the jobs are for."""
     spec = {"url": url, "method": "POST", "body_template": {"user_id": "{{input.user_id}}"}}
     body = {"name": name, "type": "HTTP", "spec": spec}
-    system.session().post(f"{system.api}/endpoints", json=body, timeout=10).raise_for_status()
+    system.stack.api.post("/endpoints", body)
 
 
 def delayed_job(endpoint: str) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def run(system: System, method: str, path: str, body: Callable[[], Any]) -> floa
 
 
 async def _run(system: System, method: str, path: str, body: Callable[[], Any]) -> float:
-    headers = {"Authorization": f"Bearer {system.key}"}
+    headers = {"Authorization": f"Bearer {system.stack.api.key}"}
     done = 0
     async with aiohttp.ClientSession(headers=headers) as session:
         started = time.perf_counter()
@@ -58,7 +58,7 @@ async def _run(system: System, method: str, path: str, body: Callable[[], Any]) 
         async def client() -> None:
             nonlocal done
             while time.perf_counter() - started < SECONDS:
-                async with session.request(method, system.api + path, json=body()) as response:
+                async with session.request(method, system.stack.url + path, json=body()) as response:
                     await response.read()
                     response.raise_for_status()
                     done += 1

@@ -21,7 +21,9 @@ def measure(system: System, arrivals: Arrivals, executions: int, samples: int) -
 
 def drain_ours(system: System, arrivals: Arrivals, executions: int) -> float:
     """Deliver a backlog from the database."""
-    database = db.connect(system.postgres.url, pool_size=1, application_name="te-bench", statement_timeout_seconds=120)
+    database = db.connect(
+        system.stack.database_url, pool_size=1, application_name="te-bench", statement_timeout_seconds=120
+    )
     spec = {"url": arrivals.url, "method": "POST", "body_template": {"user_id": "{{input.user_id}}", "text": "hello"}}
     rows.add_endpoint(database, "drain", spec=spec)
     for _ in range(0, executions, 1000):

@@ -19,7 +19,7 @@ def measure(system: System, arrivals: Arrivals, executions: int, samples: int) -
     """Measure an idle system, one job at a time, then delayed jobs that come due one after the other."""
     del executions
     creating.register(system, arrivals.url, NAME)
-    worker, scheduler = system.worker(), system.scheduler()
+    worker, scheduler = system.worker(), system.stack.scheduler()
     ours_now = immediate(system, arrivals, samples)
     ours_late = delayed(system, arrivals, samples)
     worker.stop(30)
@@ -47,18 +47,11 @@ def job(trigger: str) -> dict[str, Any]:
 
 def immediate(system: System, arrivals: Arrivals, samples: int) -> list[float]:
     """Create a job, note when 201 came, and wait for the delivery."""
-    session, sent = system.session(), {}
+    sent = {}
     arrivals.clear()
     for number in range(samples):
-        body = {
-            "endpoint": NAME,
-            "trigger": "IMMEDIATE",
-            "idempotency_key": uuid.uuid4().hex,
-            "input": {"user_id": "u"},
-        }
-        answer = session.post(f"{system.api}/jobs", json=body, timeout=10)
-        sent[answer.json()["execution"]["execution_id"]] = time.time()
-        answer.raise_for_status()
+        answer = system.stack.api.post("/jobs", job("IMMEDIATE"))
+        sent[answer["execution"]["execution_id"]] = time.time()
         arrivals.wait_for(number + 1)
         time.sleep(PAUSE_SECONDS)
     return [max(0.0, arrivals.times[key] - instant) * 1000 for key, instant in sent.items()]
@@ -66,15 +59,13 @@ def immediate(system: System, arrivals: Arrivals, samples: int) -> list[float]:
 
 def delayed(system: System, arrivals: Arrivals, samples: int) -> list[float]:
     """Create jobs due 10 ms after each other and compare each arrival with its run_at."""
-    session, due = system.session(), {}
+    due = {}
     arrivals.clear()
     first = datetime.now(UTC) + timedelta(seconds=2 + samples * 0.01)
     for number in range(samples):
         run_at = first + timedelta(milliseconds=10 * number)
         body = job("DELAYED") | {"run_at": run_at.isoformat()}
-        answer = session.post(f"{system.api}/jobs", json=body, timeout=10)
-        answer.raise_for_status()
-        due[answer.json()["execution"]["execution_id"]] = run_at.timestamp()
+        due[system.stack.api.post("/jobs", body)["execution"]["execution_id"]] = run_at.timestamp()
     arrivals.wait_for(samples)
     return [(arrivals.times[key] - instant) * 1000 for key, instant in due.items()]
 

@@ -1,13 +1,17 @@
 """Fixtures of the acceptance ring."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from app import db
+from app.access import api_keys
+from app.access.api_keys import Scope
 from app.db import Database
-from tests.acceptance.fleet import Fleet
+from app.dev.stack.client import Api
+from app.dev.stack.runner import Stack
 
 
 @pytest.fixture
@@ -17,8 +21,31 @@ def database(database_url: str) -> Iterator[Database]:
     database.close()
 
 
+@contextmanager
+def stack_over(database_url: str, logs: Path) -> Iterator[Stack]:
+    """Run nothing yet over a database that is migrated; whatever still runs at the end is killed."""
+    stack = Stack(database_url=database_url, commands={}, env={"TE_STARTUP_TIMEOUT_SEC": "60"}, logs=logs)
+    try:
+        yield stack
+    finally:
+        stack.stop(timeout=0)
+
+
 @pytest.fixture
-def fleet(database_url: str, tmp_path: Path) -> Iterator[Fleet]:
-    fleet = Fleet(database_url, tmp_path)
-    yield fleet
-    fleet.close()
+def stack(database_url: str, tmp_path: Path) -> Iterator[Stack]:
+    """The processes over this test's database, of which it starts those that it needs."""
+    with stack_over(database_url, tmp_path) as stack:
+        yield stack
+
+
+@pytest.fixture
+def api(stack: Stack, database: Database) -> Iterator[Api]:
+    """A client of the stack's API with the scope admin; the test starts the API itself."""
+    api = client_of(stack, database)
+    yield api
+    api.close()
+
+
+def client_of(stack: Stack, database: Database) -> Api:
+    """Make a key in the database, which is quicker than the command."""
+    return Api(stack.url, api_keys.create(database, "test", [Scope.ADMIN], None))

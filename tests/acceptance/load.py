@@ -1,4 +1,4 @@
-"""A client that goes on creating jobs while things break, and what must be true of them in the end."""
+"""Load: a client that goes on creating jobs while things break, and what must be true of them in the end."""
 
 import threading
 import time
@@ -11,6 +11,7 @@ import requests
 
 from app.db import Database
 from app.dev.receiver import Receiver
+from app.dev.stack.client import Api
 from tests import rows
 from tests.waiting import HUNG_SECONDS, eventually
 
@@ -29,10 +30,8 @@ class Answer:
 class Load:
     """Creates IMMEDIATE jobs from a thread; each is repeated with the same key until it is accepted."""
 
-    def __init__(self, base_url: str, key: str, endpoint: str, *, input_: Any = None) -> None:
-        self._url = f"{base_url}/jobs"
-        self._session = requests.Session()
-        self._session.headers["Authorization"] = f"Bearer {key}"
+    def __init__(self, api: Api, endpoint: str, *, input_: Any = None) -> None:
+        self._api = api
         self._body = {"endpoint": endpoint, "trigger": "IMMEDIATE", "input": input_ or {}}
         self._stopping = threading.Event()
         self._failure: BaseException | None = None
@@ -81,7 +80,7 @@ class Load:
         while True:
             began = time.monotonic()
             try:
-                response = self._session.post(self._url, json=self._body | {"idempotency_key": key}, timeout=60)
+                response = self._api.request("POST", "/jobs", json=self._body | {"idempotency_key": key})
             except requests.ConnectionError:
                 self.broken += 1
                 time.sleep(0.1)

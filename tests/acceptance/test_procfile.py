@@ -1,46 +1,66 @@
 """The production way: migrate, make a key, `honcho start`."""
 
 import os
+import shlex
 import signal
 import sys
+from contextlib import closing
+from pathlib import Path
 
 import psutil
 import pytest
 
-from app.dev.process.ports import free_port
+from app.dev.process.family import family
 from app.dev.receiver import Receiver
-from tests.acceptance.client import Client
-from tests.acceptance.fleet import BIN, Fleet, wait_until_ready
+from app.dev.stack import programs
+from app.dev.stack.client import Api
+from app.dev.stack.runner import Stack
 
 pytestmark = pytest.mark.acceptance
 
+# The Procfile's commands are looked up there.
+PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+
+def test_the_procfile_has_the_command_lines_of_the_development_stack() -> None:
+    lines = dict(line.split(": ", 1) for line in Path("Procfile").read_text().splitlines())
+    commands = {name: tuple(shlex.split(line)) for name, line in lines.items()}
+    assert commands == {
+        "web": programs.WEB,
+        "worker": programs.worker(processes=2, threads=8),
+        "scheduler": ("python", "-m", *programs.SCHEDULER),
+    }
+
+
 def test_honcho_runs_everything_and_one_signal_stops_it(
-    empty_database_url: str, fleet: Fleet, receiver: Receiver, number: signal.Signals
+    empty_database_url: str, receiver: Receiver, tmp_path: Path
 ) -> None:
-    fresh = {"TE_DATABASE_URL": empty_database_url}
-    migrate = fleet.start("migrate", [str(BIN / "flask"), "--app", "app", "db", "upgrade"], **fresh)
-    assert migrate.wait(60) == 0, migrate.tail()
-    keys = [str(BIN / "flask"), "--app", "app", "api-keys", "create", "ops", "--scopes", "admin,jobs:write"]
-    created = fleet.start("key", keys, **fresh)
-    assert created.wait(60) == 0, created.tail()
-    key = created.tail(1).strip()
+    stack = Stack(database_url=empty_database_url, commands={}, env={"PATH": PATH}, logs=tmp_path)
+    stack.run(programs.MIGRATE)
+    key = stack.create_key("ops", "admin,jobs:write")
+    with closing(Api(stack.url, key)) as api:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            honcho = stack.launch(f"honcho-{number.name}", ("honcho", "start"))
+            try:
+                stack.wait_until_ready()
+                path = deliver_one(api, receiver, f"honcho-{number.name.lower()}")
+                members = [psutil.Process(pid) for pid in family(honcho.pid)[1:]]
+                assert len(members) >= 5, "web, worker and scheduler with their children"
+                os.kill(honcho.pid, number)
+                assert honcho.wait(60) is not None, "one signal must end it"
+                _, alive = psutil.wait_procs(members, timeout=60)
+                assert alive == []
+                assert "SIGKILL" not in honcho.log.read_text(), "honcho kills what has not stopped in time"
+            finally:
+                stack.kill(honcho.name)
+            assert len(receiver.wait_for(1, path=path)) == 1
 
-    address = f"127.0.0.1:{free_port()}"
-    honcho = fleet.start("honcho", [sys.executable, str(BIN / "honcho"), "start"], TE_LISTEN_ADDR=address, **fresh)
-    wait_until_ready(f"http://{address}", honcho)
-    client = Client(f"http://{address}", key)
-    path = f"/ok/honcho-{number.name}"
+
+def deliver_one(api: Api, receiver: Receiver, name: str) -> str:
+    """Register an endpoint, create a job for it and wait for the delivery; returns its path."""
+    path = f"/ok/honcho-{name}"
     spec = {"url": f"{receiver.base_url}{path}", "method": "POST"}
-    client.create("/endpoints", {"name": "target", "type": "HTTP", "spec": spec})
-    client.create("/jobs", {"endpoint": "target", "trigger": "IMMEDIATE", "idempotency_key": "k", "input": {}})
+    api.post("/endpoints", {"name": name, "type": "HTTP", "spec": spec})
+    api.post("/jobs", {"endpoint": name, "trigger": "IMMEDIATE", "idempotency_key": name, "input": {}})
     receiver.wait_for(1, path=path)
-
-    family = psutil.Process(honcho.pid).children(recursive=True)
-    assert len(family) >= 5, "web, worker and scheduler with their children"
-    os.kill(honcho.pid, number)
-    assert honcho.wait(60) is not None, "one signal must end it"
-    _, alive = psutil.wait_procs(family, timeout=60)
-    assert alive == []
-    assert "SIGKILL" not in honcho.log.read_text(), "honcho kills what has not stopped in time"
+    return path

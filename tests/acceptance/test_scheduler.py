@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +13,8 @@ from app.db import Database
 from app.dev.process.child import Child
 from app.dev.process.ports import free_port
 from app.dev.servers import Postgres
+from app.dev.stack import programs
+from app.dev.stack.processes import Processes
 from schema import migrate
 from tests import rows
 from tests.cron_jobs import add_cron_job, scheduled
@@ -28,23 +29,17 @@ Start = Callable[..., Child]
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     """Start `python -m app.scheduler` with these settings; killed at the end if it still runs."""
-    children: list[Child] = []
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TE_")}
+    processes = Processes(inherited, logs=tmp_path)
 
     def start(url: str | None, **settings: object) -> Child:
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("TE_")}
         given = {"TE_DATABASE_URL": url} if url else {}
-        env = clean | given | {name: str(value) for name, value in settings.items()}
-        child = Child(
-            "scheduler", [sys.executable, "-m", "app.scheduler"], log=tmp_path / f"{len(children)}.log", env=env
-        )
-        child.start()
-        children.append(child)
-        return child
+        env = given | {name: str(value) for name, value in settings.items()}
+        return processes.launch(f"scheduler-{len(processes.names)}", programs.SCHEDULER, **env)
 
     yield start
-    for child in children:
-        child.kill()
-        print(child.tail(1000))  # pytest shows it when the test failed
+    print(processes.output())  # pytest shows it when the test failed
+    processes.stop(timeout=0)
 
 
 @pytest.fixture

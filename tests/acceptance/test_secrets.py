@@ -9,9 +9,10 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.dev.receiver import Receiver
+from app.dev.stack.client import Api
+from app.dev.stack.runner import Stack
 from schema.tables import metadata
-from tests.acceptance.client import Client
-from tests.acceptance.fleet import Fleet
+from tests.acceptance.jobs import run_job
 
 pytestmark = pytest.mark.acceptance
 
@@ -38,13 +39,12 @@ def dump(database: Database) -> str:
 
 
 def test_a_secret_in_url_header_and_body_is_in_no_table_and_no_log(
-    database: Database, fleet: Fleet, receiver: Receiver
+    database: Database, stack: Stack, api: Api, receiver: Receiver
 ) -> None:
     """The receiver echoes all it got, in a success and in an error, and one target cannot be reached at all."""
-    _, base_url = fleet.web(TE_LOG_LEVEL="DEBUG")
-    fleet.worker(TE_LOG_LEVEL="DEBUG")
-    client = Client(base_url, fleet.api_key())
-    client.create("/secrets", {"name": "token", "value": SECRET})
+    stack.web(TE_LOG_LEVEL="DEBUG")
+    stack.worker(TE_LOG_LEVEL="DEBUG")
+    api.post("/secrets", {"name": "token", "value": SECRET})
     targets = {
         "echo": f"{receiver.base_url}/echo/secret",
         "refused": "http://127.0.0.1:1/x",
@@ -60,12 +60,12 @@ def test_a_secret_in_url_header_and_body_is_in_no_table_and_no_log(
             "body_template": {"token": "{{secret.token}}", "note": "key={{secret.token}}"},
             "expected_status_codes": [200],
         }
-        client.create("/endpoints", {"name": name, "type": "HTTP", "spec": spec})
-        ended[name] = client.run(name, f"run-{name}")
+        api.post("/endpoints", {"name": name, "type": "HTTP", "spec": spec})
+        ended[name] = run_job(api, name, f"run-{name}")
     spec = {"url": f"{receiver.base_url}/echo/unexpected?{{{{secret.token}}}}", "method": "POST"}
     spec["body_template"] = {"token": "{{secret.token}}"}
-    client.create("/endpoints", {"name": "wrong", "type": "HTTP", "spec": spec | {"expected_status_codes": [299]}})
-    ended["wrong"] = client.run("wrong", "run-wrong")
+    api.post("/endpoints", {"name": "wrong", "type": "HTTP", "spec": spec | {"expected_status_codes": [299]}})
+    ended["wrong"] = run_job(api, "wrong", "run-wrong")
 
     assert {name: execution["status"] for name, execution in ended.items()} == {
         "echo": "SUCCESS",
@@ -80,29 +80,28 @@ def test_a_secret_in_url_header_and_body_is_in_no_table_and_no_log(
     assert sent.json == {"token": SECRET, "note": f"key={SECRET}"}
 
     assert "[secret]" in json.dumps(ended["echo"]["output"])
-    kept, written = dump(database), fleet.output()
+    kept, written = dump(database), stack.output()
     assert ended["echo"]["execution_id"] in kept
     assert [shape for shape in SHAPES if shape in kept] == []
     assert [shape for shape in SHAPES if shape in written] == []
 
 
-def test_a_rotated_secret_is_used_by_the_next_claim(fleet: Fleet, receiver: Receiver) -> None:
+def test_a_rotated_secret_is_used_by_the_next_claim(stack: Stack, api: Api, receiver: Receiver) -> None:
     """The caches would keep it for minutes; the revision that comes with each claim drops it."""
-    _, base_url = fleet.web()
-    fleet.worker()
-    client = Client(base_url, fleet.api_key())
-    client.create("/secrets", {"name": "token", "value": "first-value"})
-    client.create("/configs", {"name": "place", "values": {"path": "before"}})
+    stack.web()
+    stack.worker()
+    api.post("/secrets", {"name": "token", "value": "first-value"})
+    api.post("/configs", {"name": "place", "values": {"path": "before"}})
     spec = {
         "url": f"{receiver.base_url}/ok/rotate-{{{{config.path}}}}",
         "method": "POST",
         "headers": {"X-Token": "{{secret.token}}"},
     }
-    client.create("/endpoints", {"name": "rotating", "type": "HTTP", "config": "place", "spec": spec})
-    assert client.run("rotating", "one")["status"] == "SUCCESS"
-    client.call("PUT", "/secrets/token", {"value": "second-value"})
-    client.call("PUT", "/configs/place", {"values": {"path": "after"}})
-    assert client.run("rotating", "two")["status"] == "SUCCESS"
+    api.post("/endpoints", {"name": "rotating", "type": "HTTP", "config": "place", "spec": spec})
+    assert run_job(api, "rotating", "one")["status"] == "SUCCESS"
+    api.put("/secrets/token", {"value": "second-value"})
+    api.put("/configs/place", {"values": {"path": "after"}})
+    assert run_job(api, "rotating", "two")["status"] == "SUCCESS"
     sent = receiver.wait_for(2, path="/ok/rotate-")
     assert [(r.path, r.headers["X-Token"]) for r in sent] == [
         ("/ok/rotate-before", "first-value"),

@@ -1,32 +1,25 @@
 """A worker whose processes are not forked: spawned, or from Python's fork server (its default from 3.14 on)."""
 
 import signal
-import sys
 
 import pytest
 from sqlalchemy import text
 
 from app.db import Database
 from app.dev.receiver import Receiver
+from app.dev.stack.runner import Stack
 from tests import rows
-from tests.acceptance.fleet import ENDED_SECONDS, Fleet
+from tests.acceptance.limits import ENDED_SECONDS
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
 
-PROGRAM = """
-import multiprocessing, sys
-from dramatiq.cli import main
-multiprocessing.set_start_method(sys.argv.pop(1))
-sys.exit(main())
-"""
-
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_it_delivers_and_leaves_in_order(database: Database, fleet: Fleet, receiver: Receiver, method: str) -> None:
+def test_it_delivers_and_leaves_in_order(database: Database, stack: Stack, receiver: Receiver, method: str) -> None:
     path = f"/ok/{method}"
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST"})
-    worker = fleet.start("worker", [sys.executable, "-c", PROGRAM, method, "actors", "-p", "2", "-t", "2"])
+    worker = stack.launch("worker", ("tests.acceptance.start_method", method, "actors", "-p", "2", "-t", "2"))
     eventually(lambda: len(database.fetch(text("SELECT 1 FROM workers"))) == 2, what="both processes")
     executions = rows.add_executions(database, 50)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 50})

@@ -1,28 +1,32 @@
-"""The command lines of the product's processes: those of the Procfile and the README, in this interpreter."""
+"""Command lines of the product, as the Procfile has them: each is what follows `python -m`."""
 
-import sys
-from pathlib import Path
+from collections.abc import Mapping
 
-ROOT = Path(__file__).resolve().parents[3]
+Command = tuple[str, ...]
 
-MIGRATE = ("flask", "--app", "app", "db", "upgrade")
-SCHEDULER = ("app.scheduler",)
-WEB = ("gunicorn", "--config", "python:app.api.server", "app:create_app()")
+WEB: Command = ("gunicorn", "--config", "python:app.api.server", "app:create_app()")
+SCHEDULER: Command = ("app.scheduler",)
+MIGRATE: Command = ("flask", "--app", "app", "db", "upgrade")
 
 
-def create_key(name: str, scopes: str) -> tuple[str, ...]:
+def worker(*options: str, processes: int = 2, threads: int = 8, module: str = "actors") -> Command:
+    """Return the command line of a worker; `options` are Dramatiq's."""
+    return ("dramatiq", module, "--processes", str(processes), "--threads", str(threads), *options)
+
+
+def whole(worker_command: Command | None = None, *, workers: int = 1, schedulers: int = 1) -> Mapping[str, Command]:
+    """Return the commands of a whole stack by the names of their processes: `web`, `worker-1`, `scheduler-1` …"""
+    named = {"web": WEB}
+    named |= {f"worker-{number}": worker_command or worker() for number in range(1, workers + 1)}
+    return named | {f"scheduler-{number}": SCHEDULER for number in range(1, schedulers + 1)}
+
+
+def create_key(name: str, scopes: str) -> Command:
+    """Return the command that makes an API key."""
     return ("flask", "--app", "app", "api-keys", "create", name, "--scopes", scopes)
 
 
-def revoke_key(key: str) -> tuple[str, ...]:
+def revoke_key(key: str) -> Command:
+    """Return the command that revokes an API key."""
     # What is up to its second underscore names it.
     return ("flask", "--app", "app", "api-keys", "revoke", key.split("_")[1])
-
-
-def worker(processes: int, threads: int) -> tuple[str, ...]:
-    return ("dramatiq", "actors", "--processes", str(processes), "--threads", str(threads))
-
-
-def argv(module: tuple[str, ...]) -> list[str]:
-    """Run it with this very Python: a script's first line may name another one."""
-    return [sys.executable, "-m", *module]

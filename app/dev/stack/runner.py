@@ -1,11 +1,10 @@
-"""The whole product as processes of this machine: database, API, workers, schedulers."""
+"""Stack: the whole product as processes of this machine: database, API, workers, schedulers."""
 
 import os
-import signal
-import subprocess
 import time
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Self
 
@@ -17,54 +16,48 @@ from app.dev.process.ports import free_port
 from app.dev.servers import Postgres
 from app.dev.stack import programs
 from app.dev.stack.client import Api
+from app.dev.stack.processes import STOP_SECONDS, Processes
+from app.dev.stack.programs import Command
 from app.dev.stack.steps import Step, silently
 
-DEFAULT_LOGS = programs.ROOT / ".dev" / "logs"
-READY_SECONDS = 60.0
-STOP_SECONDS = 40.0  # a worker may take TE_WORKER_SHUTDOWN_TIMEOUT_SEC, 30 by default
-_COMMAND_SECONDS = 120.0
+_LOGS = Path(".dev") / "logs"  # of the current directory
+_READY_SECONDS = 60.0
 _SCOPES = "admin,jobs:write,read"
 
 
-class Stack:
-    """Start and stop everything; a context manager.
+class Stack(Processes):
+    """The processes of the product over one database; as a context manager it starts and stops them all.
 
-    Its processes are called `web`, `worker-1`, `scheduler-1` and so on. Without a `database_url` it runs a PostgreSQL
-    of its own, `stack.postgres`. Start it from a thread that stays: see Child.
+    Without a `database_url` it runs a PostgreSQL of its own, `stack.postgres`. `commands` are what start() starts, by
+    name; without them a whole stack. `process_env` is, by name, what one process is told and the others are not.
     """
 
     def __init__(
         self,
         *,
         database_url: str | None = None,
-        web: bool = True,
-        workers: int = 1,
-        schedulers: int = 1,
-        worker_processes: int = 2,
-        worker_threads: int = 8,
+        commands: Mapping[str, Command] | None = None,
         env: Mapping[str, str] | None = None,
         process_env: Mapping[str, Mapping[str, str]] | None = None,
         port: int | None = None,
-        fast_database: bool = False,
-        logs: Path = DEFAULT_LOGS,
+        logs: Path | None = None,
+        cwd: Path | None = None,
+        python: Path | None = None,
         echo: Echo | None = None,
         step: Step = silently,
     ) -> None:
-        self.postgres = Postgres(fast=fast_database) if database_url is None else None
+        super().__init__(_own_environment(), logs=logs or Path.cwd() / _LOGS, cwd=cwd, python=python, echo=echo)
         self.port = free_port(port)
-        self.env = _own_environment() | {"TE_LISTEN_ADDR": f"127.0.0.1:{self.port}"} | dict(env or {})
-        self._process_env = process_env or {}  # by name: what one process is told and the others are not
-        self.logs = logs
-        self._database_url = database_url
-        self._echo = echo
+        self.env |= {"TE_LISTEN_ADDR": f"127.0.0.1:{self.port}"} | dict(env or {})
+        self.postgres: Postgres | None = None
+        if database_url is None:
+            self.postgres = Postgres()
+        else:
+            self.env["TE_DATABASE_URL"] = database_url
+        self._commands = programs.whole() if commands is None else commands
+        self._process_env = process_env or {}
         self._step = step
         self._api: Api | None = None
-        self._commands: dict[str, tuple[str, ...]] = {"web": programs.WEB} if web else {}
-        worker = programs.worker(worker_processes, worker_threads)
-        self._commands |= {f"worker-{number}": worker for number in range(1, workers + 1)}
-        self._commands |= {f"scheduler-{number}": programs.SCHEDULER for number in range(1, schedulers + 1)}
-        self._children: dict[str, Child] = {}
-        self._stopped_on_purpose: set[str] = set()
 
     @property
     def url(self) -> str:
@@ -73,11 +66,10 @@ class Stack:
 
     @property
     def database_url(self) -> str:
-        if self._database_url is not None:
-            return self._database_url
-        if self.postgres is None:
-            raise ChildError("the stack has no database")
-        return self.postgres.url
+        """Return the URL of the database; raises ChildError when its server has not been started."""
+        if "TE_DATABASE_URL" not in self.env:
+            raise ChildError("the stack has no database yet")
+        return self.env["TE_DATABASE_URL"]
 
     @property
     def api(self) -> Api:
@@ -85,10 +77,6 @@ class Stack:
         if self._api is None:
             self._api = Api(self.url, self.create_key("demo"))
         return self._api
-
-    @property
-    def names(self) -> list[str]:
-        return list(self._commands)
 
     def __enter__(self) -> Self:
         self.start()
@@ -99,88 +87,55 @@ class Stack:
 
     def start(self) -> None:
         """Start everything, and return once the API is ready; raises ChildError with the output of what failed."""
-        self.logs.mkdir(parents=True, exist_ok=True)
         try:
             if self.postgres is not None:
                 with self._step("PostgreSQL, a new and durable cluster"):
                     self.postgres.start()
-            self.env["TE_DATABASE_URL"] = self.database_url
+                self.env["TE_DATABASE_URL"] = self.postgres.url
             with self._step("the schema: flask --app app db upgrade"):
                 self.run(programs.MIGRATE)
             with self._step(f"the processes: {', '.join(self._commands)}"):
-                self._start_processes()
+                for name, command in self._commands.items():
+                    self.launch(name, command, **self._process_env.get(name, {}))
+                if "web" in self._commands:
+                    self.wait_until_ready()
         except BaseException:
             self.stop()
             raise
 
     def stop(self, timeout: float = STOP_SECONDS) -> None:
-        """Ask all processes to end, kill those that don't within the timeout, then stop the database.
-
-        A KeyboardInterrupt meanwhile ends the waiting, not the stopping.
-        """
+        """Stop all processes, then the database, if it is the stack's own."""
         if self._api is not None:
             self._api.close()
             self._api = None
-        children = list(self._children.values())
-        with suppress(KeyboardInterrupt):
-            for child in children:
-                child.send(signal.SIGTERM)
-            deadline = time.monotonic() + timeout
-            for child in children:
-                child.wait(max(0.0, deadline - time.monotonic()))
-        for child in children:
-            child.kill()
-        self._children.clear()
+        super().stop(timeout)
         if self.postgres is not None:
             self.postgres.stop()
 
-    def _start_processes(self) -> None:
-        for name in self._commands:
-            self.start_process(name)
-        if "web" in self._commands:
-            self.wait_until_ready()
-
-    def process(self, name: str) -> Child:
-        """Return a process by name; raises KeyError when it was never started."""
-        return self._children[name]
-
-    def start_process(self, name: str) -> Child:
-        """Start a process of that name, again if it has ended."""
-        command, env = programs.argv(self._commands[name]), self.env | dict(self._process_env.get(name, {}))
-        child = Child(name, command, log=self.logs / f"{name}.log", env=env, cwd=programs.ROOT, echo=self._echo)
-        if name not in self._children:
-            child.log.unlink(missing_ok=True)
-        self._children[name] = child
-        self._stopped_on_purpose.discard(name)
-        child.start()
-        return child
-
-    def kill(self, name: str) -> None:
-        """End a process and its children with SIGKILL."""
-        self._stopped_on_purpose.add(name)
-        self._children[name].kill()
-
-    def terminate(self, name: str, timeout: float = STOP_SECONDS) -> int | None:
-        """Send SIGTERM, wait for the end (then SIGKILL), and return the exit status."""
-        self._stopped_on_purpose.add(name)
-        return self._children[name].stop(timeout)
-
-    def restart(self, name: str, timeout: float = STOP_SECONDS) -> Child:
-        """Terminate a process and start it again."""
-        self.terminate(name, timeout)
-        return self.start_process(name)
-
     def check(self) -> None:
-        """Raise ChildError when a process has ended that nobody stopped."""
-        for name, child in self._children.items():
-            if not child.is_running and name not in self._stopped_on_purpose:
-                raise ChildError(
-                    f"{child.name} ended with status {child.returncode}; its last lines ({child.log}):\n{child.tail()}"
-                )
+        """Raise ChildError when a process or the stack's own database has ended that nobody stopped."""
+        super().check()
         if self.postgres is not None and not self.postgres.is_running:
             raise ChildError("PostgreSQL has ended")
 
-    def wait_until_ready(self, timeout: float = READY_SECONDS) -> None:
+    def web(self, **env: str) -> Child:
+        """Start the API and wait until it is ready."""
+        child = self.launch("web", programs.WEB, **env)
+        self.wait_until_ready()
+        return child
+
+    def worker(self, *options: str, processes: int = 1, threads: int = 4, module: str = "actors", **env: str) -> Child:
+        """Start one more worker and wait until its processes claim."""
+        command = programs.worker(*options, processes=processes, threads=threads, module=module)
+        child = self.launch(self._next_name("worker"), command, **env)
+        self.wait_for_line(child, "claims from", times=processes)
+        return child
+
+    def scheduler(self, **env: str) -> Child:
+        """Start one more scheduler."""
+        return self.launch(self._next_name("scheduler"), programs.SCHEDULER, **env)
+
+    def wait_until_ready(self, timeout: float = _READY_SECONDS) -> None:
         """Wait until GET /health/ready answers 200."""
         deadline = time.monotonic() + timeout
         last = "no answer"
@@ -191,8 +146,7 @@ class Stack:
                 if last == "ready":
                     return
                 time.sleep(0.05)
-        tails = "\n".join(f"--- {child.name}\n{child.tail(10)}" for child in self._children.values())
-        raise ChildError(f"the API was not ready after {timeout:.0f} s, it answered: {last}\n{tails}")
+        raise ChildError(f"the API was not ready after {timeout:.0f} s, it answered: {last}\n{self.tails(10)}")
 
     def create_key(self, name: str, scopes: str = _SCOPES) -> str:
         """Make an API key the way an administrator does."""
@@ -202,21 +156,8 @@ class Stack:
         """Refuse a key from now on."""
         self.run(programs.revoke_key(key))
 
-    def run(self, module: tuple[str, ...]) -> str:
-        """Run a command of the product to its end and return its output; raises ChildError when it fails."""
-        done = subprocess.run(
-            programs.argv(module),
-            env=self.env,
-            cwd=programs.ROOT,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_COMMAND_SECONDS,
-        )
-        if done.returncode != 0:
-            raise ChildError(f"`{' '.join(module)}` ended with status {done.returncode}:\n{done.stderr or done.stdout}")
-        return done.stdout
+    def _next_name(self, kind: str) -> str:
+        return next(name for number in count(1) if (name := f"{kind}-{number}") not in self.names)
 
 
 def _readiness(api: Api) -> str:

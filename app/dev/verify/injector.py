@@ -3,13 +3,10 @@
 It belongs to the main thread: children live only as long as the thread that started them.
 """
 
-import os
 import signal
 from collections.abc import Callable
-from contextlib import suppress
 
-import psutil
-
+from app.dev.process.family import family, signal_all
 from app.dev.process.proxy import Mode, Proxy
 from app.dev.servers import Postgres
 from app.dev.stack.runner import Stack
@@ -86,16 +83,16 @@ class Injector:
         child = self._stack.process(fault.target)
         if not child.is_running:
             return None
-        family = _family(child.pid)
+        members = family(child.pid)
         if fault.act is Act.KILL:
             child.kill()
         elif fault.act is Act.TERMINATE:
             child.send(signal.SIGTERM)
         elif fault.act is Act.KILL_CHILD:
-            _signal(family[-1:], signal.SIGKILL)
+            signal_all(members[-1:], signal.SIGKILL)
         elif fault.act is Act.FREEZE:
-            _signal(family, signal.SIGSTOP)
-            return lambda: _signal(family, signal.SIGCONT)
+            signal_all(members, signal.SIGSTOP)
+            return lambda: signal_all(members, signal.SIGCONT)
         return None
 
     def _supervise(self, elapsed: float) -> None:
@@ -114,15 +111,3 @@ class Injector:
                 self.restarts += 1
                 del self._ended[name]
                 self._asked.discard(name)
-
-
-def _family(pid: int) -> list[int]:
-    with suppress(psutil.NoSuchProcess):
-        return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
-    return []
-
-
-def _signal(pids: list[int], number: signal.Signals) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)

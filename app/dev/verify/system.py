@@ -9,6 +9,7 @@ from pathlib import Path
 
 from app.dev.process.proxy import Proxy
 from app.dev.servers import Postgres
+from app.dev.stack import programs
 from app.dev.stack.runner import Stack
 from app.dev.stack.targets import Targets
 from app.dev.terminal import Terminal
@@ -17,9 +18,7 @@ from app.dev.verify.ledger import Sightings
 from app.dev.verify.options import FaultKind, Options
 
 LEASE_SECONDS = 4.0
-_WORKERS = _SCHEDULERS = 2
-_THREADS = 4
-_PROCESSES = ["web", "worker-1", "worker-2", "scheduler-1", "scheduler-2"]
+_COMMANDS = programs.whole(programs.worker(processes=1, threads=4), workers=2, schedulers=2)
 # Which processes are ahead and which behind, when clocks are to be wrong.
 _SKEWED = {"worker-1": 1, "worker-2": -1, "scheduler-1": 1, "scheduler-2": -1}
 # Quicker than the defaults, so that a short run sees a lease run out and a retry after it.
@@ -56,15 +55,12 @@ def running(options: Options, logs: Path, terminal: Terminal) -> Iterator[System
         url = options.database_url or (postgres.url if postgres else "")
         ways: dict[str, Proxy] = {}
         if postgres is not None and FaultKind.PARTITION in options.faults:
-            ways = {name: opened.enter_context(Proxy(postgres.port)) for name in _PROCESSES}
+            ways = {name: opened.enter_context(Proxy(postgres.port)) for name in _COMMANDS}
         stack = Stack(
             database_url=url,
-            workers=_WORKERS,
-            schedulers=_SCHEDULERS,
-            worker_processes=1,
-            worker_threads=_THREADS,
+            commands=_COMMANDS,
             env=_settings(),
-            process_env={name: _own(name, url, ways, options) for name in _PROCESSES},
+            process_env={name: _own(name, url, ways, options) for name in _COMMANDS},
             logs=logs,
             step=terminal.step,
         )

@@ -13,6 +13,7 @@ import pytest
 
 from app.dev.process import ports
 from app.dev.process.child import Child, ChildError
+from app.dev.stack import programs
 from app.dev.stack.client import ApiError
 from app.dev.stack.runner import Stack
 from tests.waiting import eventually
@@ -22,19 +23,23 @@ pytestmark = pytest.mark.acceptance
 
 @pytest.fixture
 def stack(database_url: str, tmp_path: Path) -> Iterator[Stack]:
-    """The API and a scheduler over this test's database."""
-    with Stack(database_url=database_url, workers=0, env={"TE_WEB_WORKERS": "1"}, logs=tmp_path) as started:
-        yield started
+    """The API and a scheduler over this test's database, on another port than the one that is in use."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as other:
+        taken = other.getsockname()[1]
+        commands = programs.whole(workers=0)
+        with Stack(
+            database_url=database_url, commands=commands, port=taken, env={"TE_WEB_WORKERS": "1"}, logs=tmp_path
+        ) as started:
+            assert started.port != taken
+            yield started
 
 
-def test_the_api_answers_with_the_key_it_made(stack: Stack) -> None:
+def test_it_serves_notices_a_death_restarts_and_leaves_nothing(stack: Stack) -> None:
     assert stack.api.get("/jobs") == {"items": [], "cursor": None}
     with pytest.raises(ApiError) as caught:
         stack.api.get("/jobs/job_unheard-of")
     assert (caught.value.status, caught.value.code) == (404, "JOB_NOT_FOUND")
 
-
-def test_a_death_is_noticed_unless_it_was_wanted(stack: Stack) -> None:
     stack.kill("scheduler-1")
     stack.check()
     restarted = stack.start_process("scheduler-1")
@@ -43,9 +48,8 @@ def test_a_death_is_noticed_unless_it_was_wanted(stack: Stack) -> None:
     restarted.wait(60)
     with pytest.raises(ChildError, match="scheduler-1 ended with status -9"):
         stack.check()
+    stack.start_process("scheduler-1")
 
-
-def test_restart_gives_a_new_process_that_serves(stack: Stack) -> None:
     before = stack.process("web").pid
     assert stack.terminate("web") == 0
     assert ports.is_free(stack.port)
@@ -53,9 +57,8 @@ def test_restart_gives_a_new_process_that_serves(stack: Stack) -> None:
     stack.wait_until_ready()
     assert stack.process("web").pid != before
 
-
-def test_stop_leaves_no_process_of_any_group(stack: Stack) -> None:
     groups = [stack.process(name).pid for name in stack.names]
+    assert len(groups) == 2
     stack.stop()
     for group in groups:
         assert _living_members(group) == []
@@ -63,22 +66,14 @@ def test_stop_leaves_no_process_of_any_group(stack: Stack) -> None:
 
 def test_a_process_that_cannot_start_is_shown_with_its_output(database_url: str, tmp_path: Path) -> None:
     with pytest.raises(ChildError, match="TE_CRON_BATCH_SIZE"):
-        Stack(database_url=database_url, workers=0, env={"TE_CRON_BATCH_SIZE": "many"}, logs=tmp_path).start()
+        Stack(database_url=database_url, env={"TE_CRON_BATCH_SIZE": "many"}, logs=tmp_path).start()
 
 
 def test_what_is_no_port_is_chosen_around() -> None:
     assert ports.free_port(99_999) < 65_536
 
 
-def test_a_taken_port_is_chosen_around(database_url: str, tmp_path: Path) -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as other:
-        taken = other.getsockname()[1]
-        with Stack(database_url=database_url, workers=0, schedulers=0, port=taken, logs=tmp_path) as stack:
-            assert stack.port != taken
-            assert stack.api.get("/jobs")["items"] == []
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_serve_leaves_nothing_behind(number: signal.Signals) -> None:
     """One signal, to the one process that the terminal knows."""
     program = [sys.executable, "-m", "app.dev", "serve"]
@@ -110,6 +105,23 @@ def test_serve_ends_non_zero_and_says_so_when_a_process_dies() -> None:
         assert served.wait(60) == 1
     assert "scheduler-1 ended with status -9" in "".join(output)
     assert [pid for pid in started if _is_alive(pid)] == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_signals_that_end_it_are_one_interrupt(number: signal.Signals) -> None:
+    """Whatever a KeyboardInterrupt does, TERM and a closed terminal do too; INT even where it was ignored."""
+    program = (
+        "import signal; from app.dev.interrupt import catch_signals\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGHUP, signal.SIG_DFL); catch_signals()\n"
+        "try:\n print('ready', flush=True); signal.pause()\n"
+        "except KeyboardInterrupt: print('interrupted')"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        output, _ = process.communicate(timeout=60)
+    assert (output, process.returncode) == ("interrupted\n", 0)
 
 
 def test_a_child_dies_with_its_parent_and_not_with_a_ctrl_c(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from app import db
 from app.db import Database
 from app.dev.receiver import Receiver
 from app.dev.servers.server import executable, package_directory
+from app.dev.stack.runner import Stack
 from tests import rows
-from tests.acceptance.fleet import SHORT_LEASE, Fleet
+from tests.acceptance.limits import SHORT_LEASE
 from tests.cron_jobs import add_interval_job
 from tests.servers import Cluster
 from tests.waiting import eventually
@@ -38,7 +39,7 @@ def test_a_restored_database_goes_on_where_the_dump_was_made(
     database: Database,
     database_url: str,
     empty_database_url: str,
-    fleet: Fleet,
+    stack: Stack,
     receiver: Receiver,
     tmp_path: Path,
 ) -> None:
@@ -47,7 +48,7 @@ def test_a_restored_database_goes_on_where_the_dump_was_made(
     for name, words in (("target", "ok"), ("slow", "held")):
         spec = {"url": f"{receiver.base_url}/{words}/backup-{name}", "method": "POST", "timeout_ms": 60_000}
         rows.add_endpoint(database, name, spec=spec)
-    worker = fleet.worker(**SHORT_LEASE)
+    worker = stack.worker(**SHORT_LEASE)
     succeeded = rows.add_executions(database, 20)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 20})
     (running,) = rows.add_executions(database, endpoint="slow", max_attempts=2)
@@ -66,8 +67,8 @@ def test_a_restored_database_goes_on_where_the_dump_was_made(
     for statement in AN_HOUR_LATER:
         restored.fetch(text(statement))
     try:
-        fleet.worker(TE_DATABASE_URL=empty_database_url, **SHORT_LEASE)
-        fleet.scheduler(TE_DATABASE_URL=empty_database_url, **SHORT_LEASE)
+        stack.worker(TE_DATABASE_URL=empty_database_url, **SHORT_LEASE)
+        stack.scheduler(TE_DATABASE_URL=empty_database_url, **SHORT_LEASE)
         waiting = [*queued, *pending, running]
         eventually(lambda: {rows.execution(restored, each).status for each in waiting} == {"SUCCESS"})
         ticks = text("SELECT 1 FROM executions WHERE job_id = :job AND status = 'SUCCESS'")

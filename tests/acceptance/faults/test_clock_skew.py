@@ -7,10 +7,11 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.dev.receiver import Receiver
+from app.dev.stack.client import Api
+from app.dev.stack.runner import Stack
 from app.dev.verify import clock
 from tests import rows
-from tests.acceptance.client import Client
-from tests.acceptance.fleet import SHORT_LEASE, Fleet
+from tests.acceptance.limits import SHORT_LEASE
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
@@ -21,20 +22,19 @@ SHORTEST_WAIT = timedelta(milliseconds=750)  # with the most jitter
 
 
 @pytest.mark.parametrize("ahead", [5, -5])
-def test_nothing_is_early_or_lost(database: Database, fleet: Fleet, receiver: Receiver, ahead: int) -> None:
+def test_nothing_is_early_or_lost(database: Database, stack: Stack, api: Api, receiver: Receiver, ahead: int) -> None:
     path = f"/flaky/1/skew{ahead}"
-    _, base_url = fleet.web(**SETTINGS, **clock.environment(ahead))
-    worker = fleet.worker(**SETTINGS, **clock.environment(ahead))
-    scheduler = fleet.scheduler(**SETTINGS, **clock.environment(-ahead))
-    client = Client(base_url, fleet.api_key())
+    stack.web(**SETTINGS, **clock.environment(ahead))
+    worker = stack.worker(**SETTINGS, **clock.environment(ahead))
+    scheduler = stack.scheduler(**SETTINGS, **clock.environment(-ahead))
     spec = {"url": f"{receiver.base_url}{path}", "method": "POST"}
-    client.create("/endpoints", {"name": "target", "type": "HTTP", "spec": spec, "retry_policy": POLICY})
+    api.post("/endpoints", {"name": "target", "type": "HTTP", "spec": spec, "retry_policy": POLICY})
     run_at = (datetime.now(UTC) + timedelta(seconds=4)).isoformat()
-    client.create("/jobs", {"endpoint": "target", "trigger": "IMMEDIATE", "idempotency_key": "now"})
-    client.create("/jobs", {"endpoint": "target", "trigger": "DELAYED", "idempotency_key": "later", "run_at": run_at})
-    every = client.create("/jobs", {"endpoint": "target", "trigger": "INTERVAL", "every": "1s"})
+    api.post("/jobs", {"endpoint": "target", "trigger": "IMMEDIATE", "idempotency_key": "now"})
+    api.post("/jobs", {"endpoint": "target", "trigger": "DELAYED", "idempotency_key": "later", "run_at": run_at})
+    every = api.post("/jobs", {"endpoint": "target", "trigger": "INTERVAL", "every": "1s"})
     eventually(lambda: rows.statuses(database).get("SUCCESS", 0) >= 5, what="five successes")
-    client.call("POST", f"/jobs/{every['job_id']}/cancel")
+    api.post(f"/jobs/{every['job_id']}/cancel")
     eventually(lambda: set(rows.statuses(database)) <= {"SUCCESS", "CANCELLED"}, what="the end of what was sent")
 
     arrived = {

@@ -1,6 +1,5 @@
 """The database dies, stalls, refuses and moves while clients go on: 503 in time, nothing lost, no silent repeat."""
 
-import os
 import signal
 import time
 from collections.abc import Iterator
@@ -10,18 +9,21 @@ from dataclasses import dataclass
 
 import psycopg2
 import pytest
-import requests
 
 from app import db
 from app.db import Database
 from app.dev.process.child import Child
+from app.dev.process.family import family, signal_all
 from app.dev.process.proxy import Mode, Proxy
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres
+from app.dev.stack.client import Api
+from app.dev.stack.runner import Stack
 from brokers.worker_process import EXIT_LEASE_LOST
 from schema import migrate
 from tests import rows
-from tests.acceptance.fleet import ENDED_SECONDS, Fleet, children_of
+from tests.acceptance.conftest import stack_over
+from tests.acceptance.limits import ENDED_SECONDS
 from tests.acceptance.load import Load, check_deliveries
 from tests.servers import start_or_skip
 from tests.waiting import HUNG_SECONDS, eventually
@@ -50,9 +52,8 @@ class System:
 
     postgres: Movable
     proxy: Proxy
-    fleet: Fleet
-    base_url: str
-    key: str
+    stack: Stack
+    api: Api
     worker: Child
 
     @contextmanager
@@ -66,7 +67,7 @@ class System:
         with self.database() as database:
             spec = {"url": f"{receiver.base_url}/slow/50/{name}", "method": "POST"}
             rows.add_endpoint(database, name, spec=spec, retry_policy=RETRIES)
-        return Load(self.base_url, self.key, name)
+        return Load(self.api, name)
 
     def check(self, receiver: Receiver, name: str, load: Load) -> int:
         """Everything arrived; returns the number of repeated sends."""
@@ -77,17 +78,15 @@ class System:
 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    with ExitStack() as stack:
+    with ExitStack() as opened:
         postgres = start_or_skip(Movable(max_connections=50))
-        stack.callback(postgres.stop)
-        proxy = stack.enter_context(Proxy(postgres.port))
+        opened.callback(postgres.stop)
+        proxy = opened.enter_context(Proxy(postgres.port))
         migrate.upgrade(postgres.url)
-        fleet = Fleet(proxy.url(postgres.url), tmp_path_factory.mktemp("logs"))
-        stack.callback(fleet.close)
-        key = fleet.api_key()
-        _, base_url = fleet.web(**SETTINGS)
-        fleet.scheduler(**SETTINGS)
-        yield System(postgres, proxy, fleet, base_url, key, fleet.worker(**SETTINGS, **LONG_LEASE))
+        stack = opened.enter_context(stack_over(proxy.url(postgres.url), tmp_path_factory.mktemp("logs")))
+        stack.web(**SETTINGS)
+        stack.scheduler(**SETTINGS)
+        yield System(postgres, proxy, stack, stack.api, stack.worker(**SETTINGS, **LONG_LEASE))
 
 
 def test_killed_and_started_again(system: System, receiver: Receiver) -> None:
@@ -140,32 +139,31 @@ def test_a_failover_to_another_port(system: System, receiver: Receiver) -> None:
 def test_every_server_process_frozen_until_the_worker_gives_up(system: System, receiver: Receiver) -> None:
     """The kernel goes on answering for them: nothing but our own clocks ends the wait."""
     system.worker.stop(ENDED_SECONDS)
-    system.worker = system.fleet.worker(**SETTINGS, **SHORT_LEASE)
+    system.worker = system.stack.worker(**SETTINGS, **SHORT_LEASE)
     with system.load(receiver, "frozen") as load:
         load.wait_for_more()
-        family = [system.postgres.pid, *children_of(system.postgres.pid)]
-        for pid in family:
-            os.kill(pid, signal.SIGSTOP)
+        servers = family(system.postgres.pid)
+        signal_all(servers, signal.SIGSTOP)
         try:
-            answers = ask_all_at_once(f"{system.base_url}/jobs", system.key, 40)
+            answers = ask_all_at_once(system.api, 40)
             status = system.worker.wait(ENDED_SECONDS)
         finally:
-            for pid in family:
-                os.kill(pid, signal.SIGCONT)
+            signal_all(servers, signal.SIGCONT)
         assert status == EXIT_LEASE_LOST, system.worker.tail()
         assert {status for status, _ in answers} <= {503, 504}
         assert max(seconds for _, seconds in answers) < HUNG_SECONDS, "four threads, forty requests"
-        system.worker = system.fleet.worker(**SETTINGS, **LONG_LEASE)
+        system.worker = system.stack.worker(**SETTINGS, **LONG_LEASE)
         load.wait_for_more()
     system.check(receiver, "frozen", load)
 
 
-def ask_all_at_once(url: str, key: str, count: int) -> list[tuple[int, float]]:
+def ask_all_at_once(api: Api, count: int) -> list[tuple[int, float]]:
     """Send so many requests at the same time; gives each one's status and how long it took."""
 
     def ask(_number: int) -> tuple[int, float]:
         began = time.monotonic()
-        answer = requests.get(url, headers={"Authorization": f"Bearer {key}"}, timeout=120)
+        with closing(Api(api.base_url, api.key)) as own:
+            answer = own.request("GET", "/jobs", timeout=120)
         return answer.status_code, time.monotonic() - began
 
     with ThreadPoolExecutor(count) as pool:

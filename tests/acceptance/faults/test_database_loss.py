@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from app.dev.receiver import Receiver
 from app.dev.servers import Postgres
 from schema import migrate
 from tests import rows
-from tests.acceptance.fleet import Fleet
+from tests.acceptance.conftest import stack_over
 from tests.servers import start_or_skip
 from tests.waiting import eventually
 
@@ -29,11 +30,10 @@ def test_an_immediate_restart_under_load(durable: Postgres, receiver: Receiver, 
     path = "/slow/20/restart"
     migrate.upgrade(durable.url)
     database = db.connect(durable.url, pool_size=5, application_name="te-test")
-    fleet = Fleet(durable.url, tmp_path)
-    try:
+    with closing(database), stack_over(durable.url, tmp_path) as stack:
         rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST"})
-        worker = fleet.worker("-p", "2", "-t", "4", TE_WORKER_MAX_CONCURRENT="10")
-        scheduler = fleet.scheduler()
+        worker = stack.worker(processes=2, TE_WORKER_MAX_CONCURRENT="10")
+        scheduler = stack.scheduler()
         expected = rows.add_executions(database, 2000, max_attempts=3)
         receiver.wait_for(1, path=path)
         durable.restart(mode="immediate")
@@ -46,6 +46,3 @@ def test_an_immediate_restart_under_load(durable: Postgres, receiver: Receiver, 
         for execution_id in repeated:
             tried = rows.attempts(database, execution_id)
             assert len(tried) > 1, "a repeated send must have its own recorded attempt"
-    finally:
-        fleet.close()
-        database.close()

@@ -18,7 +18,7 @@ from app.dev.servers import Postgres
 from schema import migrate
 from schema.tables import metadata
 from tests import rows
-from tests.acceptance.fleet import Fleet
+from tests.acceptance.conftest import stack_over
 from tests.acceptance.load import Load, check_deliveries
 from tests.servers import start_or_skip
 
@@ -58,19 +58,17 @@ def test_it_is_refused_kept_and_written_later(
 ) -> None:
     path = "/echo/full"
     migrate.upgrade(postgres.url)
-    with ExitStack() as stack:
-        database = stack.enter_context(closing(db.connect(postgres.url, pool_size=2, application_name="test")))
+    with ExitStack() as opened:
+        database = opened.enter_context(closing(db.connect(postgres.url, pool_size=2, application_name="test")))
         move_tables(postgres.url, small_disk)
         spec = {"url": f"{receiver.base_url}{path}", "method": "POST", "body_template": {"text": "{{input.text}}"}}
         rows.add_endpoint(database, spec=spec, retry_policy=RETRIES)
-        fleet = Fleet(postgres.url, tmp_path)
-        stack.callback(fleet.close)
-        key = fleet.api_key()
-        _, base_url = fleet.web()
-        worker = fleet.worker()
-        fleet.scheduler()
+        stack = opened.enter_context(stack_over(postgres.url, tmp_path))
+        stack.web()
+        worker = stack.worker()
+        stack.scheduler()
         # Random text: what compresses well would fit into the pages that there are.
-        with Load(base_url, key, "target", input_={"text": secrets.token_hex(8_000)}) as load:
+        with Load(stack.api, "target", input_={"text": secrets.token_hex(8_000)}) as load:
             load.wait_for_more()
             filler = small_disk.parent / "filler"
             fill(filler)

@@ -9,8 +9,8 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.dev.receiver import Receiver
+from app.dev.stack.runner import Stack
 from tests import rows
-from tests.acceptance.fleet import Fleet
 from tests.waiting import eventually
 
 SERIALIZABLE = "?options=" + quote("-c default_transaction_isolation=serializable")
@@ -27,16 +27,15 @@ SERIALIZABLE = "?options=" + quote("-c default_transaction_isolation=serializabl
     ids=["read-committed", "serializable", "read-committed-without-locks", "serializable-without-locks"],
 )
 def test_each_execution_is_attempted_exactly_once(
-    database: Database, database_url: str, fleet: Fleet, receiver: Receiver, module: str, url_suffix: str
+    database: Database, database_url: str, stack: Stack, receiver: Receiver, module: str, url_suffix: str
 ) -> None:
     path = f"/ok/once-{module}-{bool(url_suffix)}"
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST"})
     url = database_url + url_suffix
     # A small capacity, so that neither process can take everything.
-    fleet.worker("-p", "2", "-t", "4", module=module, TE_DATABASE_URL=url, TE_WORKER_MAX_CONCURRENT="8")
-    eventually(lambda: len(database.fetch(text("SELECT 1 FROM workers"))) == 2, what="both worker processes")
+    stack.worker(processes=2, module=module, TE_DATABASE_URL=url, TE_WORKER_MAX_CONCURRENT="8")
     for _ in range(2):
-        fleet.scheduler(TE_DATABASE_URL=url)
+        stack.scheduler(TE_DATABASE_URL=url)
     now = rows.add_executions(database, 300)
     soon = rows.add_executions(database, 200, status="PENDING", due_in=timedelta(seconds=2))
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 500})

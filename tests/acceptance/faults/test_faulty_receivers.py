@@ -3,8 +3,9 @@
 import pytest
 
 from app.dev.receiver import Receiver
-from tests.acceptance.client import Client
-from tests.acceptance.fleet import Fleet
+from app.dev.stack.client import Api
+from app.dev.stack.runner import Stack
+from tests.acceptance.jobs import run_job, wait_for_end
 
 pytestmark = pytest.mark.acceptance
 
@@ -18,23 +19,22 @@ FAULTS = {
 }
 
 
-def test_each_fault_is_a_failed_attempt_and_the_worker_lives(fleet: Fleet, receiver: Receiver) -> None:
-    _, base_url = fleet.web()
-    worker = fleet.worker()
-    client = Client(base_url, fleet.api_key())
+def test_each_fault_is_a_failed_attempt_and_the_worker_lives(stack: Stack, api: Api, receiver: Receiver) -> None:
+    stack.web()
+    worker = stack.worker()
     started = {}
     for behaviour in [*FAULTS, "big"]:
         name = behaviour.replace("/", "-")
         spec = {"url": f"{receiver.base_url}/{behaviour}/faulty", "method": "POST"}
         if behaviour in {"hang", "drip"}:
             spec["timeout_ms"] = 1500
-        client.create("/endpoints", {"name": name, "type": "HTTP", "spec": spec})
+        api.post("/endpoints", {"name": name, "type": "HTTP", "spec": spec})
         body = {"endpoint": name, "trigger": "IMMEDIATE", "idempotency_key": name}
-        started[behaviour] = client.create("/jobs", body)["execution"]["execution_id"]
+        started[behaviour] = api.post("/jobs", body)["execution"]["execution_id"]
     found = {}
     for behaviour, execution_id in started.items():
-        ended = client.wait_for_end(execution_id)
-        (attempt,) = client.call("GET", f"/executions/{execution_id}/attempts")["items"]
+        ended = wait_for_end(api, execution_id)
+        (attempt,) = api.get(f"/executions/{execution_id}/attempts")["items"]
         if behaviour == "big":
             assert ended["status"] == "SUCCESS"
             assert len(attempt["output"]["body"]) == 16_384, "ten megabytes are not kept"
@@ -42,20 +42,19 @@ def test_each_fault_is_a_failed_attempt_and_the_worker_lives(fleet: Fleet, recei
         assert (ended["status"], attempt["status"]) == ("FAILED", "FAILED")
         error = attempt["error"]
         found[behaviour] = (error["type"], error["may_have_been_delivered"])
-        (line,) = client.call("GET", f"/executions/{execution_id}/logs")["items"]
+        (line,) = api.get(f"/executions/{execution_id}/logs")["items"]
         assert (line["level"], error["message"] in line["message"]) == ("ERROR", True)
     assert found == FAULTS
     assert worker.is_running, worker.tail()
 
 
-def test_a_receiver_that_recovers_gets_the_same_execution_again(fleet: Fleet, receiver: Receiver) -> None:
-    _, base_url = fleet.web()
-    fleet.worker()
-    client = Client(base_url, fleet.api_key())
+def test_a_receiver_that_recovers_gets_the_same_execution_again(stack: Stack, api: Api, receiver: Receiver) -> None:
+    stack.web()
+    stack.worker()
     spec = {"url": f"{receiver.base_url}/flaky/2/again", "method": "POST"}
     policy = {"max_attempts": 3, "backoff": "fixed", "initial_delay_ms": 50}
-    client.create("/endpoints", {"name": "flaky", "type": "HTTP", "spec": spec, "retry_policy": policy})
-    ended = client.run("flaky", "once")
+    api.post("/endpoints", {"name": "flaky", "type": "HTTP", "spec": spec, "retry_policy": policy})
+    ended = run_job(api, "flaky", "once")
     assert (ended["status"], ended["attempt_count"]) == ("SUCCESS", 3)
     sent = receiver.wait_for(3, path="/flaky/2/again")
     assert {r.idempotency_key for r in sent} == {ended["execution_id"]}

@@ -10,8 +10,8 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.dev.receiver import Receiver
+from app.dev.stack.runner import Stack
 from tests import rows
-from tests.acceptance.fleet import Fleet
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
@@ -117,10 +117,10 @@ def poisoned(database: Database, receiver: Receiver) -> dict[str, str]:
 
 
 def test_each_fails_with_its_reason_and_the_batch_goes_on(
-    database: Database, fleet: Fleet, receiver: Receiver, poisoned: dict[str, str]
+    database: Database, stack: Stack, receiver: Receiver, poisoned: dict[str, str]
 ) -> None:
-    worker = fleet.worker("-p", "1", "-t", "2")
-    fleet.scheduler(TE_RECLAIM_INTERVAL_SEC="0.5")
+    worker = stack.worker(threads=2)
+    stack.scheduler(TE_RECLAIM_INTERVAL_SEC="0.5")
     expected = {"SUCCESS": GOOD + len(HARMLESS), "FAILED": len(POISON)}
 
     def finished() -> bool:
@@ -139,7 +139,7 @@ def test_each_fails_with_its_reason_and_the_batch_goes_on(
 
 
 def test_a_result_that_cannot_be_written_holds_up_no_other(
-    database: Database, fleet: Fleet, receiver: Receiver
+    database: Database, stack: Stack, receiver: Receiver
 ) -> None:
     """Its attempt is on record already, as if the count had been set back by hand; the second net ends it."""
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{PATH}", "method": "POST"})
@@ -150,10 +150,10 @@ def test_a_result_that_cannot_be_written_holds_up_no_other(
         "VALUES ('att_odd', :id, 1, 'FAILED', now())"
     )
     database.fetch(text(insert), {"id": odd})
-    worker = fleet.worker("-p", "1", "-t", "2")
+    worker = stack.worker(threads=2)
     eventually(lambda: rows.statuses(database).get("SUCCESS") == len(good), what="the results around it")
-    fleet.wait_for_line(worker, f"the outcome of {odd} could not be written")
-    fleet.scheduler(TE_RECLAIM_INTERVAL_SEC="0.5", TE_STUCK_EXECUTION_TIMEOUT_SEC="1")
+    stack.wait_for_line(worker, f"the outcome of {odd} could not be written")
+    stack.scheduler(TE_RECLAIM_INTERVAL_SEC="0.5", TE_STUCK_EXECUTION_TIMEOUT_SEC="1")
     eventually(lambda: rows.execution(database, odd).status == "FAILED", what="the end of the odd one")
     logged = database.fetch(text("SELECT message FROM execution_logs WHERE execution_id = :id"), {"id": odd})
     assert ["no result was written within the stuck timeout" in line.message for line in logged] == [True]

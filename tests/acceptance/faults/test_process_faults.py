@@ -12,22 +12,18 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.dev.process.child import Child
+from app.dev.process.family import family, signal_all
 from app.dev.receiver import Receiver
+from app.dev.stack.client import Api
+from app.dev.stack.runner import Stack
 from tests import rows
-from tests.acceptance.client import Client
-from tests.acceptance.fleet import ENDED_SECONDS, SHORT_LEASE, Fleet, children_of
+from tests.acceptance.limits import ENDED_SECONDS, SHORT_LEASE
 from tests.acceptance.load import Load, check_deliveries
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
 
 TERM_APART_SECONDS = 2.5  # more than what counts as one TERM
-
-
-def signal_all(child: Child, number: signal.Signals) -> None:
-    for pid in [child.pid, *children_of(child.pid)]:
-        os.kill(pid, number)
 
 
 def is_alive(pid: int) -> bool:
@@ -41,41 +37,40 @@ def worker_ids(database: Database, pid: int) -> set[str]:
     return {row.worker_id for row in found}
 
 
-def test_a_second_term_ends_a_worker_at_once(database: Database, fleet: Fleet, receiver: Receiver) -> None:
+def test_a_second_term_ends_a_worker_at_once(database: Database, stack: Stack, receiver: Receiver) -> None:
     """What it was sending is taken back as if it had been killed."""
     path = "/hang/two-terms"
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST", "timeout_ms": 60_000})
-    worker = fleet.worker(**SHORT_LEASE)
+    worker = stack.worker(**SHORT_LEASE)
     (execution_id,) = rows.add_executions(database, 1)
     receiver.wait_for(1, path=path)
     worker.send(signal.SIGTERM)
-    fleet.wait_for_line(worker, "Stopping worker process")
+    stack.wait_for_line(worker, "Stopping worker process")
     time.sleep(TERM_APART_SECONDS)
     assert worker.is_running, "the first TERM lets the delivery end"
     worker.send(signal.SIGTERM)
     assert worker.wait(ENDED_SECONDS) not in {None, 0}, worker.tail()
-    fleet.scheduler(**SHORT_LEASE)
+    stack.scheduler(**SHORT_LEASE)
     eventually(lambda: rows.statuses(database) == {"FAILED": 1})
     assert [attempt.error["type"] for attempt in rows.attempts(database, execution_id)] == ["WORKER_LOST"]
 
 
 def test_a_killed_child_ends_its_worker_and_only_its_own_work_is_repeated(
-    database: Database, fleet: Fleet, receiver: Receiver
+    database: Database, stack: Stack, receiver: Receiver
 ) -> None:
     path = "/held/killed-child"
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST", "timeout_ms": 20_000})
-    worker = fleet.worker("-p", "2", "-t", "2", TE_WORKER_MAX_CONCURRENT="3", **SHORT_LEASE)
-    eventually(lambda: len(database.fetch(text("SELECT 1 FROM workers"))) == 2, what="both processes")
+    worker = stack.worker(processes=2, threads=2, TE_WORKER_MAX_CONCURRENT="3", **SHORT_LEASE)
     executions = rows.add_executions(database, 6, max_attempts=2)
     receiver.wait_for(6, path=path)
-    (victim, *_) = [pid for pid in children_of(worker.pid) if worker_ids(database, pid)]
+    (victim, *_) = [pid for pid in family(worker.pid)[1:] if worker_ids(database, pid)]
     os.kill(victim, signal.SIGKILL)
-    fleet.wait_for_line(worker, "exited unexpectedly")
+    stack.wait_for_line(worker, "exited unexpectedly")
     receiver.release(path)
     assert worker.wait(ENDED_SECONDS) not in {None, 0}, worker.tail()
     lost = worker_ids(database, victim)
-    fleet.scheduler(**SHORT_LEASE)
-    fleet.worker(**SHORT_LEASE)
+    stack.scheduler(**SHORT_LEASE)
+    stack.worker(**SHORT_LEASE)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 6})
     repeated = 0
     for execution_id in executions:
@@ -86,54 +81,53 @@ def test_a_killed_child_ends_its_worker_and_only_its_own_work_is_repeated(
 
 
 def test_every_tick_runs_once_while_schedulers_freeze_and_die(
-    database: Database, fleet: Fleet, receiver: Receiver
+    database: Database, stack: Stack, api: Api, receiver: Receiver
 ) -> None:
     path = "/ok/ticks"
-    _, base_url = fleet.web()
-    client = Client(base_url, fleet.api_key())
-    client.create(
+    stack.web()
+    api.post(
         "/endpoints", {"name": "ticks", "type": "HTTP", "spec": {"url": receiver.base_url + path, "method": "POST"}}
     )
-    fleet.worker()
+    stack.worker()
     quick = {"TE_LOOK_AHEAD_SEC": "1", "TE_CRON_TICK_INTERVAL_SEC": "0.1"}
-    frozen, killed = fleet.scheduler(**quick), fleet.scheduler(**quick)
+    frozen, killed = stack.scheduler(**quick), stack.scheduler(**quick)
     for scheduler in (frozen, killed):
-        fleet.wait_for_line(scheduler, "scheduler started")
-    job = client.create("/jobs", {"endpoint": "ticks", "trigger": "INTERVAL", "every": "1s"})
+        stack.wait_for_line(scheduler, "scheduler started")
+    job = api.post("/jobs", {"endpoint": "ticks", "trigger": "INTERVAL", "every": "1s"})
     receiver.wait_for(1, path=path)
-    signal_all(frozen, signal.SIGSTOP)
+    signal_all(family(frozen.pid), signal.SIGSTOP)
     before = len(receiver.wait_for(0, path=path))
     receiver.wait_for(before + 2, path=path)
     os.kill(killed.pid, signal.SIGKILL)
-    signal_all(frozen, signal.SIGCONT)
+    signal_all(family(frozen.pid), signal.SIGCONT)
     before = len(receiver.wait_for(0, path=path))
     receiver.wait_for(before + 3, path=path)
     assert frozen.is_running
-    client.call("POST", f"/jobs/{job['job_id']}/cancel")
+    api.post(f"/jobs/{job['job_id']}/cancel")
     ticks = database.fetch(text("SELECT scheduled_at FROM executions ORDER BY scheduled_at"))
     assert len(ticks) >= 6
     gaps = {later.scheduled_at - earlier.scheduled_at for earlier, later in itertools.pairwise(ticks)}
     assert gaps == {timedelta(seconds=1)}, "none is missing, none is there twice"
 
 
-def test_the_api_is_frozen_and_killed_under_load(database: Database, fleet: Fleet, receiver: Receiver) -> None:
+def test_the_api_is_frozen_and_killed_under_load(
+    database: Database, stack: Stack, api: Api, receiver: Receiver
+) -> None:
     path = "/ok/api"
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST"})
-    key = fleet.api_key()
-    web, base_url = fleet.web()
-    fleet.worker()
-    with Load(base_url, key, "target") as load:
+    web = stack.web()
+    stack.worker()
+    with Load(api, "target") as load:
         load.wait_for_more()
-        signal_all(web, signal.SIGSTOP)
+        signal_all(family(web.pid), signal.SIGSTOP)
         time.sleep(1)  # the fault itself, not a wait for it
-        signal_all(web, signal.SIGCONT)
+        signal_all(family(web.pid), signal.SIGCONT)
         load.wait_for_more()
-        for child in children_of(web.pid):
-            os.kill(child, signal.SIGKILL)
+        signal_all(family(web.pid)[1:], signal.SIGKILL)
         load.wait_for_more()
     assert check_deliveries(database, receiver, path, load.accepted) == 0
     assert rows.statuses(database) == {"SUCCESS": len(load.accepted)}, "a repeated request made no second job"
     assert web.is_running
-    children = children_of(web.pid)
+    children = family(web.pid)[1:]
     os.kill(web.pid, signal.SIGKILL)
     eventually(lambda: not any(is_alive(pid) for pid in children), what="the end of its children")

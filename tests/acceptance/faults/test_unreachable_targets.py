@@ -9,9 +9,9 @@ import pytest
 
 from app.db import Database
 from app.dev.receiver import Receiver
+from app.dev.stack.runner import Stack
 from schema.states import EndpointType
 from tests import rows
-from tests.acceptance.fleet import Fleet
 from tests.acceptance.tls import certify, https
 from tests.waiting import eventually
 
@@ -72,7 +72,7 @@ WANTED = {
 
 
 def test_each_fails_as_documented_while_the_others_go_on(
-    database: Database, fleet: Fleet, receiver: Receiver, tls: dict[str, int], tmp_path: Path
+    database: Database, stack: Stack, receiver: Receiver, tls: dict[str, int], tmp_path: Path
 ) -> None:
     targets = {
         "http-dns": http(f"http://{NOWHERE}/x"),
@@ -88,7 +88,7 @@ def test_each_fails_as_documented_while_the_others_go_on(
     }
     healthy = {"tls": http(f"https://localhost:{tls['good']}/x"), "plain": http(f"{receiver.base_url}/ok/healthy")}
     hanging = {"hanging": http(f"{receiver.base_url}/hang/beside-all-others", 240_000)}
-    worker = fleet.worker(SSL_CERT_FILE=str(tmp_path / "trusted.pem"))
+    worker = stack.worker(SSL_CERT_FILE=str(tmp_path / "trusted.pem"))
     started: dict[str, list[str]] = {}
     for name, (type_, spec) in (hanging | targets | healthy).items():
         rows.add_endpoint(database, name, type_=type_, spec=spec)
@@ -102,13 +102,13 @@ def test_each_fails_as_documented_while_the_others_go_on(
     assert worker.is_running, worker.tail()
 
 
-def test_a_hanging_host_has_its_connections_and_no_more(database: Database, fleet: Fleet, receiver: Receiver) -> None:
+def test_a_hanging_host_has_its_connections_and_no_more(database: Database, stack: Stack, receiver: Receiver) -> None:
     """Its deliveries wait for one another, behind two; whatever slots they leave go to the other host."""
     hanging, quick = "/hang/capped", "/slow/20/uncapped"
     for name, host, path in (("hanging", "localhost", hanging), ("quick", "127.0.0.1", quick)):
         spec = {"url": f"http://{host}:{receiver.port}{path}", "method": "POST", "timeout_ms": 240_000}
         rows.add_endpoint(database, name, spec=spec)
-    fleet.worker(TE_CONNECTIONS_PER_HOST="2", TE_WORKER_MAX_CONCURRENT="8")
+    stack.worker(TE_CONNECTIONS_PER_HOST="2", TE_WORKER_MAX_CONCURRENT="8")
     stuck = rows.add_executions(database, 6, endpoint="hanging")
     receiver.wait_for(2, path=hanging)
     going = rows.add_executions(database, 60, endpoint="quick")

@@ -12,9 +12,9 @@ from sqlalchemy import text
 from app.db import Database
 from app.dev.receiver import Receiver
 from app.dev.servers import Tansu, Valkey
+from app.dev.stack.runner import Stack
 from schema.states import EndpointType
 from tests import rows
-from tests.acceptance.fleet import Fleet
 from tests.servers import start_or_skip
 from tests.waiting import HUNG_SECONDS, eventually
 
@@ -59,12 +59,12 @@ def failures(database: Database) -> Counter[str]:
 
 
 def test_redis_restarts_mid_stream_and_gets_each_entry_once(
-    database: Database, fleet: Fleet, durable_valkey: DurableValkey
+    database: Database, stack: Stack, durable_valkey: DurableValkey
 ) -> None:
     spec = {"redis_url": durable_valkey.url, "stream": "s", "fields_template": {"n": "{{input.n}}"}, "timeout_ms": 1000}
     type_ = EndpointType.REDIS_STREAM
     rows.add_endpoint(database, type_=type_, spec=spec, retry_policy=RETRIES)
-    fleet.worker(TE_WORKER_MAX_CONCURRENT="5")
+    stack.worker(TE_WORKER_MAX_CONCURRENT="5")
     with redis.Redis.from_url(durable_valkey.url) as client:
         for number in range(600):
             rows.add_executions(database, 1, type_=type_, max_attempts=MOST, input_={"n": str(number)})
@@ -85,14 +85,14 @@ def entries(client: Any) -> list[Any]:
 
 
 def test_kafka_restarts_and_the_records_follow(
-    database: Database, fleet: Fleet, own_kafka: Tansu, receiver: Receiver
+    database: Database, stack: Stack, own_kafka: Tansu, receiver: Receiver
 ) -> None:
     """Meanwhile another target gets its deliveries."""
     spec = {"bootstrap_servers": own_kafka.bootstrap, "topic": TOPIC, "value_template": {}, "timeout_ms": 1500}
     type_ = EndpointType.KAFKA
     rows.add_endpoint(database, type_=type_, spec=spec, retry_policy=RETRIES)
     rows.add_endpoint(database, "other", spec={"url": f"{receiver.base_url}/ok/beside-kafka", "method": "POST"})
-    worker = fleet.worker()
+    worker = stack.worker()
     rows.add_executions(database, 20, type_=type_, max_attempts=MOST)
     all_end(database, 20)
     own_kafka.kill()
@@ -122,11 +122,11 @@ def keys_in(broker: Tansu, count: int) -> set[str]:
     return keys
 
 
-def test_one_request_in_three_fails_at_random(database: Database, fleet: Fleet, receiver: Receiver) -> None:
+def test_one_request_in_three_fails_at_random(database: Database, stack: Stack, receiver: Receiver) -> None:
     path = "/one-in/3/random"
     spec = {"url": f"{receiver.base_url}{path}", "method": "POST"}
     rows.add_endpoint(database, spec=spec, retry_policy=RETRIES | {"initial_delay_ms": 50})
-    fleet.worker()
+    stack.worker()
     executions = rows.add_executions(database, 300, max_attempts=MOST)
     all_end(database, 300)
     sent = Counter(request.idempotency_key for request in receiver.wait_for(0, path=path))

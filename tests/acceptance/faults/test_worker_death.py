@@ -7,9 +7,12 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
+from app.dev.process.family import family, signal_all
 from app.dev.receiver import Receiver
+from app.dev.stack import programs
+from app.dev.stack.runner import Stack
 from tests import rows
-from tests.acceptance.fleet import ENDED_SECONDS, SHORT_LEASE, Fleet, children_of
+from tests.acceptance.limits import ENDED_SECONDS, SHORT_LEASE
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
@@ -20,17 +23,17 @@ def target(database: Database, receiver: Receiver, path: str) -> str:
     return rows.add_endpoint(database, spec={"url": url, "method": "POST", "timeout_ms": 60_000})
 
 
-def test_a_killed_workers_execution_runs_elsewhere(database: Database, fleet: Fleet, receiver: Receiver) -> None:
+def test_a_killed_workers_execution_runs_elsewhere(database: Database, stack: Stack, receiver: Receiver) -> None:
     """Invariants 4 and 6: taken back after the worker timeout, numbered without gaps, same idempotency key."""
     path = "/held/killed"
     target(database, receiver, path)
-    victim = fleet.worker(**SHORT_LEASE)
-    fleet.scheduler(**SHORT_LEASE)
+    victim = stack.worker(**SHORT_LEASE)
+    stack.scheduler(**SHORT_LEASE)
     (execution_id,) = rows.add_executions(database, max_attempts=3)
     receiver.wait_for(1, path=path)
     victim.kill()
     receiver.release(path)
-    fleet.worker(**SHORT_LEASE)
+    stack.worker(**SHORT_LEASE)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
 
     first, second = rows.attempts(database, execution_id)
@@ -43,37 +46,35 @@ def test_a_killed_workers_execution_runs_elsewhere(database: Database, fleet: Fl
     assert {r.headers["Idempotency-Key"] for r in sent} == {execution_id}
 
 
-def test_a_killed_workers_last_attempt_fails_for_good(database: Database, fleet: Fleet, receiver: Receiver) -> None:
+def test_a_killed_workers_last_attempt_fails_for_good(database: Database, stack: Stack, receiver: Receiver) -> None:
     path = "/hang/last"
     target(database, receiver, path)
-    victim = fleet.worker(**SHORT_LEASE)
+    victim = stack.worker(**SHORT_LEASE)
     (execution_id,) = rows.add_executions(database, max_attempts=1)
     receiver.wait_for(1, path=path)
     victim.kill()
-    fleet.scheduler(**SHORT_LEASE)
+    stack.scheduler(**SHORT_LEASE)
     eventually(lambda: rows.statuses(database) == {"FAILED": 1})
     assert [a.error["type"] for a in rows.attempts(database, execution_id)] == ["WORKER_LOST"]
     assert rows.job_of(database, execution_id).status == "RETIRED"
 
 
 def test_a_frozen_worker_that_wakes_after_its_lease_changes_nothing(
-    database: Database, fleet: Fleet, receiver: Receiver
+    database: Database, stack: Stack, receiver: Receiver
 ) -> None:
     path = "/held/frozen"
     target(database, receiver, path)
-    victim = fleet.worker(**SHORT_LEASE)
-    fleet.scheduler(**SHORT_LEASE)
+    victim = stack.worker(**SHORT_LEASE)
+    stack.scheduler(**SHORT_LEASE)
     (execution_id,) = rows.add_executions(database, max_attempts=3)
     receiver.wait_for(1, path=path)
-    pids = [victim.pid, *children_of(victim.pid)]
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+    pids = family(victim.pid)
+    signal_all(pids, signal.SIGSTOP)
     receiver.release(path)
-    fleet.worker(**SHORT_LEASE)
+    stack.worker(**SHORT_LEASE)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
     before = rows.execution(database, execution_id)
-    for pid in pids:
-        os.kill(pid, signal.SIGCONT)
+    signal_all(pids, signal.SIGCONT)
     assert victim.wait(ENDED_SECONDS) not in {None, 0}, "a worker that lost its lease exits non-zero"
     assert rows.execution(database, execution_id) == before
     assert [a.status for a in rows.attempts(database, execution_id)] == ["FAILED", "SUCCESS"]
@@ -81,12 +82,12 @@ def test_a_frozen_worker_that_wakes_after_its_lease_changes_nothing(
 
 @pytest.mark.parametrize("to_group", [False, True], ids=["to the process", "to the whole group"])
 def test_term_finishes_what_was_sent_and_hands_the_rest_back(
-    database: Database, fleet: Fleet, receiver: Receiver, to_group: bool
+    database: Database, stack: Stack, receiver: Receiver, to_group: bool
 ) -> None:
     """honcho and systemd send TERM to the group, and Dramatiq forwards it: the children get it twice."""
     path = f"/slow/300/term-{to_group}"
     target(database, receiver, path)
-    worker = fleet.worker("-p", "2", "-t", "2", TE_WORKER_MAX_CONCURRENT="10")
+    worker = stack.worker(processes=2, threads=2, TE_WORKER_MAX_CONCURRENT="10")
     rows.add_executions(database, 400)
     receiver.wait_for(1, path=path)
     if to_group:
@@ -104,9 +105,9 @@ def test_term_finishes_what_was_sent_and_hands_the_rest_back(
     assert {row.status for row in database.fetch(text("SELECT status FROM workers"))} == {"DEAD"}
 
 
-def test_a_worker_waits_for_its_database_and_then_gives_up(fleet: Fleet) -> None:
+def test_a_worker_waits_for_its_database_and_then_gives_up(stack: Stack) -> None:
     away = "postgresql://nobody:hunter2@127.0.0.1:1/none"
-    worker = fleet.worker(wait=False, TE_DATABASE_URL=away, TE_STARTUP_TIMEOUT_SEC="1")
+    worker = stack.launch("worker", programs.worker(processes=1), TE_DATABASE_URL=away, TE_STARTUP_TIMEOUT_SEC="1")
     assert worker.wait(ENDED_SECONDS) not in {None, 0}
     said = worker.log.read_text()
     assert "waiting for the database" in said
@@ -116,7 +117,7 @@ def test_a_worker_waits_for_its_database_and_then_gives_up(fleet: Fleet) -> None
     assert "Traceback" not in said
 
 
-def test_a_worker_whose_user_may_not_write_ends_and_says_so(fleet: Fleet, database: Database) -> None:
+def test_a_worker_whose_user_may_not_write_ends_and_says_so(stack: Stack, database: Database) -> None:
     """Dramatiq would log it and go on with a worker that never claims."""
     if database.is_cockroach:
         pytest.skip("an insecure cluster knows no passwords")
@@ -126,7 +127,7 @@ def test_a_worker_whose_user_may_not_write_ends_and_says_so(fleet: Fleet, databa
     try:
         database.fetch(text(f"GRANT SELECT ON alembic_version TO {role}"))
         weak = url.set(username=role, password="weak").render_as_string(hide_password=False)
-        worker = fleet.worker(wait=False, TE_DATABASE_URL=weak)
+        worker = stack.launch("worker", programs.worker(processes=1), TE_DATABASE_URL=weak)
         assert worker.wait(60) == 3
     finally:
         for words in (f"DROP OWNED BY {role}", f"DROP ROLE {role}"):
@@ -134,12 +135,12 @@ def test_a_worker_whose_user_may_not_write_ends_and_says_so(fleet: Fleet, databa
     assert "the worker cannot start: the database said: permission denied for table workers" in worker.log.read_text()
 
 
-def test_dramatiqs_own_queue_option_works(database: Database, fleet: Fleet, receiver: Receiver) -> None:
+def test_dramatiqs_own_queue_option_works(database: Database, stack: Stack, receiver: Receiver) -> None:
     path = "/ok/queues"
     target(database, receiver, path)
-    fleet.worker("-p", "1", "-t", "1", "-Q", "kafka")
+    stack.worker("-Q", "kafka", threads=1)
     (execution_id,) = rows.add_executions(database)
     (row,) = database.fetch(text("SELECT queues FROM workers"))
     assert row.queues == ["kafka"]
-    fleet.worker("-p", "1", "-t", "1", "-Q", "http")
+    stack.worker("-Q", "http", threads=1)
     eventually(lambda: rows.execution(database, execution_id).status == "SUCCESS")

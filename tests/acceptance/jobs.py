@@ -1,0 +1,24 @@
+"""Jobs created through the API, and the end of their executions."""
+
+from typing import Any
+
+from app.dev.stack.client import Api
+from tests.waiting import eventually
+
+FINAL = {"SUCCESS", "FAILED", "CANCELLED"}
+
+
+def run_job(api: Api, endpoint: str, key: str) -> Any:
+    """Create an IMMEDIATE job and wait for the end of its execution, which is returned."""
+    body = {"endpoint": endpoint, "trigger": "IMMEDIATE", "idempotency_key": key, "input": {}}
+    return wait_for_end(api, api.post("/jobs", body)["execution"]["execution_id"])
+
+
+def wait_for_end(api: Api, execution_id: str) -> Any:
+    """Wait until an execution is final, and return it."""
+
+    def final() -> Any:
+        found = api.get(f"/executions/{execution_id}")
+        return found if found["status"] in FINAL else None
+
+    return eventually(final, what=f"the end of {execution_id}")
