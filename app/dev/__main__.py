@@ -2,9 +2,9 @@
 
 import argparse
 import sys
+from importlib.util import find_spec
 
 from app.dev.interrupt import catch_signals
-from app.dev.terminal import Terminal
 
 _COMMANDS = ["demo", "serve"]
 
@@ -12,11 +12,10 @@ _COMMANDS = ["demo", "serve"]
 def main() -> int:
     """Run a command and return its exit status; a failure is a message, not a traceback."""
     catch_signals()
-    terminal = Terminal()
     try:
-        return _run(_command(), terminal)
+        return _run(_command())
     except KeyboardInterrupt:
-        terminal.line("\n  interrupted; everything that was started is stopped")
+        print("\n  interrupted; everything that was started is stopped")
         return 130
 
 
@@ -26,17 +25,22 @@ def _command() -> str:
     return str(parser.parse_args().command)
 
 
-def _run(name: str, terminal: Terminal) -> int:
+def _run(name: str) -> int:
+    if find_spec("app.dev.demo") is None:
+        print("the demo and the development stack need a checkout of the repository, not its wheel", file=sys.stderr)
+        return 2
     # Imported here: it takes a moment, in which Ctrl-C may come.
-    from app.dev.demo import run  # noqa: PLC0415
+    from app.dev.demo.scenario import run_demo  # noqa: PLC0415
+    from app.dev.demo.serve import serve  # noqa: PLC0415
     from app.dev.process.child import ChildError  # noqa: PLC0415
-    from app.dev.serve import serve  # noqa: PLC0415
     from app.dev.stack.client import ApiError  # noqa: PLC0415
+    from app.dev.terminal import Terminal  # noqa: PLC0415
 
+    terminal = Terminal()
     try:
-        return (run if name == "demo" else serve)(terminal)
+        return (run_demo if name == "demo" else serve)(terminal)
     except (ChildError, ApiError, OSError) as error:  # the last for a directory that is somebody else's
-        terminal.line(f"\n{terminal.red('It did not work:')} {error}")
+        terminal.line(("\nIt did not work:", "red"), f" {error}")
         return 1
 
 

@@ -1,94 +1,102 @@
-"""What the demo prints: steps with their duration, one updating line, tables."""
+"""Terminal: steps with their duration, one updating line and tables, for a person or for the log of a CI server."""
 
-import os
-import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
+from rich.console import Console
+from rich.control import Control
+from rich.segment import ControlType
+from rich.table import Table
+from rich.text import Text
+
 _PLAIN_STATUS_SECONDS = 5.0  # without a terminal, repeat the status line no more often than this
+_NEVER_WRAPPED = 10_000  # columns of a file
+_START_OF_LINE = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 0))
+
+Part = str | Text | tuple[str, str]
+"""Text as it is, or with a style of rich's such as "bold"."""
 
 
 class Terminal:
     """Writes for a person at a terminal, or plain lines for a file; safe to use from any thread."""
 
     def __init__(self, out: TextIO | None = None) -> None:
-        self._out = out or sys.stdout
-        self.is_tty = self._out.isatty() and os.environ.get("TERM") != "dumb"
-        self._colours = self.is_tty and "NO_COLOR" not in os.environ
+        out = out or sys.stdout
+        is_tty = out.isatty()
+        # Whatever FORCE_COLOR says, a file gets no escape codes, and nobody's brackets are taken for markup.
+        self._console = Console(
+            file=out,
+            force_terminal=is_tty,
+            width=None if is_tty else _NEVER_WRAPPED,
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
+        self._is_live = is_tty and not self._console.is_dumb_terminal
         self._lock = threading.Lock()
-        self._status = ""
+        self._has_status = False
         self._status_at = -_PLAIN_STATUS_SECONDS
 
-    def line(self, text: str = "") -> None:
-        with self._lock:
-            self._clear_status()
-            self._write(text + "\n")
+    def line(self, *parts: Part) -> None:
+        """Print a line, put together from its parts."""
+        self._print(Text.assemble(*parts))
 
     def heading(self, text: str) -> None:
-        self.line(f"\n{self.bold(text)}")
+        self.line("\n", (text, "bold"))
 
     @contextmanager
     def step(self, what: str) -> Iterator[None]:
         """Say what is being done, and how long it took once it is."""
         started = time.monotonic()
-        if self.is_tty:
+        if self._is_live:
             self.status(f"  … {what}")
         try:
             yield
         except BaseException:
-            self.line(f"  {self.red('✗')} {what}")
+            self.line("  ", ("✗", "red"), f" {what}")
             raise
-        self.line(f"  {self.green('✓')} {what}  {self.dim(f'{time.monotonic() - started:.1f} s')}")
+        self.line("  ", ("✓", "green"), f" {what}  ", (f"{time.monotonic() - started:.1f} s", "dim"))
 
     def status(self, text: str) -> None:
-        """Replace the updating line; without a terminal, print it when it is time or what it says is new."""
+        """Replace the updating line; without a terminal, print it when it is time."""
         with self._lock:
-            if self.is_tty:
+            if self._is_live:
                 self._clear_status()
-                self._status = text[: shutil.get_terminal_size().columns - 1]
-                self._write(self._status)
+                self._console.print(Text(text[: self._console.width - 1]), end="", soft_wrap=True)
+                self._console.file.flush()
+                self._has_status = True
             elif time.monotonic() - self._status_at >= _PLAIN_STATUS_SECONDS:
                 self._status_at = time.monotonic()
-                self._write(text + "\n")
+                self._console.print(Text(text), soft_wrap=True)
 
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:
-        """Print a table; the columns whose numbers are in `right` are aligned to the right."""
-        widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
-        for number, row in enumerate([header, *rows]):
-            cells = [
-                cell.rjust(width) if column in right else cell.ljust(width)
-                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ]
-            text = "  " + "  ".join(cells).rstrip()
-            self.line(self.dim(text) if number == 0 else self._coloured_status(text))
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[str] = ()) -> None:
+        """Print a table; the columns with the headings in `right` are aligned to the right."""
+        table = Table(box=None, show_edge=False, padding=(0, 0, 0, 2), header_style="dim")
+        for heading in header:
+            table.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(_with_statuses(cell) for cell in row))
+        self._print(table)
 
-    def bold(self, text: str) -> str:
-        return self._colour("1", text)
-
-    def dim(self, text: str) -> str:
-        return self._colour("2", text)
-
-    def green(self, text: str) -> str:
-        return self._colour("32", text)
-
-    def red(self, text: str) -> str:
-        return self._colour("31", text)
-
-    def _coloured_status(self, text: str) -> str:
-        return text.replace("SUCCESS", self.green("SUCCESS")).replace("FAILED", self.red("FAILED"))
-
-    def _colour(self, code: str, text: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self._colours else text
+    def _print(self, what: Text | Table) -> None:
+        with self._lock:
+            self._clear_status()
+            # A line is wrapped by the terminal, so that it can be copied in one piece; a table by its columns.
+            self._console.print(what, soft_wrap=isinstance(what, Text))
+            self._console.file.flush()
 
     def _clear_status(self) -> None:
-        if self._status:
-            self._write("\r\x1b[K")
-            self._status = ""
+        if self._has_status:
+            self._console.control(_START_OF_LINE)
+            self._has_status = False
 
-    def _write(self, text: str) -> None:
-        self._out.write(text)
-        self._out.flush()
+
+def _with_statuses(cell: str) -> Text:
+    text = Text(cell)
+    text.highlight_words(["SUCCESS"], "green")
+    text.highlight_words(["FAILED"], "red")
+    return text

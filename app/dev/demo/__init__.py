@@ -1,5 +1,1 @@
 """The demo: jobs of every trigger, delivered by every transport, and the proof that they arrived."""
-
-from app.dev.demo.run import run
-
-__all__ = ["run"]

@@ -1,13 +1,15 @@
-"""What a run registers: endpoints to recording receivers, all named after the run, removed again at the end."""
+"""Catalogue of a run: endpoints to recording receivers, all named after the run, removed again at the end."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from app.dev.stack.client import Api
+from app.dev.stack.definitions import Definition, http, kafka, redis_stream, register
 from app.dev.stack.targets import Targets
 
 _RETRIES = {"max_attempts": 20, "backoff": "fixed", "initial_delay_ms": 200, "max_delay_ms": 1000}
-_TIMEOUT_MS = 5000
+_TIMEOUT = {"timeout_ms": 5000}
+_BODY = {"key": "{{input.key}}"}
 # How the receiver behaves, and how often such an endpoint is chosen.
 _HTTP = {"ok": ("/ok", 8), "slow": ("/slow/150", 2), "flaky": ("/flaky/1", 1), "lost": ("/lost/1", 1)}
 _KAFKA_WEIGHT = _REDIS_WEIGHT = 4
@@ -46,23 +48,18 @@ class Catalogue:
 
     def register(self, api: Api, targets: Targets) -> None:
         """Register everything through the API."""
-        for name, (path, _weight) in _HTTP.items():
-            url = f"{targets.receiver.base_url}{path}/{self._prefix}"
-            body = {"key": "{{input.key}}"}
-            spec = {"url": url, "method": "POST", "body_template": body, "timeout_ms": _TIMEOUT_MS}
-            self._endpoint(api, f"{self._prefix}-http-{name}", "HTTP", spec)
-        servers = {"bootstrap_servers": targets.kafka.bootstrap, "topic": self.topic, "acks": "all"}
-        value = {"key_template": "{{input.key}}", "value_template": {"key": "{{input.key}}"}}
-        self._endpoint(api, f"{self._prefix}-kafka", "KAFKA", servers | value)
-        stream = {"redis_url": targets.valkey.url, "stream": self.stream, "fields_template": {"key": "{{input.key}}"}}
-        self._endpoint(api, f"{self._prefix}-redis", "REDIS_STREAM", stream)
+        register(api, self._definitions(targets))
 
     def remove(self, api: Api) -> None:
         """Delete the endpoints; the history of their jobs stays readable, as that of any deleted endpoint."""
         for name in self.names:
             api.delete(f"/endpoints/{name}")
 
-    @staticmethod
-    def _endpoint(api: Api, name: str, type_: str, spec: dict[str, Any]) -> None:
-        spec.setdefault("timeout_ms", _TIMEOUT_MS)
-        api.post("/endpoints", {"name": name, "type": type_, "spec": spec, "retry_policy": _RETRIES})
+    def _definitions(self, targets: Targets) -> Iterator[Definition]:
+        for name, (path, _weight) in _HTTP.items():
+            url = f"{targets.receiver.base_url}{path}/{self._prefix}"
+            yield http(f"{self._prefix}-http-{name}", url, _BODY, spec=_TIMEOUT, retry_policy=_RETRIES)
+        topic = {"bootstrap_servers": targets.kafka.bootstrap, "topic": self.topic, "key_template": "{{input.key}}"}
+        yield kafka(f"{self._prefix}-kafka", topic | {"value_template": _BODY} | _TIMEOUT, retry_policy=_RETRIES)
+        stream = {"redis_url": targets.valkey.url, "stream": self.stream, "fields_template": _BODY}
+        yield redis_stream(f"{self._prefix}-redis", stream | _TIMEOUT, retry_policy=_RETRIES)

@@ -57,7 +57,7 @@ def run(
 
 def _run(options: Options) -> int:
     terminal = Terminal()
-    terminal.line(f"{terminal.bold('Task Executor')}: verify, seed {options.seed}")
+    terminal.line(("Task Executor", "bold"), f": verify, seed {options.seed}")
     catch_signals()
     try:
         return verify(options, terminal)

@@ -1,4 +1,4 @@
-"""What a run found, as text for a person, JSON for a program and JUnit XML for a CI server."""
+"""Report of a run, as text for a person, JSON for a program and JUnit XML for a CI server."""
 
 import json
 from collections import Counter
@@ -109,19 +109,18 @@ def show(report: Report, terminal: Terminal) -> None:
     ]
     terminal.table(["WHAT", ""], rows)
     for note in report.notes:
-        terminal.line(terminal.dim(f"  {note}"))
+        terminal.line((f"  {note}", "dim"))
     terminal.heading("What must hold")
     for result in report.results:
         _show_result(result, terminal)
-    verdict = terminal.green("Everything holds.") if report.holds else terminal.red("It does not hold.")
-    terminal.line(f"\n{verdict}")
+    terminal.line("\n", ("Everything holds.", "green") if report.holds else ("It does not hold.", "red"))
 
 
 def _show_result(result: Result, terminal: Terminal) -> None:
     if result.holds:
-        terminal.line(f"  {terminal.green('✓')} {result.name}")
+        terminal.line("  ", ("✓", "green"), f" {result.name}")
         return
-    terminal.line(f"  {terminal.red('✗')} {result.name}: {len(result.breaches)} breaches")
+    terminal.line("  ", ("✗", "red"), f" {result.name}: {len(result.breaches)} breaches")
     for breach in result.breaches[:_MOST_SHOWN]:
         terminal.line(f"      {breach}")
     if len(result.breaches) > _MOST_SHOWN:

@@ -24,7 +24,7 @@ from app.dev.verify.options import Options
 from app.dev.verify.repeating import Repeating
 from app.dev.verify.report import Report, show, write_json, write_junit
 from app.dev.verify.system import LEASE_SECONDS, System, running, thaw
-from app.dev.verify.watch import Watch
+from app.dev.verify.witness import Witness
 from app.errors import UnavailableError
 from schema.states import FINAL
 
@@ -69,7 +69,7 @@ class Run:
         self._catalogue = Catalogue(run)
         self._ledger = Ledger()
         self._database = db.connect(system.database_url, pool_size=3, application_name="te-verify")
-        self._watch = Watch(self._database, run)
+        self._witness = Witness(self._database, run)
         plan = schedule(options, system.stack.names, LEASE_SECONDS)
         self._injector = Injector(system.stack, system.ways, system.postgres, plan)
         self._load: Load | None = None
@@ -80,7 +80,7 @@ class Run:
         """Do everything, and say what came of it."""
         began = time.monotonic()
         with self._terminal.step("endpoints to recording receivers, and a witness in the database"):
-            self._watch.install()
+            self._witness.install()
             self._system.targets.kafka.create_topic(self._catalogue.topic, partitions=3)
             self._catalogue.register(self._system.stack.api, self._system.targets)
         self._terminal.heading(f"Load: {self._options.rate:g} jobs a second for {self._options.duration:g} s")
@@ -106,7 +106,7 @@ class Run:
             self._catalogue.remove(self._system.stack.api)
             self._system.stack.revoke_key(self._system.stack.api.key)
         with suppress(UnavailableError):
-            self._watch.remove()
+            self._witness.remove()
         self._database.close()
 
     def _work(self) -> None:
@@ -161,7 +161,7 @@ class Run:
             jobs=rows.jobs,
             executions=rows.executions,
             attempts=rows.attempts,
-            transitions=self._watch.changes(names),
+            transitions=self._witness.changes(names),
             arrivals=tuple(came),
             # Our own PostgreSQL reads the very clock that the receivers read.
             clock_slack=stored.clock_slack(self._database, is_ours=self._system.postgres is not None),

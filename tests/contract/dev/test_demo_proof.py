@@ -9,10 +9,9 @@ import redis
 import requests
 from confluent_kafka import Producer
 
-from app.dev.demo import arrivals
-from app.dev.demo.catalogue import STREAM, TOPIC
+from app.dev.demo.definitions import STREAM, TOPIC
 from app.dev.demo.job import DemoJob
-from app.dev.demo.report import show_arrivals
+from app.dev.demo.proof import show_deliveries
 from app.dev.stack.targets import Targets
 from app.dev.terminal import Terminal
 
@@ -57,17 +56,16 @@ def deliver(targets: Targets, name: str) -> None:
 def test_everything_arrived(targets: Targets, terminal: Terminal, printed: io.StringIO) -> None:
     deliver(targets, "a")
     deliver(targets, "b")
-    assert show_arrivals(jobs(), targets, SECRET, terminal) == []
+    assert show_deliveries(jobs(), targets, SECRET, terminal) == []
     shown = printed.getvalue()
     assert "ce-type: order.placed" in shown
     assert "Authorization: Bearer sk-d•••" in shown
     assert SECRET not in shown
 
 
-def test_what_did_not_arrive_is_named(targets: Targets, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrivals, "_PATIENCE_SECONDS", 1.0)
+def test_what_did_not_arrive_is_named(targets: Targets, terminal: Terminal) -> None:
     deliver(targets, "a")
-    assert show_arrivals(jobs(), targets, SECRET, terminal) == ["HTTP-b", "KAFKA-b", "REDIS_STREAM-b"]
+    assert show_deliveries(jobs(), targets, SECRET, terminal, patience=1.0) == ["HTTP-b", "KAFKA-b", "REDIS_STREAM-b"]
 
 
 def test_lateness_is_that_of_the_first_attempt() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from app.db import Database
 from app.dev.verify.stored import OtherWorkError, refuse_other_work
-from app.dev.verify.watch import Watch
+from app.dev.verify.witness import Witness
 from app.executions import claim, workers
 from app.executions.release import release
 from schema.states import ExecutionStatus
@@ -14,13 +14,13 @@ S = ExecutionStatus
 
 
 def test_it_notes_each_change_and_leaves_no_trace(database: Database) -> None:
-    watch = Watch(database, "test")
-    watch.install()
+    witness = Witness(database, "test")
+    witness.install()
     (execution_id,) = rows.add_executions(database)
     workers.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
     claimed = claim.claim_batch(database, queue="http", shard=0, worker_id="w1", limit=1, ahead_ms=0)
     release(database, "w1", [one.key for one in claimed.claims])
-    changes = watch.changes(["target"])
+    changes = witness.changes(["target"])
     assert changes is not None
     assert [(c.before, c.after, c.attempt_after, c.worker_after, c.lease_valid) for c in changes] == [
         (None, S.QUEUED, 0, None, None),
@@ -28,8 +28,8 @@ def test_it_notes_each_change_and_leaves_no_trace(database: Database) -> None:
         (S.RUNNING, S.QUEUED, 0, "w1", None),
     ]
     assert {change.execution_id for change in changes} == {execution_id}
-    assert watch.changes(["another"]) == ()
-    watch.remove()
+    assert witness.changes(["another"]) == ()
+    witness.remove()
     assert claim.claim_batch(database, queue="http", shard=0, worker_id="w1", limit=1, ahead_ms=0).claims
 
 

@@ -1,23 +1,25 @@
-"""The course of the demo."""
+"""Scenario of the demo: start, register, create, watch, prove."""
 
 import os
 import secrets
 import time
 
-from app.dev.demo.catalogue import TOPIC, entries
+from app.dev.demo.definitions import TOPIC, definitions
+from app.dev.demo.hints import show_hints
 from app.dev.demo.job import DemoJob, script
-from app.dev.demo.report import show_arrivals, show_hints, show_table
-from app.dev.demo.watch import watch
+from app.dev.demo.progress import watch
+from app.dev.demo.proof import show_deliveries, show_table
 from app.dev.stack.client import Api
+from app.dev.stack.definitions import register
 from app.dev.stack.runner import Stack
 from app.dev.stack.settings import preferred_port, product_environment
 from app.dev.stack.targets import Targets
 from app.dev.terminal import Terminal
 
 
-def run(terminal: Terminal) -> int:
+def run_demo(terminal: Terminal) -> int:
     """Run the demo and return the exit status; stays until Ctrl-C unless DEMO_EXIT is set."""
-    terminal.line(f"{terminal.bold('Task Executor')}: setTimeout and setInterval as a service")
+    terminal.line(("Task Executor", "bold"), ": setTimeout and setInterval as a service")
     terminal.line("Real servers, started from Python wheels in temporary directories; all gone at the end.")
     terminal.heading("Starting")
     started = time.monotonic()
@@ -28,7 +30,7 @@ def run(terminal: Terminal) -> int:
         targets.kafka.create_topic(TOPIC)
         with terminal.step("an API key: flask --app app api-keys create demo"):
             api = stack.api
-        terminal.line(f"  all of it within {time.monotonic() - started:.1f} s")
+        terminal.line(f"  everything within {time.monotonic() - started:.1f} s")
         status = _scripted(api, stack, targets, terminal)
         if os.environ.get("DEMO_EXIT", "") in {"", "0"}:
             stay(stack, terminal)
@@ -40,7 +42,7 @@ def run(terminal: Terminal) -> int:
 def stay(stack: Stack, terminal: Terminal) -> None:
     """Stay until Ctrl-C; raises ChildError when a process dies."""
     try:
-        terminal.line(terminal.bold("\nRunning. Ctrl-C stops everything."))
+        terminal.line(("\nRunning. Ctrl-C stops everything.", "bold"))
         while True:
             stack.check()
             time.sleep(0.5)
@@ -51,9 +53,9 @@ def stay(stack: Stack, terminal: Terminal) -> None:
 def _scripted(api: Api, stack: Stack, targets: Targets, terminal: Terminal) -> int:
     secret = f"sk-demo-{secrets.token_hex(12)}"
     terminal.heading("Registering, through the REST API")
-    for entry in entries(targets, secret):
-        api.post(entry.path, entry.body)
-        terminal.line(f"  POST {entry.path:<15} {entry.body['name']:<16} {terminal.dim(entry.why)}")
+    for one in definitions(targets, secret):
+        register(api, [one])
+        terminal.line(f"  POST {one.path:<15} {one.name:<16} ", (one.why, "dim"))
     jobs = script()
     _create(jobs, api, terminal)
     terminal.heading("Watching them run; a cron job fires at the next full minute")
@@ -62,8 +64,8 @@ def _scripted(api: Api, stack: Stack, targets: Targets, terminal: Terminal) -> i
     for job in jobs:
         if job.trigger == "CRON":
             api.post(f"/jobs/{job.job_id}/cancel")
-    terminal.line(terminal.dim("  the cron jobs are cancelled now"))
-    missing = show_arrivals(jobs, targets, secret, terminal)
+    terminal.line(("  the cron jobs are cancelled now", "dim"))
+    missing = show_deliveries(jobs, targets, secret, terminal)
     show_hints(stack, terminal, jobs[0])
     return _verdict(jobs, missing, terminal)
 
@@ -73,15 +75,15 @@ def _create(jobs: list[DemoJob], api: Api, terminal: Terminal) -> None:
     for number, job in enumerate(jobs, start=1):
         job.create(api, number)
         due = "now" if job.due is None else f"{job.due.astimezone():%H:%M:%S}"
-        terminal.line(f"  POST /jobs  {job.trigger:<9} {job.endpoint:<16} {job.job_id}  {terminal.dim(f'due {due}')}")
+        terminal.line(f"  POST /jobs  {job.trigger:<9} {job.endpoint:<16} {job.job_id}  ", (f"due {due}", "dim"))
 
 
 def _verdict(jobs: list[DemoJob], missing: list[str], terminal: Terminal) -> int:
     failed = [job for job in jobs if job.status != "SUCCESS"]
     if failed:
-        terminal.line(terminal.red("\nNot delivered, says the API:"))
+        terminal.line(("\nNot delivered, says the API:", "red"))
     for job in failed:
         terminal.line(f"  {job.order_id}: {job.status} {job.error}")
     if missing:
-        terminal.line(terminal.red(f"\nNot found at their receiver: {', '.join(missing)}"))
+        terminal.line((f"\nNot found at their receiver: {', '.join(missing)}", "red"))
     return 1 if failed or missing else 0

@@ -1,4 +1,4 @@
-"""A witness inside the database: a trigger that notes each change of an execution in the transaction that makes it.
+"""Witness inside the database: a trigger that notes each change of an execution in the transaction that makes it.
 
 It lives in a schema of its own and is removed at the end of the run. No part of the product: an instrument, and in
 PostgreSQL's dialect.
@@ -49,8 +49,8 @@ _READ = """
 """
 
 
-class Watch:
-    """The witness of one run; without one, on an engine that has no such triggers, `is_there` stays false."""
+class Witness:
+    """Notes the changes of one run; on an engine that has no such triggers, `is_there` stays false."""
 
     def __init__(self, database: Database, run: str) -> None:
         self._database = database

@@ -2,8 +2,8 @@
 
 import os
 
-from app.dev.demo.report import show_hints
-from app.dev.demo.run import stay
+from app.dev.demo.hints import show_hints
+from app.dev.demo.scenario import stay
 from app.dev.stack.runner import Stack
 from app.dev.stack.settings import preferred_port, product_environment
 from app.dev.stack.targets import Targets
@@ -14,7 +14,7 @@ _NAME_WIDTH = 12
 
 def serve(terminal: Terminal) -> int:
     """Run the stack until Ctrl-C, with the output of its processes on the terminal."""
-    terminal.line(f"{terminal.bold('Task Executor')}, development stack")
+    terminal.line(("Task Executor", "bold"), ", development stack")
     given = os.environ.get("TE_DATABASE_URL") or None
     if given is None:
         terminal.line("TE_DATABASE_URL is not set: a new PostgreSQL is started, and its data removed at the end.")
@@ -31,17 +31,17 @@ def serve(terminal: Terminal) -> int:
             step=terminal.step,
             port=preferred_port(),
             env=product_environment(),
-            echo=lambda name, line: terminal.line(f"{terminal.dim(name.ljust(_NAME_WIDTH))} {line}"),
+            echo=lambda name, line: terminal.line((name.ljust(_NAME_WIDTH), "dim"), f" {line}"),
         ) as stack,
     ):
         with terminal.step("an API key: flask --app app api-keys create demo"):
             _ = stack.api
         show_hints(stack, terminal)
         terminal.line(
-            f"{terminal.bold('Somewhere to deliver to')}\n"
+            ("Somewhere to deliver to\n", "bold"),
             f"  HTTP   {targets.receiver.base_url}/ok   (what came: GET /_requests)\n"
             f"  Kafka  {targets.kafka.bootstrap}\n"
-            f"  Redis  {targets.valkey.url}"
+            f"  Redis  {targets.valkey.url}",
         )
         stay(stack, terminal)
         terminal.heading("Stopping")

@@ -1,4 +1,4 @@
-"""Watching the jobs until all have run."""
+"""Progress of the demo's jobs until all have run."""
 
 import time
 from collections import Counter
@@ -25,7 +25,7 @@ def watch(jobs: list[DemoJob], api: Api, stack: Stack, terminal: Terminal) -> No
                 job.refresh(api)
             if job.is_finished and job.order_id not in finished:
                 finished.add(job.order_id)
-                terminal.line(f"  {terminal.green('→')} {_sentence(job)}")
+                terminal.line("  ", ("→", "green"), f" {_sentence(job)}")
         if len(finished) == len(jobs):
             return
         terminal.status(f"  {_progress(jobs)}")

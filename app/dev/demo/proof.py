@@ -1,0 +1,58 @@
+"""Proof of the demo: what became of each job, by the API and by its receiver."""
+
+from collections import Counter
+
+from app.dev.demo import deliveries
+from app.dev.demo.deliveries import Delivery
+from app.dev.demo.job import DemoJob
+from app.dev.stack.targets import Targets
+from app.dev.terminal import Terminal
+
+_SHOWN_CHARACTERS = 4
+_PATIENCE_SECONDS = 10.0
+
+
+def show_table(jobs: list[DemoJob], terminal: Terminal) -> None:
+    """Print a row for each job."""
+    terminal.heading("Result")
+    header = ["JOB", "TRANSPORT", "TRIGGER", "STATUS", "ATTEMPTS", "LATE (ms)"]
+    rows = [
+        [job.job_id, job.transport, job.trigger, job.status, str(len(job.attempts)), _number(job.lateness_ms)]
+        for job in jobs
+    ]
+    terminal.table(header, rows, right=("ATTEMPTS", "LATE (ms)"))
+    terminal.line(("  late: start of the first attempt minus the time the job was due", "dim"))
+
+
+def show_deliveries(
+    jobs: list[DemoJob], targets: Targets, secret: str, terminal: Terminal, *, patience: float = _PATIENCE_SECONDS
+) -> list[str]:
+    """Print what arrived and return what did not: the order ids of those jobs."""
+    wanted = Counter(job.transport for job in jobs)
+    found = {
+        "HTTP": ("HTTP, as the receiver got it", deliveries.http(targets)),
+        "KAFKA": ("Kafka, read back with confluent_kafka", deliveries.kafka(targets, wanted["KAFKA"], patience)),
+        "REDIS_STREAM": ("Redis, read back with redis-py", deliveries.redis_stream(targets)),
+    }
+    missing: list[str] = []
+    for transport, (title, messages) in found.items():
+        orders = {job.order_id for job in jobs if job.transport == transport}
+        came = orders & {message.order_id for message in messages}
+        missing += sorted(orders - came)
+        terminal.heading(f"{title}: {len(came)} of {len(orders)} jobs, {len(messages)} messages")
+        for message in messages[:1]:
+            _show(message, secret, terminal)
+    return missing
+
+
+def _show(message: Delivery, secret: str, terminal: Terminal) -> None:
+    masked = secret[:_SHOWN_CHARACTERS] + "•" * (len(secret) - _SHOWN_CHARACTERS)
+    terminal.line(f"  {message.title}")
+    for name, value in message.headers:
+        terminal.line((f"    {name}: ", "dim"), value.replace(secret, masked))
+    if message.body:
+        terminal.line(f"    {message.body.replace(secret, masked)}")
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else str(value)
