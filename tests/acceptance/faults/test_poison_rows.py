@@ -1,4 +1,4 @@
-"""Rows that somebody edited by hand: each fails with a clear reason, those around it go on, the worker lives."""
+"""Rows that somebody edited manually: each fails with a clear reason, those around it go on, the worker lives."""
 
 import json
 from collections.abc import Callable
@@ -141,7 +141,7 @@ def test_each_fails_with_its_reason_and_the_batch_goes_on(
 def test_a_result_that_cannot_be_written_holds_up_no_other(
     database: Database, stack: Stack, receiver: Receiver
 ) -> None:
-    """Its attempt is on record already, as if the count had been set back by hand; the second net ends it."""
+    """Its attempt is on record already, as if the count had been set back manually; the safety net ends it."""
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{PATH}", "method": "POST"})
     good = rows.add_executions(database, GOOD)
     (odd,) = rows.add_executions(database)

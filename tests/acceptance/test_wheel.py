@@ -1,0 +1,129 @@
+"""The wheel, installed alone: it runs the product and, with its extra, the verifier; demo and tests stay out."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from zipfile import ZipFile
+
+import psycopg2
+import pytest
+
+from app.dev.process.child import ChildError
+from app.dev.receiver import Receiver
+from app.dev.stack import programs
+from app.dev.stack.runner import Stack
+from tests.acceptance.jobs import deliver_one
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ["actors", "app", "brokers", "schema", "pyproject.toml", "README.md", "LICENSE"]
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+# Nothing of the checkout may be found by the Python of the wheel.
+ALONE = {"PYTHONPATH": ""}
+
+
+def run(*command: str | Path) -> None:
+    done = subprocess.run(command, text=True, capture_output=True, check=False, env=os.environ | ALONE)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy of the sources: setuptools leaves files beside them."""
+    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    for name in SOURCES:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, source / name)
+    run(*PIP, "wheel", "--no-deps", "--wheel-dir", built, source)
+    (found,) = built.glob("*.whl")
+    return found
+
+
+@pytest.fixture
+def python(wheel: Path, tmp_path: Path) -> Path:
+    """The Python of a new environment that holds the wheel and what it depends on."""
+    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
+    python = tmp_path / "venv" / "bin" / "python"
+    install(python, str(wheel))
+    return python
+
+
+def install(python: Path, what: str) -> None:
+    run(*PIP, "--python", python, "install", "--no-compile", "-c", ROOT / "constraints.txt", what)
+
+
+@pytest.fixture
+def stack(python: Path, empty_database_url: str, receiver: Receiver, tmp_path: Path) -> Iterator[Stack]:
+    """The processes of the wheel, in an empty directory, over an empty database."""
+    (tmp_path / "empty").mkdir()
+    stack = Stack(
+        database_url=empty_database_url,
+        commands={},
+        env=ALONE | {"TE_WORKER_SHUTDOWN_TIMEOUT_SEC": "5"},
+        logs=tmp_path / "logs",
+        cwd=tmp_path / "empty",
+        python=python,
+    )
+    yield stack
+    stack.stop(timeout=0)
+
+
+def files_of(python: Path) -> set[Path]:
+    """List what is installed, but for bytecode."""
+    return {path for path in python.parents[1].rglob("*") if "__pycache__" not in path.parts and path.is_file()}
+
+
+def test_it_holds_the_product_and_what_the_verifier_needs(wheel: Path) -> None:
+    names = ZipFile(wheel).namelist()
+    tops = {name.split("/")[0] for name in names if not name.startswith("task_executor-")}
+    assert tops == {"actors", "app", "brokers", "schema"}
+    development = {name.split("/")[2] for name in names if name.startswith("app/dev/") and name.count("/") > 2}
+    assert development == {"process", "receiver", "servers", "stack", "verify"}
+    assert "actors/dispatch/xadd_once.lua" in names
+
+
+def test_it_runs_alone_and_verifies_with_its_extra(
+    stack: Stack, python: Path, wheel: Path, database_url: str, receiver: Receiver, tmp_path: Path
+) -> None:
+    before = files_of(python)
+    stack.run(programs.MIGRATE)
+    stack.web()
+    stack.worker()
+    stack.scheduler()
+    deliver_one(stack.api, receiver, "wheel")
+    stack.check()
+    assert stack.terminate("worker-1") == 0
+    with pytest.raises(ChildError, match=r"pip install 'task-executor\[verify\]'"):
+        stack.run(("flask", "--app", "app", "verify"))
+    with pytest.raises(ChildError, match="need a checkout"):
+        stack.run(("app.dev", "demo"))
+    assert files_of(python) == before, "nothing is written beside the installed files"
+
+    install(python, f"{wheel}[verify]")
+    before = files_of(python)
+    stack.env["TE_DATABASE_URL"] = database_url
+    assert "Everything holds." in stack.run(
+        ("flask", "--app", "app", "verify", "--duration", "2s", "--rate", "5"), timeout=300
+    )
+    assert files_of(python) == before
+    assert list((tmp_path / "empty").iterdir()) == []
+    assert left_by_verify(database_url) == {"endpoints": 0, "keys": 0, "schemas": 0}, "only history stays"
+
+
+def left_by_verify(database_url: str) -> dict[str, int]:
+    queries = {
+        "endpoints": "SELECT count(*) FROM endpoints WHERE deleted_at IS NULL",
+        "keys": "SELECT count(*) FROM api_keys WHERE revoked_at IS NULL",
+        "schemas": "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'verify%'",
+    }
+    found = {}
+    with closing(psycopg2.connect(database_url)) as connection, connection.cursor() as cursor:
+        for what, query in queries.items():
+            cursor.execute(query)
+            found[what] = cursor.fetchall()[0][0]
+    return found
