@@ -1,4 +1,4 @@
-"""How many jobs a second the API accepts."""
+"""Rate at which the API accepts jobs."""
 
 import asyncio
 import time

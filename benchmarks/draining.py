@@ -1,4 +1,4 @@
-"""How fast a backlog of HTTP deliveries drains."""
+"""Rate at which a backlog of HTTP deliveries drains."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""How long from the API's answer to the receiver, and how late delayed jobs start."""
+"""Time from the API's answer to the receiver, and lateness of delayed jobs."""
 
 import time
 import uuid

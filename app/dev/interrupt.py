@@ -1,4 +1,4 @@
-"""Ctrl-C, and the signals that mean the same."""
+"""Interrupt: Ctrl-C, and the signals that mean the same."""
 
 import signal
 from types import FrameType

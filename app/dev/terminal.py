@@ -50,7 +50,7 @@ class Terminal:
 
     @contextmanager
     def step(self, what: str) -> Iterator[None]:
-        """Say what is being done, and how long it took once it is."""
+        """Announce a step, and print how long it took."""
         started = time.monotonic()
         if self._is_live:
             self.status(f"  … {what}")

@@ -1,4 +1,4 @@
-"""Hints on how to go on by hand."""
+"""Hints on how to continue manually."""
 
 from rich.text import Text
 

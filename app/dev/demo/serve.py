@@ -16,13 +16,7 @@ def serve(terminal: Terminal) -> int:
     """Run the stack until Ctrl-C, with the output of its processes on the terminal."""
     terminal.line(("Task Executor", "bold"), ", development stack")
     given = os.environ.get("TE_DATABASE_URL") or None
-    if given is None:
-        terminal.line("TE_DATABASE_URL is not set: a new PostgreSQL is started, and its data removed at the end.")
-    elif not os.environ.get("TE_SECRET_ENCRYPTION_KEY"):
-        terminal.line(
-            "TE_SECRET_ENCRYPTION_KEY is not set: this run has a key of its own. Secrets stored in your database\n"
-            "under another key cannot be used now, and those stored now cannot be used later."
-        )
+    _announce(given, terminal)
     terminal.heading("Starting")
     with (
         Targets(terminal.step) as targets,
@@ -37,13 +31,28 @@ def serve(terminal: Terminal) -> int:
         with terminal.step("an API key: flask --app app api-keys create demo"):
             _ = stack.api
         show_hints(stack, terminal)
-        terminal.line(
-            ("Somewhere to deliver to\n", "bold"),
-            f"  HTTP   {targets.receiver.base_url}/ok   (what came: GET /_requests)\n"
-            f"  Kafka  {targets.kafka.bootstrap}\n"
-            f"  Redis  {targets.valkey.url}",
-        )
+        _show_targets(targets, terminal)
         stay(stack, terminal)
         terminal.heading("Stopping")
     terminal.line("  everything that was started is stopped")
     return 0
+
+
+def _announce(database_url: str | None, terminal: Terminal) -> None:
+    """Print what becomes of data and secrets."""
+    if database_url is None:
+        terminal.line("TE_DATABASE_URL is not set: a new PostgreSQL is started, and its data removed at the end.")
+    elif not os.environ.get("TE_SECRET_ENCRYPTION_KEY"):
+        terminal.line(
+            "TE_SECRET_ENCRYPTION_KEY is not set: this run has a key of its own. Secrets stored in your database\n"
+            "under another key cannot be used now, and those stored now cannot be used later."
+        )
+
+
+def _show_targets(targets: Targets, terminal: Terminal) -> None:
+    terminal.line(
+        ("Somewhere to deliver to\n", "bold"),
+        f"  HTTP   {targets.receiver.base_url}/ok   (what came: GET /_requests)\n"
+        f"  Kafka  {targets.kafka.bootstrap}\n"
+        f"  Redis  {targets.valkey.url}",
+    )

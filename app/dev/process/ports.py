@@ -10,7 +10,7 @@ _given_out: set[int] = set()
 
 
 def is_free(port: int) -> bool:
-    """Tell whether a server could listen on the port right now."""
+    """Return whether a server could listen on the port right now."""
     with closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -17,7 +17,7 @@ Edit = Callable[[bytes], Awaitable[bytes]]
 
 
 class Mode(Enum):
-    """What a proxy does with the bytes that come."""
+    """Treatment of connections and of the bytes that come."""
 
     PASS = auto()
     CUT = auto()  # connections are closed, new ones refused

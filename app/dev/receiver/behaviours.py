@@ -1,4 +1,4 @@
-"""How the receiver answers, chosen by the first words of the path; what follows them is the caller's.
+"""Behaviours of the receiver, chosen by the first words of the path; what follows them is the caller's.
 
 /ok                  200                                /echo           200, the request as JSON
 /status/<n>          that status                        /slow/<ms>      200 after that long
@@ -28,7 +28,7 @@ _CHUNK = b"x" * 65_536
 _DRIP_SECONDS = 0.1
 
 GATES = web.AppKey("gates", defaultdict[str, asyncio.Event])
-"""What /held waits for, by path."""
+"""Events that /held waits for, by path."""
 
 Behaviour = Callable[[web.Request, Received, str, int], Awaitable[web.StreamResponse]]
 """Takes the request, its record, the second word of its path and how often it came."""

@@ -1,4 +1,4 @@
-"""What the receiver got."""
+"""Record of the requests that the receiver got."""
 
 import base64
 import json

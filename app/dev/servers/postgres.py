@@ -131,7 +131,7 @@ def _environment() -> dict[str, str]:
 
 
 def _unprivileged_user() -> tuple[int, int] | None:
-    """Choose whom to run as: PostgreSQL refuses root, and `nobody` exists everywhere without making a user."""
+    """Return the user to run as: PostgreSQL refuses root, and `nobody` exists everywhere."""
     if os.geteuid() != 0:
         return None
     entry = pwd.getpwnam("nobody")

@@ -1,4 +1,4 @@
-"""What every embedded server has in common."""
+"""Embedded server: a port, a directory, its start, its end and its crash."""
 
 import importlib.util
 import os
@@ -97,7 +97,7 @@ class Server(ABC):
 
     @abstractmethod
     def _answers(self, port: int) -> bool:
-        """Tell whether *this* server, not another one on the port, serves clients."""
+        """Return whether *this* server, not another one on the port, serves clients."""
 
     def _prepare(self, directory: Path) -> None:  # noqa: B027 - most servers want an empty one
         """Fill the new directory."""
@@ -142,7 +142,7 @@ def package_directory(package: str) -> Path:
     """Find an installed package without importing it."""
     found = importlib.util.find_spec(package)
     if found is None or not found.submodule_search_locations:
-        raise ServerError(f"the Python package {package} is not installed: pip install -e '.[dev]'")
+        raise ServerError(f"the Python package {package} is not installed: pip install 'task-executor[verify]'")
     return Path(found.submodule_search_locations[0])
 
 

@@ -49,11 +49,8 @@ class Stack(Processes):
         super().__init__(_own_environment(), logs=logs or Path.cwd() / _LOGS, cwd=cwd, python=python, echo=echo)
         self.port = free_port(port)
         self.env |= {"TE_LISTEN_ADDR": f"127.0.0.1:{self.port}"} | dict(env or {})
-        self.postgres: Postgres | None = None
-        if database_url is None:
-            self.postgres = Postgres()
-        else:
-            self.env["TE_DATABASE_URL"] = database_url
+        self.postgres = Postgres() if database_url is None else None
+        self.env |= {} if database_url is None else {"TE_DATABASE_URL": database_url}
         self._commands = programs.whole() if commands is None else commands
         self._process_env = process_env or {}
         self._step = step

@@ -1,4 +1,4 @@
-"""Telling what is being done while it is done."""
+"""Steps: what is being done, announced while it is done."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext

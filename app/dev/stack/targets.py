@@ -1,4 +1,4 @@
-"""What the jobs of the development stack are delivered to."""
+"""Targets of the development stack's deliveries."""
 
 from contextlib import ExitStack
 from typing import Self

@@ -1,4 +1,4 @@
-"""What must hold, each as a pure function from the evidence to the breaches of it."""
+"""Checks of a run: pure functions from the evidence to its breaches of the promises."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +16,7 @@ Check = Callable[[Evidence], Iterable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one check went."""
+    """Result of one check."""
 
     name: str
     breaches: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""From the options of the command line to a run, and its failures to one line."""
+"""Command line of the verifier: its options become a run, its failures one line."""
 
 import os
 from pathlib import Path
@@ -15,43 +15,33 @@ from app.dev.verify.stored import OtherWorkError
 from app.errors import TaskExecutorError
 
 _INTERRUPTED = 130
+_KINDS = {
+    "kill_workers": FaultKind.KILL_WORKER,
+    "kill_scheduler": FaultKind.KILL_SCHEDULER,
+    "restart_database": FaultKind.RESTART_DATABASE,
+    "partition": FaultKind.PARTITION,
+}
+_NEED_OUR_DATABASE = {FaultKind.RESTART_DATABASE, FaultKind.PARTITION}
 
 
 def run(
-    *,
-    duration: str,
-    rate: float,
-    kill_workers: bool,
-    kill_scheduler: bool,
-    restart_database: bool,
-    partition: bool,
-    skew: str,
-    seed: int,
-    json_file: Path | None,
-    junit_file: Path | None,
+    *, duration: str, skew: str, json_file: Path | None, junit_file: Path | None, rate: float, seed: int, **kinds: bool
 ) -> int:
-    """Run with these options and return the exit status."""
-    database_url = os.environ.get("TE_DATABASE_URL", "").strip() or None
-    chosen = {
-        FaultKind.KILL_WORKER: kill_workers,
-        FaultKind.KILL_SCHEDULER: kill_scheduler,
-        FaultKind.RESTART_DATABASE: restart_database,
-        FaultKind.PARTITION: partition,
-    }
-    if database_url and (restart_database or partition):
-        raise click.UsageError(
-            "--restart-database and --partition need the PostgreSQL that verify starts itself: unset TE_DATABASE_URL"
-        )
+    """Run with the options of the command line and return the exit status; `kinds` are the faults that it names."""
     options = Options(
         duration=_seconds("--duration", duration),
         rate=rate,
         seed=seed,
-        faults=frozenset(kind for kind, wanted in chosen.items() if wanted),
+        faults=frozenset(kind for option, kind in _KINDS.items() if kinds[option]),
         skew=_seconds("--skew", skew),
-        database_url=database_url,
+        database_url=os.environ.get("TE_DATABASE_URL", "").strip() or None,
         json_file=json_file,
         junit_file=junit_file,
     )
+    if options.database_url and not options.faults.isdisjoint(_NEED_OUR_DATABASE):
+        raise click.UsageError(
+            "--restart-database and --partition need the PostgreSQL that verify starts itself: unset TE_DATABASE_URL"
+        )
     return _run(options)
 
 

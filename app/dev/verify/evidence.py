@@ -1,4 +1,4 @@
-"""What both sides know at the end of a run, as values; `app.dev.verify.checks` judges it."""
+"""Evidence of a run: what both sides know at its end, judged by `app.dev.verify.checks`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ class Attempt:
 
     @property
     def explains_a_repeat(self) -> bool:
-        """Tell whether the record says that this attempt may have been delivered although it counts as failed."""
+        """Return whether the record says that this attempt may have been delivered although it counts as failed."""
         return self.status is AttemptStatus.FAILED and (self.uncertain or self.error_type in LOST_TYPES)
 
 
@@ -87,12 +87,12 @@ class Arrival:
     taken: bool = True
     """False when the receiver answered that it does not take it."""
     grain: timedelta = timedelta(0)
-    """How much later than `at` it may have come: servers cut their timestamps to milliseconds."""
+    """Longest time after `at` at which it may have come: servers cut their timestamps to milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conduct:
-    """How the API and the processes behaved meanwhile."""
+    """Conduct of the API and the processes during the run."""
 
     refused: tuple[str, ...] = ()
     """Requests that were answered with an error that no fault excuses."""
@@ -105,7 +105,7 @@ class Conduct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """All of it."""
+    """Everything that a run observed."""
 
     accepted: tuple[Accepted, ...]
     contradictions: tuple[str, ...] = ()

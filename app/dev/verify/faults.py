@@ -1,4 +1,4 @@
-"""Which fault happens when, to what: pure, and the same for the same seed."""
+"""Schedule of the faults: pure, and the same for the same seed."""
 
 import random
 from collections.abc import Iterator, Sequence

@@ -62,7 +62,7 @@ def _judge(change: Transition, before: Transition | None) -> Iterator[str]:
 
 
 def _counted(change: Transition) -> set[int]:
-    """Tell by how much the attempts may change: a claim adds one, a hand-back takes it away again."""
+    """Return by how much the attempts may change: a claim adds one, a hand-back takes it away again."""
     if change.before is None:
         return {0}
     if change.after is _RUNNING:

@@ -1,4 +1,4 @@
-"""Does to the processes what the schedule says, undoes it in time, and starts again what ended.
+"""Injector: does to the processes what the schedule says, undoes it in time, and starts again what ended.
 
 It belongs to the main thread: children live only as long as the thread that started them.
 """

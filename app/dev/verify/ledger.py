@@ -1,4 +1,4 @@
-"""What the run itself knows: which jobs were accepted, and what the HTTP receiver was sent."""
+"""Ledger of the run: the jobs that were accepted, and the requests that the HTTP receiver got."""
 
 import threading
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ class Sightings(Record):
 
 
 class Ledger:
-    """What the API answered; safe to use from any thread."""
+    """The API's answers; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

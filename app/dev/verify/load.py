@@ -1,4 +1,4 @@
-"""Creating jobs through the API at a steady rate, as a client does that must not lose one."""
+"""Load: jobs created through the API at a steady rate, by a client that must not lose one."""
 
 import random
 import threading
@@ -18,6 +18,7 @@ from schema.states import Trigger
 ANSWER_SECONDS = 40.0  # a client that waits this long knows that the API hangs
 _PATIENCE_SECONDS = 90.0
 _PAUSE_SECONDS = 0.2
+_REPEATED = {429, 502, 503, 504}
 _MOST_THREADS = 32
 _DELAYED_SHARE, _CANCELLED_SHARE, _REPLAYED_SHARE = 0.35, 0.04, 0.05
 _SHORTEST_DELAY, _LONGEST_DELAY = 0.3, 6.0
@@ -108,26 +109,32 @@ def ask(
     """Send a POST until it has an answer; None when it was refused, or has none after all patience."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < deadline:
-        sent_at = time.monotonic()
-        try:
-            response = api.request("POST", path, json=body, timeout=ANSWER_SECONDS)
-        except requests.RequestException as error:
-            _slow(ledger, time.monotonic() - sent_at if isinstance(error, requests.Timeout) else 0.0)
-        else:
-            _slow(ledger, time.monotonic() - sent_at)
-            if response.ok:
-                return response.json()
-            if response.status_code not in {429, 502, 503, 504}:
-                if not (conflict_is_fine and response.status_code == 409):
-                    with ledger.counting():
-                        ledger.refused.append(f"POST {path}: {response.status_code} {response.text[:200]}")
-                return None
+        response = _post(api, ledger, path, body)
+        if response is not None and response.ok:
+            return response.json()
+        if response is not None and response.status_code not in _REPEATED:
+            if not (conflict_is_fine and response.status_code == 409):
+                with ledger.counting():
+                    ledger.refused.append(f"POST {path}: {response.status_code} {response.text[:200]}")
+            return None
         with ledger.counting():
             ledger.repeats += 1
         stopping.wait(_PAUSE_SECONDS)
     with ledger.counting():
         ledger.unanswered += 1
     return None
+
+
+def _post(api: Api, ledger: Ledger, path: str, body: Any) -> requests.Response | None:
+    """Send a request once and note how long its answer took; None when the connection broke."""
+    sent_at = time.monotonic()
+    try:
+        response = api.request("POST", path, json=body, timeout=ANSWER_SECONDS)
+    except requests.RequestException as error:
+        _slow(ledger, time.monotonic() - sent_at if isinstance(error, requests.Timeout) else 0.0)
+        return None
+    _slow(ledger, time.monotonic() - sent_at)
+    return response
 
 
 def _slow(ledger: Ledger, seconds: float) -> None:

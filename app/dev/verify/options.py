@@ -1,4 +1,4 @@
-"""What a run is asked to do."""
+"""Options of a run."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class FaultKind(StrEnum):
-    """What may be done to the product while it works."""
+    """A kind of fault that may be done to the product while it works."""
 
     KILL_WORKER = "kill a worker"
     KILL_SCHEDULER = "kill a scheduler"

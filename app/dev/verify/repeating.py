@@ -1,4 +1,4 @@
-"""The jobs that repeat: one for each transport and trigger, from the beginning of the load to its end."""
+"""Jobs that repeat: one for each transport and trigger, from the beginning of the load to its end."""
 
 import threading
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ RHYTHMS = [
 
 
 class Repeating:
-    """Creates them, and ends them through the API."""
+    """Creates the jobs that repeat, and ends them through the API."""
 
     def __init__(self, api: Api, catalogue: Catalogue, ledger: Ledger, database: Database) -> None:
         self._api = api
@@ -57,7 +57,7 @@ class Repeating:
                     self._jobs.append(job)
 
     def all_have_ticked(self) -> bool:
-        """Tell whether the first tick of each is over."""
+        """Return whether the first tick of each is over."""
         instant = stored.now(self._database) - timedelta(seconds=1)
         return all(job.first_tick is not None and job.first_tick <= instant for job in self._jobs)
 

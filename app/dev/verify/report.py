@@ -21,7 +21,7 @@ _PERCENTILES = (50, 90, 99, 99.9)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that a run says at its end."""
+    """Everything that a run reports at its end."""
 
     options: Options
     results: list[Result]

@@ -1,4 +1,4 @@
-"""The course of a run: start, load and faults, quiet, evidence, judgement."""
+"""Run of the verifier: start, load and faults, quiet, evidence, judgement."""
 
 import secrets
 import time
@@ -77,7 +77,7 @@ class Run:
         self._shown_at = 0.0
 
     def to_its_end(self) -> Report:
-        """Do everything, and say what came of it."""
+        """Create the load, wait for quiet and return the report."""
         began = time.monotonic()
         with self._terminal.step("endpoints to recording receivers, and a witness in the database"):
             self._witness.install()
@@ -98,7 +98,7 @@ class Run:
         )
 
     def close(self) -> None:
-        """Stop, and take away what the run put into the database: endpoints, key and witness, not the history."""
+        """Stop, and remove what the run put into the database: endpoints, key and witness, not the history."""
         self._injector.end()
         if self._load is not None:
             self._load.stop()

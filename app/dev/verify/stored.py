@@ -1,4 +1,4 @@
-"""What the database holds of a run."""
+"""Rows of a run, as the database holds them."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ class Stored:
 
 
 def read(database: Database, endpoints: list[str]) -> Stored:
-    """Read all of it; nothing may change any more."""
+    """Read the rows of the run's endpoints; nothing may change any more."""
     of_run = executions.c.endpoint.in_(endpoints)
     tried = select(attempts).join(executions, executions.c.execution_id == attempts.c.execution_id).where(of_run)
     job_ids = database.fetch(select(jobs.c.job_id).where(jobs.c.endpoint.in_(endpoints)))

@@ -1,4 +1,4 @@
-"""The system under test: servers, proxies, processes, and who is allowed to break what."""
+"""System under test: servers, proxies, processes, and who is allowed to break what."""
 
 import os
 import signal
@@ -38,7 +38,7 @@ class System:
     targets: Targets
     sightings: Sightings
     ways: dict[str, Proxy]
-    """What is between a process and the database, by the name of the process."""
+    """The proxies between processes and the database, by the names of the processes."""
     postgres: Postgres | None
     database_url: str
 

@@ -30,7 +30,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether the process runs; a zombie that nobody has reaped doesn't."""
+    """Return whether the process runs; a zombie that nobody has reaped doesn't."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
