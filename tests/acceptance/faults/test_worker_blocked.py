@@ -13,32 +13,36 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.acceptance
 
 
-@pytest.mark.parametrize(
-    ("blocked", "said"), [("heartbeat", "its heartbeat stood still"), ("delivery", "its delivery loop stood still")]
-)
-def test_a_blocked_thread_ends_the_process(
-    database: Database, stack: Stack, receiver: Receiver, blocked: str, said: str
-) -> None:
-    path = f"/slow/100/blocked-{blocked}"
+BLOCKED = "tests.acceptance.faults.blocked_actors"
+
+
+def test_a_blocked_thread_ends_the_process(database: Database, stack: Stack, receiver: Receiver) -> None:
+    """Two workers side by side, on queues of their own: the one whose heartbeat stands still has nothing to send."""
+    path = "/slow/100/blocked"
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST", "timeout_ms": 20_000})
-    victim = stack.worker(module="tests.acceptance.faults.blocked_actors", TEST_BLOCKED=blocked, **SHORT_LEASE)
-    if blocked == "delivery":
-        rows.add_executions(database, 3, max_attempts=2)
-    assert victim.wait(ENDED_SECONDS) == EXIT_LEASE_LOST, victim.tail()
-    assert said in victim.log.read_text()
-    rows.add_executions(database, 1)
+    victims = {
+        "its heartbeat stood still": stack.worker(
+            "-Q", "kafka", module=BLOCKED, TEST_BLOCKED="heartbeat", **SHORT_LEASE
+        ),
+        "its delivery loop stood still": stack.worker(
+            "-Q", "http", module=BLOCKED, TEST_BLOCKED="delivery", **SHORT_LEASE
+        ),
+    }
+    rows.add_executions(database, 3, max_attempts=2)
+    for said, victim in victims.items():
+        assert victim.wait(ENDED_SECONDS) == EXIT_LEASE_LOST, victim.tail()
+        assert said in victim.log.read_text()
     stack.scheduler(**SHORT_LEASE)
     stack.worker(**SHORT_LEASE)
-    count = 4 if blocked == "delivery" else 1
-    eventually(lambda: rows.statuses(database) == {"SUCCESS": count})
-    assert len(receiver.wait_for(count, path=path)) == count, "the blocked process had sent nothing"
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 3})
+    assert len(receiver.wait_for(3, path=path)) == 3, "the blocked process had sent nothing"
 
 
 def test_a_thread_that_dies_ends_the_process(database: Database, stack: Stack, receiver: Receiver) -> None:
     """Without its finalizer it would go on claiming and never write a result."""
     path = "/ok/dead-thread"
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST"})
-    victim = stack.worker(module="tests.acceptance.faults.blocked_actors", TEST_BLOCKED="finalizer", **SHORT_LEASE)
+    victim = stack.worker(module=BLOCKED, TEST_BLOCKED="finalizer", **SHORT_LEASE)
     (execution_id,) = rows.add_executions(database, 1, max_attempts=2)
     assert victim.wait(ENDED_SECONDS) == EXIT_LEASE_LOST, victim.tail()
     assert "its thread te-finalizer died" in victim.log.read_text()

@@ -18,23 +18,28 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.acceptance
 
 
-def target(database: Database, receiver: Receiver, path: str) -> str:
+def target(database: Database, receiver: Receiver, path: str, name: str = "target") -> str:
     url = f"{receiver.base_url}{path}"
-    return rows.add_endpoint(database, spec={"url": url, "method": "POST", "timeout_ms": 60_000})
+    return rows.add_endpoint(database, name, spec={"url": url, "method": "POST", "timeout_ms": 60_000})
 
 
-def test_a_killed_workers_execution_runs_elsewhere(database: Database, stack: Stack, receiver: Receiver) -> None:
+def test_a_killed_workers_execution_runs_elsewhere_and_a_last_attempt_fails_for_good(
+    database: Database, stack: Stack, receiver: Receiver
+) -> None:
     """Invariants 4 and 6: taken back after the worker timeout, numbered without gaps, same idempotency key."""
-    path = "/held/killed"
+    path, last_path = "/held/killed-worker", "/hang/last-attempt"
     target(database, receiver, path)
+    target(database, receiver, last_path, "last")
     victim = stack.worker(**SHORT_LEASE)
     stack.scheduler(**SHORT_LEASE)
     (execution_id,) = rows.add_executions(database, max_attempts=3)
+    (last_id,) = rows.add_executions(database, endpoint="last", max_attempts=1)
     receiver.wait_for(1, path=path)
+    receiver.wait_for(1, path=last_path)
     victim.kill()
     receiver.release(path)
     stack.worker(**SHORT_LEASE)
-    eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 1, "FAILED": 1})
 
     first, second = rows.attempts(database, execution_id)
     assert (first.attempt_number, first.status, first.error["type"]) == (1, "FAILED", "WORKER_LOST")
@@ -45,18 +50,8 @@ def test_a_killed_workers_execution_runs_elsewhere(database: Database, stack: St
     assert [r.headers["X-Task-Executor-Attempt"] for r in sent] == ["1", "2"]
     assert {r.headers["Idempotency-Key"] for r in sent} == {execution_id}
 
-
-def test_a_killed_workers_last_attempt_fails_for_good(database: Database, stack: Stack, receiver: Receiver) -> None:
-    path = "/hang/last"
-    target(database, receiver, path)
-    victim = stack.worker(**SHORT_LEASE)
-    (execution_id,) = rows.add_executions(database, max_attempts=1)
-    receiver.wait_for(1, path=path)
-    victim.kill()
-    stack.scheduler(**SHORT_LEASE)
-    eventually(lambda: rows.statuses(database) == {"FAILED": 1})
-    assert [a.error["type"] for a in rows.attempts(database, execution_id)] == ["WORKER_LOST"]
-    assert rows.job_of(database, execution_id).status == "RETIRED"
+    assert [a.error["type"] for a in rows.attempts(database, last_id)] == ["WORKER_LOST"]
+    assert rows.job_of(database, last_id).status == "RETIRED"
 
 
 def test_a_frozen_worker_that_wakes_after_its_lease_changes_nothing(

@@ -19,13 +19,14 @@ from app.access import api_keys
 from app.access.api_keys import Scope
 from app.dev.process.ports import free_port
 from app.dev.servers import Postgres
+from app.dev.stack import programs
 from schema import migrate
 from tests.integration.registered import http_endpoint, one_shot
 from tests.servers import start_or_skip
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[3]
-COMMAND = [sys.executable, "-m", "gunicorn", "--config", "python:app.api.server", "app:create_app()"]
+COMMAND = [sys.executable, "-m", *programs.WEB]
 
 
 class Web:
