@@ -10,8 +10,8 @@ from actors.dispatch.resolver import Resolver
 from app.formats import rfc3339
 
 MAX_BODY_BYTES = 16_384
-"""What is kept of a receiver's answer. Dispatchers return SCRUB_MARGIN_BYTES more, so that the caller, who knows the
-secrets, sees each one whole before it cuts: `scrubber.scrub(output, MAX_BODY_BYTES)`."""
+"""Length to which a receiver's answer is kept. Dispatchers return SCRUB_MARGIN_BYTES more, so that the caller, who
+knows the secrets, sees each one whole before it cuts: `scrubber.scrub(output, MAX_BODY_BYTES)`."""
 SCRUB_MARGIN_BYTES = 8_192
 
 

@@ -116,15 +116,7 @@ class _Outgoing:
 
 def _compose(spec: Mapping[str, Any], identity: Identity) -> _Outgoing:
     headers = CIMultiDict[str](spec["headers"])
-    try:
-        # Already encoded: yarl would otherwise undo some of the percent-encoding.
-        url = URL(spec["url"], encoded=True)
-        if url.raw_user is not None or url.raw_password is not None:
-            credentials = base64.b64encode(f"{url.user or ''}:{url.password or ''}".encode()).decode()
-            headers.setdefault("Authorization", f"Basic {credentials}")
-            url = url.with_user(None)
-    except ValueError:
-        raise DeliveryError("CONNECTION_ERROR", "the URL is not valid", permanent=True) from None
+    url = _target(spec["url"], headers)
     body = _encode(spec.get("body_template"), headers)
     headers.setdefault("User-Agent", USER_AGENT)
     headers.update(
@@ -140,6 +132,20 @@ def _compose(spec: Mapping[str, Any], identity: Identity) -> _Outgoing:
     if "signing" in spec:
         headers.update(signed(spec["signing"], identity.idempotency_key, int(time.time()), body or b""))
     return _Outgoing(url, headers, body)
+
+
+def _target(text: str, headers: CIMultiDict[str]) -> URL:
+    """Read the URL, and move its user and password into a header unless the endpoint gives its own."""
+    try:
+        # Already encoded: yarl would otherwise undo some of the percent-encoding.
+        url = URL(text, encoded=True)
+        if url.raw_user is not None or url.raw_password is not None:
+            credentials = base64.b64encode(f"{url.user or ''}:{url.password or ''}".encode()).decode()
+            headers.setdefault("Authorization", f"Basic {credentials}")
+            url = url.with_user(None)
+    except ValueError:
+        raise DeliveryError("CONNECTION_ERROR", "the URL is not valid", permanent=True) from None
+    return url
 
 
 def _encode(body: Any, headers: CIMultiDict[str]) -> bytes | None:

@@ -21,7 +21,7 @@ _POLL_SECONDS = 0.2  # bounds only how soon `stop` is noticed: a poll returns as
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What became of one record; the partition is known once the record was on its way to a broker."""
+    """Fate of one record; the partition is known once the record was on its way to a broker."""
 
     error: KafkaError | None
     partition: int | None

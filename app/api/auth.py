@@ -15,11 +15,11 @@ _SAFE_METHODS = frozenset({"GET", "HEAD"})
 
 def register(app: Flask) -> None:
     """Check the key of each request before its view runs."""
-    app.before_request(check)
+    app.before_request(authorize)
     app.after_request(_show_allowance)
 
 
-def check() -> None:
+def authorize() -> None:
     """Raise UnauthorizedError or ForbiddenError unless the request's key covers what it asks for."""
     # Without a matching route the answer is 404 or 405 in any case, and the API's paths are no secret.
     if request.url_rule is None or request.method == "OPTIONS":
@@ -39,7 +39,7 @@ def _verified(presented: str) -> Key:
     if limit is None:
         return keys.verify(presented)
     try:
-        return keys.verify(presented, admit=lambda: limit.check(address))
+        return keys.verify(presented, admit=lambda: limit.admit(address))
     except UnauthorizedError:
         limit.count(address)
         raise

@@ -32,10 +32,7 @@ def check_spec(
     """
     transport = TRANSPORTS[endpoint_type]
     _check_shape(transport.spec, spec, "/spec")
-    timeout_ms = spec.get("timeout_ms", transport.defaults["timeout_ms"])
-    if timeout_ms >= stuck_timeout_ms:
-        # A delivery that outlives the reclaim would run twice at once.
-        raise _invalid([Detail(pointer="/spec/timeout_ms", message=f"must be below {stuck_timeout_ms} ({timeout_ms})")])
+    _check_timeout(spec.get("timeout_ms", transport.defaults["timeout_ms"]), stuck_timeout_ms)
     template = compile_spec(endpoint_type, spec)
     faults = [
         *_config_faults(template, config),
@@ -61,6 +58,12 @@ def _check_shape(schema: Schema, value: Any, at: str) -> None:
     ]
     if found:
         raise _invalid(found)
+
+
+def _check_timeout(timeout_ms: int, stuck_timeout_ms: int) -> None:
+    if timeout_ms >= stuck_timeout_ms:
+        # A delivery that outlives the reclaim would run twice at once.
+        raise _invalid([Detail(pointer="/spec/timeout_ms", message=f"must be below {stuck_timeout_ms} ({timeout_ms})")])
 
 
 def _invalid(details: Sequence[Detail]) -> InvalidRequestError:

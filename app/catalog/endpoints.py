@@ -49,17 +49,7 @@ def create(
 
     def body(connection: Connection) -> Endpoint:
         refs = references.check_references(connection, definition, stuck_timeout_ms)
-        fresh = {"created_at": func.now(), "deleted_at": None, "version": _E.version + 1}
-        row = connection.execute(
-            postgresql.insert(tables.endpoints)
-            .values(name=name, **_values(definition))
-            .on_conflict_do_update(
-                index_elements=["name"],
-                set_={**_values(definition), **fresh, "updated_at": func.now()},
-                where=_E.deleted_at.is_not(None),
-            )
-            .returning(*_E)
-        ).first()
+        row = _insert(connection, name, definition)
         if row is None:
             raise ConflictError(f"An endpoint named {name!r} exists already.")
         _note(connection, change, Action.CREATE, None, row)
@@ -124,6 +114,21 @@ def page(database: Database, wanted: PageRequest) -> Page[Endpoint]:
     """Read a page of live endpoints, newest first."""
     query = newest_first(select(*_E).where(_E.deleted_at.is_(None)), _E.created_at, _E.name, wanted)
     return page_of(database.fetch(query), "created_at", "name", wanted, _endpoint)
+
+
+def _insert(connection: Connection, name: str, definition: Definition) -> Row[Any] | None:
+    """Add an endpoint, or bring back a deleted one; None when the name is taken."""
+    fresh = {"created_at": func.now(), "deleted_at": None, "version": _E.version + 1}
+    return connection.execute(
+        postgresql.insert(tables.endpoints)
+        .values(name=name, **_values(definition))
+        .on_conflict_do_update(
+            index_elements=["name"],
+            set_={**_values(definition), **fresh, "updated_at": func.now()},
+            where=_E.deleted_at.is_not(None),
+        )
+        .returning(*_E)
+    ).first()
 
 
 def _lock(connection: Connection, name: str, change: AuditedChange) -> Row[Any]:

@@ -1,4 +1,4 @@
-"""What a worker needs to know of the catalogue: endpoint versions, configs and secrets, cached and rendered.
+"""Catalogue as a worker sees it: endpoint versions, configs and secrets, cached and rendered.
 
 Secrets are decrypted here and nowhere else.
 """

@@ -1,4 +1,4 @@
-"""What an endpoint refers to: found, locked against deletion, and checked together with its spec."""
+"""References of an endpoint: found, locked against deletion, and checked together with its spec."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from schema.states import EndpointType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """What a client says about an endpoint."""
+    """Definition of an endpoint, as a client gives it."""
 
     type: EndpointType
     payload_spec: str | None

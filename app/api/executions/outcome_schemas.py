@@ -1,4 +1,4 @@
-"""What an attempt left behind: the output of its transport, or an error."""
+"""Outcome of an attempt: the output of its transport, or an error."""
 
 from marshmallow import fields
 

@@ -115,7 +115,7 @@ class RateLimit:
         found = self._counters.ask(lambda storage: (storage.incr(key, window), storage.get_expiry(key)))
         return None if found is None else self._allowance(*found)
 
-    def check(self, who: str) -> None:
+    def admit(self, who: str) -> None:
         """Raise RateLimitedError when nothing is left, without counting."""
         key = self._key(who)
         found = self._counters.ask(lambda storage: (storage.get(key), storage.get_expiry(key)))

@@ -46,7 +46,7 @@ class HttpSpec(Schema):
 
 
 class HttpOutput(Outcome):
-    """What an HTTP endpoint answered."""
+    """Answer of an HTTP endpoint."""
 
     status_code = fields.Integer(required=True)
     body = fields.String(required=True, metadata={"description": "its first 16 KiB"})

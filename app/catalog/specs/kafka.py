@@ -59,7 +59,7 @@ class KafkaSpec(Schema):
 
 
 class KafkaOutput(Outcome):
-    """Where a record is."""
+    """Place of a record."""
 
     partition = fields.Integer(required=True)
     offset = fields.Integer(

@@ -43,7 +43,7 @@ class RedisStreamSpec(Schema):
 
 
 class RedisStreamOutput(Outcome):
-    """Where an entry is."""
+    """Place of an entry."""
 
     message_id = fields.String(required=True, metadata={"example": "1710499801234-0"})
     stream = fields.String(required=True)

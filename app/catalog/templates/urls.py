@@ -27,7 +27,7 @@ def encode(text: str) -> str:
 
 
 def template_fault(parts: Sequence[str | None], first_input: int) -> str | None:
-    """Say what is wrong with a template whose part number `first_input` is input; None is any placeholder."""
+    """Return what is wrong with a template whose part number `first_input` is input; None is any placeholder."""
     before = "".join("x" if part is None else part for part in parts[:first_input])
     if parts[0] is None and not before.startswith("x://"):
         # A leading placeholder is a base URL like {{config.api_base_url}}.

@@ -53,7 +53,7 @@ def without_name(body: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("body", [KAFKA, REDIS], ids=["kafka", "redis"])
-def test_the_briefs_examples_are_taken(api: Api, body: dict[str, Any]) -> None:
+def test_an_endpoint_of_each_transport_is_taken(api: Api, body: dict[str, Any]) -> None:
     for name, values in CONFIGS.items():
         assert api.post("/configs", {"name": name, "values": values}).status_code == 201
     response = api.post("/endpoints", body)

@@ -65,7 +65,7 @@ def check(transport, changes, *, config=REMOVED, secrets=("email_api_key",), sch
 
 
 @pytest.mark.parametrize("transport", EXAMPLES)
-def test_the_examples_of_the_brief_are_fine(transport):
+def test_an_endpoint_of_each_transport_is_fine(transport):
     check(transport, {})
 
 

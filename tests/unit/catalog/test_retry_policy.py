@@ -11,7 +11,7 @@ from app.catalog.retry_policy import MAX_DELAY_MS, MAX_RETRY_AFTER_MS, Backoff, 
     ("backoff", "expected"),
     [("fixed", [1000, 1000, 1000]), ("linear", [1000, 2000, 3000]), ("exponential", [1000, 2000, 4000])],
 )
-def test_the_middle_of_the_spread_is_the_briefs_delay(backoff: Backoff, expected: list[int]) -> None:
+def test_the_middle_of_the_spread_is_the_delay_of_the_policy(backoff: Backoff, expected: list[int]) -> None:
     policy = RetryPolicy(max_attempts=5, backoff=backoff, initial_delay_ms=1000, max_delay_ms=60_000)
     assert [delay_ms(policy, attempt, 0.0) for attempt in (1, 2, 3)] == expected
 
@@ -89,7 +89,7 @@ def test_retry_after_lengthens_the_wait_and_never_shortens_it() -> None:
     assert delay_ms(policy, 1, 0.0, retry_after_ms=10**12) == MAX_RETRY_AFTER_MS
 
 
-def test_absent_fields_take_the_briefs_defaults() -> None:
+def test_absent_fields_take_the_defaults() -> None:
     assert RetryPolicy.from_json(None) == RetryPolicy(1, "exponential", 1000, 60_000)
     assert RetryPolicy.from_json({"max_attempts": 4}).max_attempts == 4
 

@@ -13,25 +13,25 @@ from app.catalog.scrub import MASK, Scrubber
 SECRET = 'p@ss/wörd+"1"\n<&>~?'
 
 
-@pytest.mark.parametrize(
-    "spell",
-    [
-        str,
-        quote,
-        quote_plus,
-        lambda value: quote(value, safe=""),
-        lambda value: quote(value, safe="").lower(),
-        lambda value: urlencode({"q": value}),
-        json.dumps,
-        lambda value: json.dumps(value, ensure_ascii=False),
-        lambda value: json.dumps(value).replace("/", "\\/"),
-        lambda value: value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;"),
-        lambda value: base64.b64encode(value.encode()).decode(),
-        lambda value: base64.urlsafe_b64encode(value.encode()).decode(),
-    ],
-)
-def test_every_spelling_is_masked(spell):
-    scrubbed = Scrubber([SECRET]).text(f"<{spell(SECRET)}>")
+SPELLINGS = {
+    "plain": SECRET,
+    "path": quote(SECRET),
+    "form": quote_plus(SECRET),
+    "component": quote(SECRET, safe=""),
+    "component in lower case": quote(SECRET, safe="").lower(),
+    "query": urlencode({"q": SECRET}),
+    "JSON": json.dumps(SECRET),
+    "JSON with other letters": json.dumps(SECRET, ensure_ascii=False),
+    "JSON with escaped slashes": json.dumps(SECRET).replace("/", "\\/"),
+    "HTML": SECRET.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;"),
+    "base64": base64.b64encode(SECRET.encode()).decode(),
+    "base64 of URLs": base64.urlsafe_b64encode(SECRET.encode()).decode(),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
+def test_every_spelling_is_masked(spelling):
+    scrubbed = Scrubber([SECRET]).text(f"<{spelling}>")
     assert MASK in scrubbed
     assert "rd" not in scrubbed.replace(MASK, "")
 
