@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass
-from datetime import datetime
 
 from app.db import Database
 from app.executions.model import Claim, ClaimKey
@@ -11,6 +10,8 @@ from app.sql import statement
 # The lock is a hint; the UPDATE repeats the whole condition and is the guarantee. The claimer's own lease is part
 # of it, so a worker that was declared dead claims nothing. The answer always has one row or more: it also tells
 # when the next execution of this queue is due and which catalogue revision the claims must be delivered with.
+# Its order, by run_at, is also that of the index idx_executions_pickup, of `next_run_at` below, of the heap of what is
+# claimed ahead (brokers.consumer), and of what the explanation of an execution calls ahead of it.
 CLAIM = statement(
     "executions.claim",
     """
@@ -53,7 +54,7 @@ CLAIMS_OF = statement(
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """The answer to a claim: the executions, the catalogue revision, and when the next one is due."""
+    """The answer to a claim: the executions in no order, the catalogue revision, and when the next one is due."""
 
     claims: list[Claim]
     catalog_revision: int
@@ -88,15 +89,11 @@ def claim_batch(database: Database, *, queue: str, shard: int, worker_id: str, l
         for row in rows
         if row.execution_id is not None
     ]
-    claims.sort(key=lambda c: c.due_in_seconds)
-    return Claimed(claims, first.revision or 0, _seconds_until(first.next_run_at, first.db_now))
+    next_due_in = (first.next_run_at - first.db_now).total_seconds() if first.next_run_at is not None else None
+    return Claimed(claims, first.revision or 0, next_due_in)
 
 
 def claims_of(database: Database, worker_id: str, queue: str) -> set[ClaimKey]:
     """Return the claims that a worker has on a queue, according to the database."""
     rows = database.fetch(CLAIMS_OF, {"worker": worker_id, "queue": queue})
     return {ClaimKey(row.execution_id, row.attempt_count, row.started_at) for row in rows}
-
-
-def _seconds_until(instant: datetime | None, now: datetime) -> float | None:
-    return None if instant is None else (instant - now).total_seconds()

@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from app import ids
 from app.db import Database
@@ -78,11 +77,6 @@ class Conclusion:
     duration_ms: int
     logs: tuple[LogLine, ...]
 
-    @property
-    def completed_at(self) -> datetime:
-        """The instant the attempt ended."""
-        return self.started_at + timedelta(milliseconds=self.duration_ms)
-
     def without_payload(self, reason: str) -> "Conclusion":
         """Return the bare outcome, without what the database refused to store."""
         verdict = Verdict(self.verdict.status, self.verdict.delay_ms, None, None)
@@ -117,10 +111,10 @@ def _params(worker_id: str, conclusions: Sequence[Conclusion]) -> dict[str, obje
         "attempts": [c.claim.attempt for c in conclusions],
         "statuses": [c.verdict.status.value for c in conclusions],
         "delays": [c.verdict.delay_ms or 0 for c in conclusions],
-        "outputs": [_json(c.verdict.output) for c in conclusions],
-        "errors": [_json(c.verdict.error) for c in conclusions],
+        "outputs": [None if c.verdict.output is None else json.dumps(c.verdict.output) for c in conclusions],
+        "errors": [None if c.verdict.error is None else json.dumps(c.verdict.error) for c in conclusions],
         "started": [c.started_at for c in conclusions],
-        "completed": [c.completed_at for c in conclusions],
+        "completed": [c.started_at + timedelta(milliseconds=c.duration_ms) for c in conclusions],
         "durations": [c.duration_ms for c in conclusions],
         "attempt_ids": [c.attempt_id for c in conclusions],
         "log_ids": [ids.log_id() for _ in logs],
@@ -129,7 +123,3 @@ def _params(worker_id: str, conclusions: Sequence[Conclusion]) -> dict[str, obje
         "log_messages": [line.message for _, line in logs],
         "cancelled": "; it was asked to be cancelled, so it is not tried again",
     }
-
-
-def _json(value: dict[str, Any] | None) -> str | None:
-    return None if value is None else json.dumps(value)

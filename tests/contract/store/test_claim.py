@@ -23,7 +23,7 @@ def test_a_claim_takes_the_oldest_due_rows_and_spends_an_attempt(process: Worker
     late = rows.add_executions(process.database, 1, due_in=timedelta(seconds=-5))[0]
     rows.add_executions(process.database, 3)
     claimed = claim(process, limit=2)
-    assert claimed.claims[0].execution_id == late
+    assert late in {c.execution_id for c in claimed.claims}
     assert len(claimed.claims) == 2
     row = rows.execution(process.database, late)
     assert (row.status, row.attempt_count, row.worker_id) == ("RUNNING", 1, process.worker_id)
