@@ -2,6 +2,7 @@
 
 import uuid
 import zlib
+from functools import partial
 
 
 def _new(prefix: str) -> str:
@@ -9,44 +10,14 @@ def _new(prefix: str) -> str:
     return f"{prefix}_{uuid.uuid4().hex}"
 
 
-def job_id() -> str:
-    """Make the id of a job."""
-    return _new("job")
-
-
-def execution_id() -> str:
-    """Make the id of an execution, which is also its idempotency key at the receiver."""
-    return _new("exec")
-
-
-def attempt_id() -> str:
-    """Make the id of an attempt."""
-    return _new("att")
-
-
-def log_id() -> str:
-    """Make the id of a log line."""
-    return _new("log")
-
-
-def event_id() -> str:
-    """Make the id of an event in an execution's history."""
-    return _new("evt")
-
-
-def request_id() -> str:
-    """Make the id of an API request."""
-    return _new("req")
-
-
-def audit_id() -> str:
-    """Make the id of an entry in the audit log."""
-    return _new("aud")
-
-
-def worker_id() -> str:
-    """Make the id of a worker process, new at each boot."""
-    return _new("wrk")
+job_id = partial(_new, "job")
+execution_id = partial(_new, "exec")  # also its idempotency key at the receiver
+attempt_id = partial(_new, "att")
+log_id = partial(_new, "log")
+event_id = partial(_new, "evt")
+request_id = partial(_new, "req")
+audit_id = partial(_new, "aud")
+worker_id = partial(_new, "wrk")  # new at each boot
 
 
 def shard_of(execution: str, shards: int) -> int:

@@ -23,7 +23,7 @@ from schema.states import Trigger
 from tests import rows
 from tests.waiting import eventually
 
-MOST_FUNCTIONS = 58
+MOST_FUNCTIONS = 55
 RunJob = Callable[[], None]
 ROOT = Path(__file__).parents[3]
 COUNTED = tuple(f"{ROOT}/{place}/" for place in ("actors", "app", "brokers", "schema"))

@@ -14,7 +14,7 @@ from app.jobs import queries
 from app.jobs.creation import Creator
 from app.jobs.pause import pause_job
 from app.jobs.update import update_job
-from tests.contract.scheduler.test_materialize import chore
+from tests.contract.scheduler.conftest import chores
 from tests.contract.store.racing import WAYS, at_once, schedulers
 from tests.cron_jobs import add_interval_job
 
@@ -69,7 +69,7 @@ def test_no_tick_is_left_waiting_of_a_job_that_was_updated_or_paused(
                 if verb == "update"
                 else partial(pause_job, first, job_id)
             )
-            at_once(change, chore(second).run_once)
+            at_once(change, chores(second).materialize)
             waiting = database.fetch(
                 text(
                     "SELECT execution_id FROM executions WHERE job_id = :job AND completed_at IS NULL AND NOT on_hold"
