@@ -24,6 +24,13 @@ T = TypeVar("T")
 PING_AFTER_IDLE_SECONDS = 5.0
 TRANSACTION_STATEMENTS = 3  # how many statements' time a transaction may take
 AFTER_DEADLINE_SECONDS = 5.0
+_SOCKET_OPTIONS = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
 
 
 class Database:
@@ -118,22 +125,15 @@ def connect(
         pool_timeout=statement_timeout_seconds,  # never waited for: Database lets nobody in when all are in use
         # Spread, so that the pools of many processes do not reconnect in step.
         pool_recycle=int(random.uniform(240, 300)),
-        connect_args={
-            "connect_timeout": 5,
-            "keepalives_idle": 10,
-            "keepalives_interval": 5,
-            "keepalives_count": 3,
-            "tcp_user_timeout": 15_000,
-            "application_name": application_name,
-            # What the URL asks for comes last and wins.
-            "options": f"{_session_options(statement_timeout_seconds)} {mine}".strip(),
-        },
+        # What the URL asks for comes last and wins.
+        connect_args=_SOCKET_OPTIONS
+        | {"application_name": application_name, "options": f"{_session(statement_timeout_seconds)} {mine}".strip()},
     )
     event.listen(engine, "handle_error", _mark_disconnects)
     return Database(engine, statement_timeout_seconds=statement_timeout_seconds)
 
 
-def _session_options(statement_timeout_seconds: float) -> str:
+def _session(statement_timeout_seconds: float) -> str:
     settings = {
         "TimeZone": "UTC",
         "statement_timeout": str(int(statement_timeout_seconds * 1000)),

@@ -39,8 +39,7 @@ def wait_until_ready(
 ) -> None:
     """Wait until `check` passes.
 
-    Raises NotReadyError after the timeout, once `stopping` returns true, and at once for an error that waiting does not
-    cure.
+    Raises NotReadyError after the timeout, once `stopping` returns true, and at once where waiting cannot help.
     """
     deadline = time.monotonic() + timeout_seconds
     pause = 0.1

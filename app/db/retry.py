@@ -27,10 +27,7 @@ _LOST_CLASSES = ("08", "57P", "53", "XX")
 
 
 def retried(run: Callable[[], T], breaker: Breaker, *, most_lost: int = 1) -> T:
-    """Run until it succeeds, or fails for good; a lost connection or outcome is tried again `most_lost` times.
-
-    Raises UnavailableError when it gives up, and TimedOutError once this thread's deadline has passed.
-    """
+    """Run until it succeeds, or fails for good; a lost connection or outcome is tried again `most_lost` times."""
     lost, began = 0, time.monotonic()
     with breaker.probe() if breaker.is_open else nullcontext():
         for tries in range(1, MAX_TRIES + 1):

@@ -1,4 +1,4 @@
-"""Rows that a hand left without attempts: they end, say why, and take nothing else with them."""
+"""Rows edited manually that have no attempts left: they end, say why, and take nothing else with them."""
 
 import pytest
 from sqlalchemy import text

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from app.db import Database
 from app.executions import materialization
@@ -103,7 +103,7 @@ def test_a_job_that_was_retired_after_it_was_read_does_not_fire(database: Databa
 
 
 def test_a_tick_that_has_its_execution_already_is_passed_over(database: Database) -> None:
-    """Edited by hand: the second guard is the unique key of the tick."""
+    """Edited manually: the second guard is the unique key of the tick."""
     job_id = add_cron_job(database, daily(database), missed=timedelta(days=1))
     before = job(database, job_id).cron_next_run_at
     chores(database).materialize()
@@ -200,7 +200,10 @@ def test_jobs_are_advanced_by_their_key_whatever_the_statistics_say(database: Da
     )
     database.fetch(text(copy))
     advances = [Advance(one, (one.next_run_at,), one.next_run_at + 48 * HOUR) for one in due(database)]
+    params: dict[str, object] = {}
+    event.listen(database.engine, "before_execute", lambda *given: params.update(given[3]), once=True)
+    materialization.materialize(database, advances, shards=1)
     explain = text("EXPLAIN " + materialization.MATERIALIZE.text)
-    plan = "\n".join(row[0] for row in database.fetch(explain, materialization._params(advances, 1)))
+    plan = "\n".join(row[0] for row in database.fetch(explain, params))
     assert "Index Scan on pk_jobs" in plan
     assert "Seq Scan on jobs" not in plan

@@ -234,7 +234,7 @@ def test_of_two_schedulers_and_a_late_conclusion_one_wins_each_row(
 
 
 def test_an_attempt_that_is_on_record_already_does_not_block_the_others(database: Database) -> None:
-    """Edited by hand: the number is taken, and the batch must not fail for it."""
+    """Edited manually: the number is taken, and the batch must not fail for it."""
     held = claimed(database, 2)
     conclude(database, "wrk_1", [concluded(held[0])])
     database.fetch(text("UPDATE executions SET status = 'RUNNING', completed_at = NULL"))

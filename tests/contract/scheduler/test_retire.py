@@ -1,4 +1,4 @@
-"""Retiring finished one-shot jobs: the second net."""
+"""Retiring finished one-shot jobs: the safety net."""
 
 import pytest
 from sqlalchemy import text
