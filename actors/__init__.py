@@ -39,9 +39,7 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
         config_ttl_seconds=settings.config_cache_ttl_seconds,
         secret_ttl_seconds=settings.secret_cache_ttl_seconds,
     )
-    process = WorkerProcess(
-        database, lease_database, _worker_settings(settings, database), on_catalog_revision=catalog.observe
-    )
+    process = WorkerProcess(database, lease_database, _worker_settings(settings, database), on_revision=catalog.observe)
     loop = DeliveryLoop(lambda: open_dispatchers(settings))
     process.watchdog.watch("delivery loop", loop)
     broker = ExecutionsBroker(process, [Lifecycle(process, [loop, *_listeners(settings, process)]), Verdicts()])

@@ -129,7 +129,7 @@ class ClaimConsumer(Consumer):
             limit=limit,
             ahead_ms=settings.claim_ahead_ms,
         )
-        process.on_catalog_revision(claimed.catalog_revision)
+        process.on_revision(claimed.catalog_revision)
         process.counters.add("claimed", len(claimed.claims))
         self._plan_next_poll(len(claimed.claims) == limit, bool(claimed.claims), claimed.next_due_in_seconds)
         return [Attempt(claim, process.finalizer, process.in_flight) for claim in claimed.claims]

@@ -49,16 +49,11 @@ class WorkerProcess:
     - `give_up`, once the lease is lost or a thread has died: exit at once and write nothing, because other workers may
       run the same executions by now.
 
-    `on_catalog_revision` is told the catalogue revision that comes with each claim.
+    `on_revision` is told the catalogue revision that comes with each claim.
     """
 
     def __init__(
-        self,
-        database: Database,
-        lease_database: Database,
-        settings: WorkerSettings,
-        *,
-        on_catalog_revision: Callable[[int], None],
+        self, database: Database, lease_database: Database, settings: WorkerSettings, on_revision: Callable[[int], None]
     ) -> None:
         self.database = database
         self.settings = settings
@@ -67,7 +62,7 @@ class WorkerProcess:
         self.in_flight = InFlight(settings.capacity)
         self.finalizer = Finalizer(database, self.worker_id, self.counters)
         self.draining = threading.Event()
-        self.on_catalog_revision = on_catalog_revision
+        self.on_revision = on_revision
         self._lease_database = lease_database
         self._wakers: dict[str, Callable[[], None]] = {}
         self.heartbeat = Heartbeat(

@@ -39,7 +39,7 @@ def worker_settings(**changes: object) -> WorkerSettings:
 
 def worker_process(database: Database, lease: Database, **changes: object) -> WorkerProcess:
     """A process that has not been opened, and has no catalogue."""
-    return WorkerProcess(database, lease, worker_settings(**changes), on_catalog_revision=lambda _revision: None)
+    return WorkerProcess(database, lease, worker_settings(**changes), on_revision=lambda _revision: None)
 
 
 @pytest.fixture
