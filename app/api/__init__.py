@@ -1,4 +1,4 @@
-"""The REST API: Flask blueprints that parse a request, call the store and shape its answer."""
+"""REST API: Flask blueprints that parse a request, call the store and format its answer."""
 
 import os
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     built = app.extensions[EXTENSION] = _one_line(lambda: Services.connect(settings or Settings.from_env(os.environ)))
     app.config["MAX_CONTENT_LENGTH"] = built.settings.max_body_bytes
     cast("DefaultJSONProvider", app.json).sort_keys = False
-    # One path, one resource: /jobs/ is not /jobs, and no redirect may lose a body.
+    # One path per resource: /jobs/ is not /jobs, and a redirect between them could lose a body.
     app.url_map.merge_slashes = False
     request_ids.register(app)
     # No request waits for the database for ever: after a while it is answered 504.

@@ -1,4 +1,4 @@
-"""Who may do what: every path needs a key, except the few that say they do not."""
+"""Authentication and scopes: every path needs a key, except the few that declare otherwise."""
 
 from flask import Flask, Response, current_app, g, request
 
@@ -20,8 +20,8 @@ def register(app: Flask) -> None:
 
 
 def authorize() -> None:
-    """Raise UnauthorizedError or ForbiddenError unless the request's key covers what it asks for."""
-    # Without a matching route the answer is 404 or 405 in any case, and the API's paths are no secret.
+    """Raise UnauthorizedError or ForbiddenError unless the request's key permits it."""
+    # Without a matching route the answer is 404 or 405 in any case, and the API's paths are not secret.
     if request.url_rule is None or request.method == "OPTIONS":
         return
     scope = _needed()
@@ -34,7 +34,7 @@ def authorize() -> None:
 
 
 def _verified(presented: str) -> Key:
-    """Verify a key; strangers are turned away while there are too many bad keys from their address."""
+    """Verify a key; unknown keys are refused while their address sends too many bad ones."""
     keys, limit, address = services().keys, services().bad_key_limit, request.remote_addr or ""
     if limit is None:
         return keys.verify(presented)
@@ -64,7 +64,7 @@ def _show_allowance(response: Response) -> Response:
 def _needed() -> Scope | None:
     resource = Resource.of(current_app.blueprints.get(request.blueprint or ""))
     if resource is None:
-        # The OpenAPI document and the page that shows it are all that is served outside of a resource.
+        # The OpenAPI document and the page that shows it are the only routes outside a resource.
         return None if request.path == document.PATH or request.blueprint == swagger_ui.NAME else Scope.ADMIN
     if resource.is_public:
         return None

@@ -21,8 +21,8 @@ _STATUS = {http.LimitRequestLine: 414, http.LimitRequestHeaders: 431, http.Expec
 class _Body:
     """A request's body whose framing may turn out to be broken while it is read.
 
-    gunicorn says so with an error of its own, which a framework can only take for one of the application. As an
-    OSError it is what it would be if the client had hung up.
+    gunicorn raises an error of its own then, which looks like one of the application. As an OSError it is treated
+    like a client that hung up.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -41,7 +41,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     """Answers what gunicorn itself refuses, before the application sees it."""
 
     def load_wsgi(self) -> None:
-        """Load the application, and have it read through `_Body`."""
+        """Load the application, with `_Body` around the body of each request."""
         super().load_wsgi()
         application: Any = self.wsgi
 
@@ -52,7 +52,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         self.wsgi: Any = guarded
 
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: Exception) -> None:
-        """Write the envelope; everything that is not the client's fault keeps gunicorn's own handling."""
+        """Answer with the envelope; gunicorn itself handles everything that is not the client's fault."""
         if not isinstance(exc, http.ParseException) or isinstance(exc, _NOT_THE_CLIENTS):
             super().handle_error(req, client, addr, exc)
             return

@@ -1,4 +1,4 @@
-"""Is the process alive, and can it serve: for load balancers and process managers."""
+"""/health: whether the process is alive and can serve, for load balancers and process managers."""
 
 from marshmallow import Schema, fields
 

@@ -39,13 +39,13 @@ accesslog = None  # TE_LOG_LEVEL=DEBUG logs each request with its id
 limit_request_line = 8190
 forwarder_headers = ""  # else SCRIPT_NAME from this machine, or through a proxy on it, changes the path
 proc_name = "te-web"
-control_socket_disable = True  # an administrative socket in the home directory that nobody asked for
+control_socket_disable = True  # otherwise gunicorn opens an administrative socket in the home directory
 if Path("/dev/shm").is_dir():  # noqa: S108 - the heartbeat file must not wait for a disk
     worker_tmp_dir = "/dev/shm"  # noqa: S108
 
 
 class _Logger(gunicorn.glogging.Logger):  # type: ignore[misc] # gunicorn ships no types
-    """Has gunicorn's own lines written like all others, the first one too."""
+    """Writes gunicorn's own lines like all others, from the first one on."""
 
     def setup(self, cfg: Any) -> None:
         """Set up logging, in the master."""
@@ -60,12 +60,12 @@ logger_class = _Logger
 
 
 def on_starting(_server: Any) -> None:
-    """Wait for the database before any worker starts; exits with one line when it stays away."""
+    """Wait for the database before any worker starts; exits with one line when it stays unreachable."""
     database = db.connect(_SETTINGS.database_url, pool_size=1, application_name="te-web")
     try:
         ready.wait_until_ready(database, _SETTINGS.startup_timeout_seconds)
     except ready.NotReadyError as error:
         sys.exit(f"task-executor web: {error.message}")
     finally:
-        # Nothing of it may be inherited by the workers.
+        # Workers must not inherit any of its connections.
         database.close()

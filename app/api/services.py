@@ -1,4 +1,4 @@
-"""What the views work with: built once per application by `create_app`, found through the current application."""
+"""Services that the views use: built once per application by `create_app`, found through the current application."""
 
 from dataclasses import dataclass
 from typing import Self, cast

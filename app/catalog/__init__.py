@@ -1,1 +1,1 @@
-"""The catalogue: payload specs, configs, secrets, endpoints and the templates that tie them together."""
+"""Catalogue: endpoints, payload specs, configs and secrets, and the templates that combine them."""

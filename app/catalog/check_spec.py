@@ -1,4 +1,4 @@
-"""The checks of an endpoint at registration: what would fail at each delivery and can be known before.
+"""Checks of an endpoint at registration: faults that would fail every delivery and can be found before.
 
 A spec of the wrong shape is InvalidRequestError (400); a template that cannot be resolved is TemplateError (422).
 """
@@ -26,9 +26,9 @@ def check_spec(
     payload_schema: Any | None,
     stuck_timeout_ms: int,
 ) -> SpecTemplate:
-    """Check a spec against the config, secrets and payload schema that it will meet; return it compiled.
+    """Check a spec against its config, secrets and payload schema; return it compiled.
 
-    `secret_names_exist` returns those of the names that exist; it is called once, and not without names.
+    `secret_names_exist` returns those of the names that exist; it is called at most once, and never without names.
     """
     transport = TRANSPORTS[endpoint_type]
     _check_shape(transport.spec, spec, "/spec")
@@ -91,7 +91,7 @@ def _config_faults(template: SpecTemplate, config: Mapping[str, Any] | None) -> 
 
 
 def _render_what_is_known(template: SpecTemplate, config: Mapping[str, Any]) -> None:
-    """Render the fields that depend on the config only, to see a base URL without a scheme or a wrong `max_len`."""
+    """Render the fields that depend on the config only, to find a base URL without a scheme or a wrong `max_len`."""
     for name, node in template.root.items:
         below = f"/spec/{escaped(name)}"
         here = [item for item in template.placeholders if (item.pointer + "/").startswith(below + "/")]
@@ -123,7 +123,7 @@ def _input_faults(template: SpecTemplate, payload_schema: Any | None) -> Iterato
 def _is_possible(path: tuple[str, ...], schema: Any) -> bool:
     """Return whether a value at this path can be valid.
 
-    Only what a schema says itself counts; `$ref`, `anyOf` and the like could forbid more, never allow more.
+    Only the schema's own keywords count: `$ref`, `anyOf` and the like could forbid more, never allow more.
     """
     if not path or not isinstance(schema, Mapping):
         return schema is not False
@@ -141,7 +141,7 @@ def _property(name: str, schema: Mapping[str, Any]) -> Any:
     if name in schema.get("properties", {}):
         return schema["properties"][name]
     if schema.get("patternProperties"):
-        return True  # a pattern of a client is not run here
+        return True  # patterns of clients are not run here
     return schema.get("additionalProperties", True)
 
 

@@ -1,4 +1,4 @@
-"""Configs: static values that templates refer to as {{config.*}}; a change takes effect for attempts not begun."""
+"""Configs: static values that templates refer to as {{config.*}}; a change affects attempts that have not begun."""
 
 from app.audit import ResourceType
 from app.catalog import dependents

@@ -1,4 +1,4 @@
-"""Secrets at rest: encrypted on write, decrypted only in the worker."""
+"""Encryption of secrets at rest: encrypted on write, decrypted in workers only."""
 
 from typing import Self
 
@@ -41,7 +41,7 @@ class SecretBox:
 
 
 def generate_key() -> str:
-    """Make a key for TE_SECRET_ENCRYPTION_KEY."""
+    """Generate a key for TE_SECRET_ENCRYPTION_KEY."""
     return Fernet.generate_key().decode()
 
 

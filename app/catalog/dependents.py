@@ -1,4 +1,4 @@
-"""Who refers to a payload spec, config or secret, and what keeps an endpoint from being deleted.
+"""Dependents: what refers to a payload spec, config or secret, and what prevents the deletion of an endpoint.
 
 A live endpoint refers by its current version; an unfinished execution and a repeating job that is not retired refer by
 the version they were made with, which may be an older one.
@@ -44,7 +44,7 @@ OF_ENDPOINT = statement(
 
 
 def refuse(connection: Connection, query: TextClause, noun: str, name: str) -> None:
-    """Raise ConflictError, naming the dependents, when there are any."""
+    """Raise ConflictError with the names of the dependents, if there are any."""
     found = [f"{row.what} {row.id}" for row in connection.execute(query, {"name": name})]
     if not found:
         return

@@ -1,4 +1,4 @@
-"""Endpoints and their versions: a change makes a new version, and what was created before keeps the old one."""
+"""Endpoints and their versions: a change makes a new version, and existing jobs keep the old one."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -85,15 +85,15 @@ def replace(
 
 
 def delete(database: Database, name: str, change: AuditedChange) -> None:
-    """Delete an endpoint softly: its history stays.
+    """Mark an endpoint as deleted; its history stays.
 
-    Raises EndpointNotFoundError, PreconditionFailedError, or ConflictError while it has something to do.
+    Raises EndpointNotFoundError, PreconditionFailedError, or ConflictError while something depends on it.
     """
 
     def body(connection: Connection) -> None:
         before = _lock(connection, name, change)
         dependents.refuse(connection, dependents.OF_ENDPOINT, "endpoint", name)
-        # What it referred to may now be deleted too; the versions keep the names.
+        # What it referred to may be deleted from now on; its versions keep the names.
         connection.execute(
             update(tables.endpoints)
             .where(_E.name == name)
@@ -132,7 +132,7 @@ def _insert(connection: Connection, name: str, definition: Definition) -> Row[An
 
 
 def _lock(connection: Connection, name: str, change: AuditedChange) -> Row[Any]:
-    """Lock a live endpoint in the state that the client asked for."""
+    """Lock a live endpoint and check the client's condition on its state."""
     query = select(*_E).where(_E.name == name, _E.deleted_at.is_(None)).with_for_update()
     row = _found(connection.execute(query).first(), name)
     change.condition.check(tag_of(row.created_at, row.version))

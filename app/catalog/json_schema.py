@@ -1,4 +1,4 @@
-"""What may be stored as the schema of a payload spec."""
+"""Check of the JSON Schema of a payload spec before it is stored."""
 
 import itertools
 import json
@@ -21,7 +21,7 @@ _SPECIFICATION = "https://json-schema.org/draft/2020-12/"
 
 _METASCHEMA: Any = BoundedValidator(Draft202012Validator.META_SCHEMA, registry=REGISTRY)
 
-# Where a schema holds other schemas.
+# Keywords whose values contain schemas.
 _ONE = (
     *("additionalProperties", "contains", "contentSchema", "else", "if", "items", "not", "propertyNames", "then"),
     *("unevaluatedItems", "unevaluatedProperties"),
@@ -45,7 +45,7 @@ def check_schema(schema: Any) -> None:
         with Budget():
             _refuse([(pointer(fault.absolute_path), fault.message) for fault in _against_metaschema(schema)])
             _refuse(list(itertools.islice(_faults(schema), MAX_FAULTS)))
-        # A schema without end refers to itself without going deeper into the input, so any input shows it.
+        # An endless schema refers to itself without descending into the input, so any input shows it.
         with Budget():
             for _fault in BoundedValidator(schema, registry=REGISTRY).iter_errors({}):
                 pass
@@ -69,7 +69,7 @@ def _against_metaschema(schema: Any) -> Iterator[Any]:
 
 
 def _faults(schema: Any) -> Iterator[tuple[str, str]]:
-    """Find what the metaschema does not: references that lead nowhere, and patterns that are not for RE2."""
+    """Find what the metaschema does not: references that lead nowhere, and patterns that RE2 refuses."""
     parts = list(_parts(schema))
     known = {id(part.schema) for part in parts}
     has_patterns = any("patternProperties" in part.schema for part in parts)
@@ -114,7 +114,7 @@ def _resolves(part: _Part, reference: str, known: set[int]) -> bool:
         target = part.resolver.lookup(reference)
     except (Unresolvable, ValueError):
         return False
-    # A pointer may lead to something that is no schema, and that was therefore not checked.
+    # A pointer may lead to something that is not a schema and was therefore not checked.
     return isinstance(target.contents, bool) or id(target.contents) in known or reference.startswith(_SPECIFICATION)
 
 

@@ -90,9 +90,9 @@ class Catalog:
             self._revision = max(self._revision, revision)  # claims of several consumers come in any order
 
     def prepare(self, endpoint: str, number: int, input_: Any) -> Prepared:
-        """Render what a version of an endpoint sends for an input.
+        """Render the spec of an endpoint version for an input.
 
-        Raises TemplateError for what can never be resolved, and lets UnavailableError of the database through.
+        Raises TemplateError for a variable that can never be resolved, and UnavailableError when the database fails.
         """
         version = self._version(endpoint, number)
         config = self._config(version.config_ref) if version.config_ref else {}
@@ -134,7 +134,7 @@ class Catalog:
         found = {name: value for name, value in cached.items() if value is not None}
         missing = sorted(names - found.keys())
         if missing:
-            # What is not there stays absent: the template that needs it says so, with its field.
+            # A missing secret stays absent: rendering the template that needs it names the field.
             for row in self._database.fetch(SECRETS, {"names": missing}):
                 found[row.name] = self._decrypt(row.name, row.encrypted_value)
                 self._secrets.put(row.name, found[row.name], revision)
@@ -153,7 +153,7 @@ class Catalog:
     def _undecryptable(self, name: str, reason: str) -> TemplateError:
         message = f"the secret {name!r} cannot be decrypted: {reason}"
         if name not in self._reported:
-            # A wrong key is the operator's mistake, whom a failed execution does not tell.
+            # A wrong key is the operator's mistake, and operators read the log, not the errors of executions.
             log.error("%s; what uses it fails for good", message)
         self._reported.add(name)
         return TemplateError(message)

@@ -1,4 +1,4 @@
-"""Rows that are found by a name and hold one value: payload specs, configs and secrets alike."""
+"""Named tables: rows with a name and a value, such as payload specs, configs and secrets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from app.errors import ConflictError, NotFoundError, UnavailableError
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """One such row; `value` is None where it is hidden."""
+    """A row; `value` is None where it is hidden."""
 
     name: str
     value: Any
@@ -30,7 +30,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedTable:
-    """One such table. A hidden value is not shown; one that workers cache moves the catalogue's revision."""
+    """A table of named values. A hidden value is never read; a change of what workers cache moves the revision."""
 
     table: Table
     value: Column[Any]
@@ -57,7 +57,7 @@ class NamedTable:
         return change.make(database, body, again=lambda connection: self._read(connection, name))
 
     def replace(self, database: Database, name: str, value: Any, change: AuditedChange) -> Named:
-        """Give a row another value; raises its *_NOT_FOUND error, or PreconditionFailedError."""
+        """Change the value of a row; raises its *_NOT_FOUND error, or PreconditionFailedError."""
 
         def body(connection: Connection) -> Named:
             before = self._lock(connection, name, change)
@@ -78,7 +78,7 @@ class NamedTable:
     def delete(self, database: Database, name: str, change: AuditedChange) -> None:
         """Delete a row; raises its *_NOT_FOUND error, PreconditionFailedError, or ConflictError when it is needed.
 
-        Who wants to refer to it meanwhile waits for the lock, and then finds it gone.
+        A transaction that would refer to it waits for the lock, and then finds it gone.
         """
 
         def body(connection: Connection) -> None:
@@ -100,7 +100,7 @@ class NamedTable:
         return page_of(database.fetch(query), "created_at", "name", wanted, self._named)
 
     def share(self, connection: Connection, names: Sequence[str]) -> Mapping[str, Any]:
-        """Read the values under those names, and keep them from being changed until the transaction ends."""
+        """Read the values of these names, and lock them against changes until the transaction ends."""
         if not names:
             return {}
         query = select(*self._shown()).where(self.table.c.name.in_(names))
@@ -108,7 +108,7 @@ class NamedTable:
         return {row.name: row.value for row in rows}
 
     def _lock(self, connection: Connection, name: str, change: AuditedChange) -> Row[Any]:
-        """Lock the row that is to be changed, in the state that the client asked for."""
+        """Lock a row and check the client's condition on its state."""
         query = select(*self._columns()).where(self.table.c.name == name).with_for_update()
         row = self._found(connection.execute(query).first(), name)
         change.condition.check(tag_of(row.created_at, row.revision))
@@ -146,7 +146,7 @@ class NamedTable:
         return [columns.name, self.value.label("value"), columns.revision, columns.created_at, columns.updated_at]
 
     def _shown(self) -> list[ColumnElement[Any]]:
-        """List the columns without a hidden value: what is only read never leaves the database."""
+        """Return the columns without a hidden value, which a mere read never takes out of the database."""
         name, value, *rest = self._columns()
         return [name, null().label("value") if self.is_hidden else value, *rest]
 

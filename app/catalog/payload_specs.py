@@ -1,4 +1,4 @@
-"""Payload specs: the JSON Schemas that the input of jobs must match; a change binds the jobs created from now on."""
+"""Payload specs: the JSON Schemas that the input of jobs must match; a change affects jobs created from then on."""
 
 from typing import Any
 

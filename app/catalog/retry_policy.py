@@ -1,6 +1,6 @@
-"""Retry policies: what clients may ask for, and how long to wait before the next attempt.
+"""Retry policies: their fields, and the wait before the next attempt.
 
-The arithmetic is pure: randomness comes in as an argument.
+The arithmetic is pure: randomness is an argument.
 """
 
 import random
@@ -22,7 +22,7 @@ MAX_AGE_MS = 30 * MAX_DELAY_MS
 MAX_DELAYS = 100
 MAX_FINAL = 100
 
-# The types of errors that are retried unless `fail_on` names them: those of each transport, and the service's own.
+# Types of errors that are retried unless `fail_on` lists them: those of each transport, and the service's own.
 RETRIED_ERRORS = tuple(
     dict.fromkeys(
         [
@@ -33,8 +33,8 @@ RETRIED_ERRORS = tuple(
 )
 
 MAX_RETRY_AFTER_MS = MAX_DELAY_MS
-_MAX_EXPONENT = 62  # a doubling beyond 2**62 ms is far above any cap and would only cost time
-_MAX_CHAIN = 100  # draws of a decorrelated chain; what came before has no influence left
+_MAX_EXPONENT = 62  # 2**62 ms is far above any cap; doubling further would only cost time
+_MAX_CHAIN = 100  # draws of a decorrelated chain; earlier ones no longer have an influence
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class RetryPolicy:
     backoff: Backoff = "exponential"
     initial_delay_ms: int = 1000
     max_delay_ms: int = 60_000
-    delays_ms: tuple[int, ...] = ()  # of "custom", which has no use for the two above
+    delays_ms: tuple[int, ...] = ()  # of "custom", which ignores the two above
     fail_on: tuple[int | str, ...] = ()  # HTTP statuses and types of errors that are final
-    max_age_ms: int | None = None  # since scheduled_at; a retry that would start later is not made
+    max_age_ms: int | None = None  # since scheduled_at; no retry is planned for later
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> "RetryPolicy":
@@ -152,7 +152,7 @@ class RetryPolicySpec(Schema):
                 'are needed with backoff "custom"' if "delays_ms" not in data else 'belong to backoff "custom" only'
             )
             raise ValidationError(f"delays_ms {needed}", "delays_ms")
-        # The waits of "custom" are a list, and these two, which an answer shows, without effect.
+        # "custom" takes its waits from a list; these two have no effect, but answers show them.
         if policy.backoff != "custom" and policy.initial_delay_ms > policy.max_delay_ms:
             raise ValidationError(
                 f"initial_delay_ms ({policy.initial_delay_ms}) is greater than max_delay_ms ({policy.max_delay_ms})",

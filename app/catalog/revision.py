@@ -1,4 +1,4 @@
-"""The catalogue's revision: workers read it with each claim, and drop what they cached when it has moved."""
+"""Revision of the catalogue: workers read it with each claim, and drop their caches when it has moved."""
 
 from sqlalchemy import Connection
 

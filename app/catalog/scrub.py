@@ -1,4 +1,4 @@
-"""Keeping secrets out of everything that is stored or logged: each value, and what it looks like encoded."""
+"""Scrubbing: keep secrets, raw and encoded, out of everything that is stored or logged."""
 
 import base64
 import html
@@ -19,7 +19,7 @@ class Scrubber:
     def __init__(self, values: Iterable[str]) -> None:
         parts = {part for value in values for part in _parts(value) if part}
         patterns = {pattern for part in parts for pattern in _patterns(part)}
-        # The longest first: a secret that begins with another one must not leave its end behind.
+        # Longest first: otherwise a secret that begins with another one would leave its end behind.
         ordered = sorted(patterns, key=lambda pattern: (-len(pattern), pattern))
         self._pattern = re.compile("|".join(ordered)) if ordered else None
 
@@ -30,7 +30,7 @@ class Scrubber:
     def clip(self, text: str, limit_bytes: int) -> str:
         """Scrub a text and keep what its first `limit_bytes` of UTF-8 hold.
 
-        A secret across the limit is masked as a whole, so give more text than the limit, not a text cut there.
+        A secret across the limit is masked as a whole, so pass more text than the limit, not text cut there.
         """
         limit = len(text.encode(errors="replace")[:limit_bytes].decode(errors="ignore"))
         if limit == len(text) or self._pattern is None:
@@ -55,7 +55,7 @@ class Scrubber:
 
 
 def _parts(value: str) -> Iterator[str]:
-    """Take a URL apart: its password travels without it, decoded, or as `Basic base64(user:password)`."""
+    """Return the parts of a URL that may occur alone: its password, decoded, or as `Basic base64(user:password)`."""
     yield value
     match = _CREDENTIALS.match(value)
     if match:
@@ -88,8 +88,8 @@ def _spellings(value: str) -> Iterator[str]:
 def _base64_patterns(value: str) -> Iterator[str]:
     """Match the value inside base64 of a longer text, as in `Basic base64(user:password)`.
 
-    Depending on what stands before, the value starts at one of three places in a group of three bytes. The
-    characters at its edges mix in bits of the neighbours: whatever stands there is masked as well.
+    Depending on what precedes it, the value starts at one of three places in a group of three bytes. The
+    characters at its edges include bits of the neighbours, so whatever stands there is masked as well.
     """
     raw = value.encode(errors="replace")
     for shift in range(3):

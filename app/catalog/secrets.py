@@ -1,6 +1,6 @@
 """Secrets: encrypted values that templates refer to as {{secret.*}}; the next claim of any worker sees a change.
 
-What is stored is the ciphertext; no function here returns a value.
+The ciphertext is stored; no function here returns a value.
 """
 
 from app.audit import ResourceType

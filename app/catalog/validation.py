@@ -45,7 +45,7 @@ class Validator:
         self._validator = BoundedValidator(schema, registry=REGISTRY)
 
     def faults(self, instance: Any) -> list[Detail]:
-        """List what is wrong with an input, the first twenty; empty when it is valid."""
+        """Return the first twenty faults of an input; none when it is valid."""
         try:
             with Budget():
                 return [_detail(e) for e in itertools.islice(self._validator.iter_errors(instance), MAX_FAULTS)]
@@ -56,12 +56,12 @@ class Validator:
 
 
 def compiled(schema: Mapping[str, Any]) -> Validator:
-    """Compile a stored schema, or find it compiled already."""
+    """Compile a stored schema, or return it compiled already."""
     return _compiled(json.dumps(schema, sort_keys=True))
 
 
 def short(message: str) -> str:
-    """Cut a message that quotes a large value."""
+    """Truncate a message that quotes a large value."""
     return message if len(message) <= MAX_MESSAGE else f"{message[: MAX_MESSAGE - 1]}…"
 
 
@@ -83,7 +83,7 @@ class Budget:
 
     @classmethod
     def spend(cls) -> None:
-        """Raise TooCostlyError when the time is used up; called at each step, whose own time it takes a tenth of."""
+        """Raise TooCostlyError when the time is used up; called at each step, and takes a tenth of a step's time."""
         if time.thread_time() > cls.current.deadline:
             raise TooCostlyError
 
@@ -108,7 +108,7 @@ def regex(pattern: str) -> Any:
 
 
 def _search(pattern: str, text: str) -> bool:
-    """Tell whether a pattern occurs in a text; raises TooCostlyError when to find out could take seconds."""
+    """Return whether a pattern occurs in a text; raises TooCostlyError when the search could take seconds."""
     Budget.spend()
     compiled = regex(pattern)
     if compiled.programsize * len(text) > MAX_PATTERN_WORK:
@@ -153,7 +153,7 @@ def _additional_names(instance: Mapping[str, Any], schema: Mapping[str, Any]) ->
 
 
 def _unique_items(validator: Any, wanted: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
-    # jsonschema compares each pair of items; by their canonical text it takes one pass.
+    # jsonschema compares each pair of items; comparing canonical texts takes one pass.
     if wanted and validator.is_type(instance, "array"):
         texts = {json.dumps(_canonical(item), sort_keys=True) for item in instance}
         if len(texts) != len(instance):
@@ -161,7 +161,7 @@ def _unique_items(validator: Any, wanted: Any, instance: Any, _schema: Any) -> I
 
 
 def _multiple_of(validator: Any, divisor: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
-    # jsonschema divides doubles, by which 4.35 is no multiple of 0.01; their decimal texts are what was meant.
+    # jsonschema divides doubles, for which 4.35 is not a multiple of 0.01; clients mean the decimal texts.
     is_number = validator.is_type(instance, "number")
     if is_number and (Fraction(repr(instance)) / Fraction(repr(divisor))).denominator != 1:
         yield ValidationError(f"{instance!r} is not a multiple of {divisor!r}")
@@ -191,9 +191,9 @@ BoundedValidator: Any = validators.extend(
 
 
 def _evolve(validator: Any, **changes: Any) -> Any:
-    """Go on with another part of the schema.
+    """Return the validator for another part of the schema.
 
-    jsonschema would take the class for that part's own `$schema`: one of its own, without our bounds.
+    jsonschema would choose a class by that part's own `$schema`: one of its own, without our bounds.
     """
     Budget.spend()
     return attrs.evolve(validator, **changes)

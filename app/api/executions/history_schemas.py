@@ -1,4 +1,4 @@
-"""What the history and the explanation of an execution look like in answers."""
+"""Schemas of the history and the explanation of an execution."""
 
 from marshmallow import Schema, fields
 

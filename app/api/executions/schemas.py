@@ -1,4 +1,4 @@
-"""What executions, attempts and log lines look like in answers."""
+"""Schemas of executions, attempts and log lines."""
 
 import dataclasses
 from typing import Any
@@ -97,5 +97,5 @@ class LogQuery(PageQuery):
 
 
 def shape_record(record: Execution | AttemptRecord | LogRecord) -> dict[str, Any]:
-    """Take the fields of a record as they are."""
+    """Return the fields of a record as they are."""
     return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}

@@ -1,1 +1,1 @@
-"""What HTTP is here: bodies, fields, conditions, pages, errors, limits; nothing of one resource."""
+"""HTTP conventions of all resources: bodies, fields, conditions, pages, errors, limits."""

@@ -1,4 +1,4 @@
-"""Reading what a client sends, strictly: what JSON or the database could take in two ways is refused with 400."""
+"""Request bodies, parsed strictly: what JSON or the database could read in two ways is refused with 400."""
 
 import json
 import math
@@ -56,7 +56,7 @@ class StrictParser(FlaskParser):
 
 
 def invalid(details: list[Detail]) -> InvalidRequestError:
-    """Make the error for faults found in the request."""
+    """Return the error for faults found in the request."""
     first = details[0]
     where = f"{first['pointer']}: " if first["pointer"] else ""
     return InvalidRequestError(f"The request is not valid. {where}{first['message']}", details)
@@ -68,7 +68,7 @@ def read_json(req: Request) -> Any:
         raise UnsupportedMediaType
     data = req.get_data(cache=True)
     if req.content_length is None and len(data) >= (req.max_content_length or math.inf):
-        # Werkzeug cuts a chunked body at the limit without a word.
+        # Werkzeug silently truncates a chunked body at the limit.
         raise RequestEntityTooLarge
     try:
         text = data.decode()
@@ -78,7 +78,7 @@ def read_json(req: Request) -> Any:
 
 
 def parse_json(text: str) -> Any:
-    """Parse JSON; raises InvalidRequestError also for what Python's parser would let through."""
+    """Parse JSON; raises InvalidRequestError also for what only Python's parser accepts."""
     try:
         value = _DECODER.decode(text)
     except RecursionError:
@@ -95,9 +95,9 @@ def parse_json(text: str) -> Any:
 
 
 def drain(req: Request) -> None:
-    """Throw the rest of a refused body away: many clients look for an answer only when all is sent.
+    """Discard the rest of a refused body: many clients read the answer only after sending everything.
 
-    Bounded, since nobody has to send an end; whoever sends more finds the connection closed.
+    Bounded in size and time, since a body may be endless; beyond that the connection is closed.
     """
     stream, until = req.environ["wsgi.input"], time.monotonic() + DRAIN_SECONDS
     try:

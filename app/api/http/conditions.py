@@ -73,6 +73,6 @@ def _tags(header: str) -> frozenset[str] | None:
 
 
 def _is_list(text: str) -> bool:
-    """Tell whether only commas and spaces stand around the tags, and a comma between any two."""
+    """Return whether only commas and spaces stand around the tags, and a comma between any two."""
     between = _TAGS.split(text)
     return all(not gap.strip(" \t,") for gap in between) and all("," in gap for gap in between[1:-1])

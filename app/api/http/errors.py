@@ -1,4 +1,4 @@
-"""Errors as the client sees them: one envelope for everything, never a traceback and never SQL."""
+"""Errors as clients see them: one envelope for all, never a traceback or SQL."""
 
 import logging
 from http import HTTPStatus
@@ -74,7 +74,7 @@ def register(app: Flask) -> None:
 def envelope(
     code: str, message: str, request_id: str, *, details: list[Detail] | None = None, retryable: bool = False
 ) -> dict[str, Any]:
-    """Shape an error; what it repeats of the request is cut."""
+    """Return the envelope of an error; what it repeats of the request is truncated."""
     shown = [
         Detail(pointer=detail["pointer"][:MAX_TEXT], message=detail["message"][:MAX_TEXT])
         for detail in (details or [])[:MAX_DETAILS]
@@ -90,7 +90,7 @@ def envelope(
 
 
 def http_error(status: int) -> tuple[str, str]:
-    """Return the code and the message for a status that HTTP itself gives."""
+    """Return the code and the message for an error that Werkzeug raised."""
     if status in _HTTP_ERRORS:
         return _HTTP_ERRORS[status]
     phrase = HTTPStatus(status).phrase

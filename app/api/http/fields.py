@@ -1,4 +1,4 @@
-"""Fields that several resources share: names, instants, counts, and the base of every request body."""
+"""Fields shared by resources: names, instants, counts, and the base of every request body."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\
 
 
 class Body(Schema):
-    """A request body or query; what it does not name is refused."""
+    """A request body or query; unknown fields are refused."""
 
     class Meta:
         """What marshmallow is told."""

@@ -1,7 +1,7 @@
-"""How often somebody may ask: counted in fixed windows, in this process or, for all processes together, in Redis.
+"""Rate limits: counted in fixed windows, in this process or, for all processes together, in Redis.
 
-A fixed window can be told about exactly: who waits as long as Retry-After says is served. The price is that the end of
-one window and the start of the next may together see twice the limit.
+A fixed window allows an exact Retry-After: whoever waits that long is served. The price is that the end of one window
+and the start of the next may together admit twice the limit.
 """
 
 import logging
@@ -30,7 +30,7 @@ PAUSE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What is left after a request was counted; `remaining` is negative when it was one too many."""
+    """The rest of a limit after a request was counted; `remaining` is negative when it was one too many."""
 
     limit: int
     window_seconds: int
@@ -38,7 +38,7 @@ class Allowance:
     reset_seconds: int
 
     def headers(self) -> dict[str, str]:
-        """Write it as draft-ietf-httpapi-ratelimit-headers-06 says, the last draft with one field for each number."""
+        """Return the headers of draft-ietf-httpapi-ratelimit-headers-06, the last draft with one header per number."""
         return {
             "RateLimit-Limit": str(self.limit),
             "RateLimit-Remaining": str(max(0, self.remaining)),
@@ -48,7 +48,7 @@ class Allowance:
 
 
 class CounterStorage:
-    """Where requests are counted. While it is away nothing is: limits protect the service, they must not stop it."""
+    """The place of the counters. While it is unreachable nobody is limited: limits must not stop the service."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -73,7 +73,7 @@ class CounterStorage:
         )
 
     def ask(self, question: Callable[[Storage], T]) -> T | None:
-        """Ask the storage; None while it is away, which is tried again by one request every few seconds."""
+        """Query the storage; None while it is unreachable, when only one request every few seconds tries it."""
         if self._away_until is not None and not self._may_try():
             return None
         try:
@@ -110,13 +110,13 @@ class RateLimit:
         self._counters = counters
 
     def count(self, who: str) -> Allowance | None:
-        """Count a request; None when nothing is known of it, since the storage is away."""
+        """Count a request; None while the storage is unreachable."""
         key, window = self._key(who), self._item.get_expiry()
         found = self._counters.ask(lambda storage: (storage.incr(key, window), storage.get_expiry(key)))
         return None if found is None else self._allowance(*found)
 
     def admit(self, who: str) -> None:
-        """Raise RateLimitedError when nothing is left, without counting."""
+        """Raise RateLimitedError when nothing is left; does not count the request."""
         key = self._key(who)
         found = self._counters.ask(lambda storage: (storage.get(key), storage.get_expiry(key)))
         if found is not None and found[0] >= self._item.amount:
@@ -126,13 +126,13 @@ class RateLimit:
         return self._item.key_for(self._name, who)
 
     def _allowance(self, used: int, reset_at: float) -> Allowance:
-        # Redis tells the rest of a window in rounded seconds; too late is better than too early.
+        # Redis returns the rest of a window in rounded seconds; too late is better than too early.
         window, left = self._item.get_expiry(), math.ceil(reset_at - time.time() + 0.5)
         return Allowance(self._item.amount, window, self._item.amount - used, max(1, min(left, window)))
 
 
 def too_many(allowance: Allowance) -> RateLimitedError:
-    """Make the error for one request too many."""
+    """Return the error for one request too many."""
     rate = f"{allowance.limit} in {allowance.window_seconds} s"
     return RateLimitedError(f"Too many requests: more than {rate}.", retry_after_seconds=allowance.reset_seconds)
 

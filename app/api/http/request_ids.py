@@ -1,4 +1,4 @@
-"""X-Request-ID: taken from the client when it is harmless, made otherwise, and returned on every answer."""
+"""Request ids: X-Request-ID, taken from the client when it is harmless, else generated; every answer has it."""
 
 import logging
 import re
@@ -21,7 +21,7 @@ def register(app: Flask) -> None:
 
 
 def current_request_id() -> str:
-    """Return the id of the current request; a new one outside of any."""
+    """Return the id of the current request; a new one outside a request."""
     if not has_request_context():
         return ids.request_id()
     if "request_id" not in g:

@@ -42,7 +42,7 @@ class BatchErrorSchema(ErrorBodySchema):
 
 
 class BatchItemSchema(Schema):
-    """What became of one job: `job` with 201 (new) or 200 (replayed), `error` otherwise."""
+    """The outcome of one job: `job` with 201 (new) or 200 (replayed), `error` otherwise."""
 
     status = fields.Integer(required=True, metadata={"description": "as `POST /jobs` would answer"})
     job = fields.Nested(JobSchema)

@@ -20,7 +20,7 @@ PARAMETER = {
 
 
 def key_of(body: Mapping[str, Any]) -> str | None:
-    """Take the key of a new job from its body or the header; both may be given when they agree.
+    """Return the key of a new job from its body or the header; both may be given if they agree.
 
     Raises InvalidRequestError where they do not, and where a one-shot job has none.
     """

@@ -1,4 +1,4 @@
-"""What jobs look like in requests and answers."""
+"""Schemas of jobs in requests and answers."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -73,7 +73,7 @@ class TimetableFields(Body):
 
     @validates_schema
     def check_catch_up(self, data: dict[str, Any], **_: Any) -> None:
-        """Check that fields fit to each other."""
+        """Check that the fields fit each other."""
         if data.get("starts_at") and data.get("ends_at") and data["ends_at"] <= data["starts_at"]:
             raise ValidationError("Must be after starts_at.", "ends_at")
         if data.get("max_catch_up") is not None and data.get("catch_up") not in {None, CatchUp.ALL}:
@@ -114,7 +114,7 @@ class PatchedJobSchema(TimetableFields):
 
     @validates_schema
     def check_alone(self, data: dict[str, Any], **_: Any) -> None:
-        """Check that one thing is asked for."""
+        """Check that only one kind of change is requested."""
         if "status" in data and len(data) > 1:
             raise ValidationError("Must be alone: it changes this version, all other fields make a new one.", "status")
 
@@ -172,7 +172,7 @@ class JobQuery(PageQuery):
 
 
 def new_job(body: Mapping[str, Any], now: datetime) -> NewJob:
-    """Make the job that a parsed body asks for."""
+    """Return the job that a parsed body requests."""
     trigger, starts_at = body["trigger"], body.get("starts_at")
     timetable = None
     if trigger.repeats:
@@ -190,7 +190,7 @@ def new_job(body: Mapping[str, Any], now: datetime) -> NewJob:
 
 
 def changed_fields(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Take what belongs to the timetable out of a parsed body, and the input, under the names they have inside."""
+    """Return the timetable fields and the input of a parsed body, under their internal names."""
     names = {name: name for name in ("cron", "timezone", "fixed_delay", *_REPEATING)} | {"every": "every_ms"}
     changes = {inside: body[name] for name, inside in names.items() if name in body}
     if "input" in body:
@@ -199,7 +199,7 @@ def changed_fields(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shape_job(job: Job) -> dict[str, Any]:
-    """Choose the fields that a job of its trigger has."""
+    """Return the fields that a job of its trigger has."""
     shaped: dict[str, Any] = {name: getattr(job, name) for name in _ALWAYS}
     if job.timetable is not None:
         return shaped | _shape_repeating(job, job.timetable)
@@ -229,5 +229,5 @@ def _shape_repeating(job: Job, table: Timetable) -> dict[str, Any]:
 
 
 def show_in_zone(table: Timetable, instant: datetime | None) -> str | None:
-    """Write an instant in the time zone of a job."""
+    """Return an instant in the time zone of a job, as text."""
     return None if instant is None else rfc3339(table.local(instant))

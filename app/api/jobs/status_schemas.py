@@ -1,4 +1,4 @@
-"""What the status of a job and its next runs look like."""
+"""Schemas of the status of a job and of its next runs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -108,7 +108,7 @@ class NextRunsSchema(Schema):
 
 
 def shape_status(report: JobStatusReport) -> dict[str, Any]:
-    """Make the answer of a status request."""
+    """Return the answer to a status request."""
     job, stats = report.job, report.stats
     shaped = {name: getattr(job, name) for name in ("job_id", "endpoint", "endpoint_type", "trigger", "status")}
     shaped |= {"health": stats.health, "version": job.version, "last_execution": report.last_execution}
@@ -134,7 +134,7 @@ def _schedule_block(job: Job) -> dict[str, Any]:
 
 
 def shape_next_runs(job: Job, runs: Sequence[NextRun]) -> dict[str, Any]:
-    """Make the answer of a request for the next runs."""
+    """Return the answer to a request for the next runs."""
     table = job.timetable
     zone = table.timezone if table is not None and table.timezone is not None else "UTC"
     return {"timezone": zone, "runs": runs}

@@ -1,1 +1,1 @@
-"""What the OpenAPI document says, and the resource class by which every operation gets into it."""
+"""OpenAPI document: its contents, and the resource class by which every operation gets into it."""

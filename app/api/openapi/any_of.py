@@ -1,6 +1,6 @@
-"""Objects that have one of several shapes, and how the OpenAPI document describes them.
+"""Objects with one of several schemas, and their description in the OpenAPI document.
 
-A `spec` and a `retry_policy` are described by the very schemas that the catalog checks them by.
+A `spec` and a `retry_policy` are described by the same schemas that the catalogue checks them with.
 """
 
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ from app.catalog.specs.fields import Described, rule_of
 
 
 class AnyOf(fields.Dict):
-    """An object of one of these shapes. When it is read it only has to be an object; the catalog looks closer."""
+    """An object with one of these schemas. A request only has to hold an object here; the catalogue checks it."""
 
     def __init__(self, *shapes: Schema, **options: Any) -> None:
         super().__init__(**options)
         self.shapes = shapes
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:  # noqa: ARG002
-        """Show what is stored, also where it has another shape."""
+        """Return what is stored, even where it matches none of the schemas."""
         return value
 
 
 def describe(converter: Any, field: fields.Field[Any], ret: dict[str, Any]) -> Mapping[str, Any]:
-    """Add to what apispec has found about a field; it calls this as a method of its converter."""
+    """Extend apispec's description of a field; called as a method of its converter."""
     if isinstance(field, AnyOf):
         ret.pop("type")
         ret.pop("additionalProperties")
@@ -36,7 +36,7 @@ def describe(converter: Any, field: fields.Field[Any], ret: dict[str, Any]) -> M
 
 
 def _variables(field: fields.Field[Any], description: str) -> dict[str, Any]:
-    """Describe which variables may stand in a field of a spec."""
+    """Describe which variables a field of a spec may contain."""
     rule = rule_of(field)
     if rule is None:
         return {}

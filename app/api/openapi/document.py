@@ -39,7 +39,7 @@ def register(app: Flask, resources: Sequence[Resource]) -> None:
 
 
 def _description() -> str:
-    """Describe the service, and the errors that are no operation's own."""
+    """Describe the service, and the errors that belong to no operation."""
     lines = [_DESCRIPTION, "", "A request that reaches no operation is answered in the same envelope:", ""]
     for status in _BEFORE_ANY_OPERATION:
         code, message = http_error(status)

@@ -1,4 +1,4 @@
-"""What an operation may answer instead of its result, as the OpenAPI document says it: derived from error classes."""
+"""Error responses of the OpenAPI document, derived from the error classes."""
 
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
@@ -18,20 +18,20 @@ _AUTHENTICATE = {"description": "how to authenticate", "schema": {"type": "strin
 
 
 def by_status(errors: Errors) -> Mapping[int, list[type[TaskExecutorError]]]:
-    """Group error classes by their HTTP status; of classes with the same code one speaks for all."""
+    """Group error classes by their HTTP status; one class stands for all with the same code."""
     distinct = {(error.status, error.code): error for error in sorted(errors, key=lambda error: error.__name__)}
     ordered = [distinct[key] for key in sorted(distinct)]
     return {status: list(group) for status, group in groupby(ordered, key=lambda error: error.status)}
 
 
 def name_of(errors: Errors) -> str:
-    """Name the response under which the document describes errors of one status."""
+    """Return the name of the response that describes errors of one status."""
     listed = list(errors)
     return "-".join([str(listed[0].status), *(error.code for error in listed)])
 
 
 def response_of(errors: Errors) -> dict[str, Any]:
-    """Describe the answer for errors of one status: which codes it may hold, and an example of each."""
+    """Describe the response for errors of one status: its codes, and an example of each."""
     listed = list(errors)
     code = {"type": "string", "enum": [error.code for error in listed]}
     narrowed = {"type": "object", "properties": {"error": {"type": "object", "properties": {"code": code}}}}

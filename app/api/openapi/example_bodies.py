@@ -1,4 +1,4 @@
-"""Examples of the OpenAPI document: one small story, told in every request and answer."""
+"""Example values of the OpenAPI document, which tell one story across all requests and answers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,7 +35,7 @@ def _endpoint(endpoint_type: EndpointType, example: Example) -> dict[str, Any]:
     }
 
 
-# The example of a field, by its name; a field that means something else by it gives its own in its metadata.
+# Examples of fields by name; a field of that name with another meaning has its own in its metadata.
 BY_NAME: Mapping[str, Any] = {
     "job_id": _JOB,
     "execution_id": _EXECUTION,

@@ -1,6 +1,6 @@
-"""The examples of the OpenAPI document: whole ones where the shape has variants, all others made of their fields.
+"""Examples of the OpenAPI document: whole bodies where a schema has variants, else composed of their fields.
 
-A field's example is its own metadata, or what `BY_NAME` says for its name, or something of its type.
+A field's example comes from its own metadata, from its name (`BY_NAME`), or from its type.
 """
 
 import re
@@ -11,7 +11,7 @@ from marshmallow import Schema, fields, validate
 
 from app.api.openapi.example_bodies import BY_NAME, WHOLE
 
-# The first that fits: a DateTime is not a String for marshmallow, and everything is a Field.
+# The first match counts: for marshmallow a DateTime is not a String, and everything is a Field.
 _BY_TYPE: Sequence[tuple[type[fields.Field[Any]], Any]] = (
     (fields.DateTime, "2026-03-15T10:00:00Z"),
     (fields.Boolean, True),

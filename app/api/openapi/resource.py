@@ -1,4 +1,4 @@
-"""A typed face for flask-smorest's Blueprint: one decorator per operation, so that none forgets its documents."""
+"""Resource: a typed wrapper of flask-smorest's Blueprint, with one decorator that also documents the operation."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -55,7 +55,7 @@ class Resource:
 
     @classmethod
     def of(cls, blueprint: object) -> "Resource | None":
-        """Find the resource whose blueprint that is."""
+        """Return the resource of a blueprint."""
         resource = getattr(blueprint, "resource", None)
         return resource if isinstance(resource, cls) else None
 
@@ -73,7 +73,7 @@ class Resource:
         headers: Sequence[dict[str, Any]] = (),
         errors: Sequence[type[TaskExecutorError]] = (),
     ) -> Callable[[View], View]:
-        """Register a view: it is given the parsed body or query first and the parts of the path by name.
+        """Register a view, which is called with the parsed body or query and the parts of the path by name.
 
         It returns what `returns` dumps, or that and a status. `also` is a second status with the same body. For
         the OpenAPI document only are `also_headers` of that answer, `headers` of the request and `errors`, to which is
@@ -89,7 +89,7 @@ class Resource:
             wrapped: Any = self.blueprint.response(status, **shown, headers=conditions.ETAG if has_tag else None)(view)
             if also is not None:
                 wrapped = self.blueprint.alt_response(also, **shown, headers=also_headers, success=True)(wrapped)
-            # Instances, since webargs would make one of a class for each request.
+            # Instances: webargs would instantiate a class for each request.
             if query is not None:
                 wrapped = self.blueprint.arguments(query(), location="query")(wrapped)
             if body is not None:
@@ -144,6 +144,6 @@ def _add_condition(doc: dict[str, Any], method: str) -> None:
 
 
 def same_name(body: dict[str, Any], name: str) -> None:
-    """Raise InvalidRequestError when a PUT's body has another name than its path."""
+    """Raise InvalidRequestError when the body of a PUT has another name than its path."""
     if body.get("name", name) != name:
         raise invalid([{"pointer": "/name", "message": "Must be the name in the path; names cannot be changed."}])

@@ -14,7 +14,7 @@ PATH = "/docs"
 _DIST = Path(flask_swagger_ui.__file__).parent / "dist"
 _ASSETS = frozenset({"swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"})
 _ASSET_SECONDS = 3600
-# Swagger UI sets inline styles and holds its icons in the style sheet; scripts come from files of ours only.
+# Swagger UI sets inline styles and has its icons in the style sheet; scripts come from our files only.
 _POLICY = "; ".join(
     (
         *("default-src 'none'", "script-src 'self'", "style-src 'self' 'unsafe-inline'", "img-src 'self' data:"),
@@ -37,7 +37,7 @@ _PAGE = f"""<!DOCTYPE html>
 </body>
 </html>
 """
-# The key that "Authorize" asks for stays in the page's memory, and no validator of another host sees the document.
+# The key entered under "Authorize" stays in the page's memory, and no external validator sees the document.
 _START = f"""SwaggerUIBundle({{
   url: "{document.PATH}",
   dom_id: "#swagger-ui",
@@ -51,19 +51,19 @@ blueprint = Blueprint(NAME, __name__)
 
 
 def register(app: Flask) -> None:
-    """Serve the page and what it is made of; no key needed, like the document that it shows."""
+    """Serve the page and its assets, without a key, like the document that it shows."""
     app.register_blueprint(blueprint)
 
 
 @blueprint.get(PATH)
 def page() -> Response:
-    """Show the page."""
+    """Return the page."""
     return Response(_PAGE, mimetype="text/html")
 
 
 @blueprint.get(f"{PATH}/start.js")
 def start() -> Response:
-    """Start Swagger UI: a file, since the policy allows no inline script."""
+    """Return the script that starts Swagger UI: a file, since the security policy allows no inline script."""
     return Response(_START, mimetype="text/javascript")
 
 
@@ -77,7 +77,7 @@ def asset(asset: str) -> Response:
 
 @blueprint.after_request
 def protect(response: Response) -> Response:
-    """Keep the page to itself."""
+    """Set the security headers."""
     response.headers["Content-Security-Policy"] = _POLICY
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["X-Frame-Options"] = "DENY"

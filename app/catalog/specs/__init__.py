@@ -1,4 +1,4 @@
-"""Specs of endpoints: a module per transport, which has its name and defines it as `TRANSPORT`."""
+"""Specs of endpoints: one module per transport, named after it, which defines it as `TRANSPORT`."""
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module

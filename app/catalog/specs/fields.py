@@ -1,4 +1,4 @@
-"""Fields of specs: what a value may be, its default, and its template rule, all said where the field is declared."""
+"""Fields of specs: valid values, default and template rule, all declared in one place."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -11,7 +11,7 @@ from app.catalog.templates.rules import ALL, SECRET, Kind
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
-# Ours, the connection's, or able to make two readers of one message disagree about where it ends.
+# Headers of ours, of the connection, or by which two readers may disagree about where a message ends.
 _RESERVED = re.compile(
     r"idempotency-key|traceparent|x-task-executor-.*|host|connection|content-length|transfer-encoding"
     r"|te|trailer|upgrade|expect|keep-alive|proxy-connection|webhook-(id|timestamp|signature)"

@@ -1,4 +1,4 @@
-"""Transport: all that there is to say about one, but how it sends, which is its dispatcher's."""
+"""Transport: everything about one except how it sends, which is its dispatcher's task."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

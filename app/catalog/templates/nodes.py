@@ -1,6 +1,6 @@
-"""Nodes that templates compile to: placeholders, and what renders them. Pure.
+"""Nodes of compiled templates, which render them. Pure.
 
-One pass: what a placeholder resolves to is never scanned again.
+Rendering is one pass: what a placeholder resolves to is never scanned again.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,7 +41,7 @@ Escape = Callable[[str], str]
 
 
 def resolve(placeholder: Placeholder, roots: Roots) -> Any:
-    """Find what the placeholder stands for; raises TemplateError when there is nothing."""
+    """Return the value of the placeholder; raises TemplateError when there is none."""
     value = roots[placeholder.namespace]
     if placeholder.namespace == "secret":
         name = ".".join(placeholder.path)
@@ -63,12 +63,12 @@ def _is_index(step: str) -> bool:
 
 
 def is_count(value: Any) -> bool:
-    """Return whether a value can be a length: a whole number, and not more than every reader of JSON holds exactly."""
+    """Return whether a value can be a length: a whole number that every reader of JSON holds exactly."""
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_COUNT
 
 
 def as_text(value: Any) -> str:
-    """Spell a value inside a longer string: strings as they are, everything else as JSON."""
+    """Return a value as text inside a longer string: strings as they are, everything else as JSON."""
     return value if isinstance(value, str) else compact_json(value)
 
 
@@ -76,7 +76,7 @@ class Node(Protocol):
     """A compiled piece of a spec."""
 
     def render(self, roots: Roots) -> Any:
-        """Resolve the placeholders in it."""
+        """Return the value with its placeholders resolved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Constant:
     value: Any
 
     def render(self, _roots: Roots) -> Any:
-        """Return the value itself; nobody changes a rendered spec."""
+        """Return the value itself, uncopied: nobody changes a rendered spec."""
         return self.value
 
 
@@ -142,7 +142,7 @@ class Url:
     schemes: frozenset[str]
 
     def render(self, roots: Roots) -> Any:
-        """Join the parts, the input percent-encoded, and check what came out."""
+        """Join the parts, the input percent-encoded, and check the result."""
         url, prefix = "", None
         for part, escape in self.pieces:
             if isinstance(part, Placeholder):

@@ -1,7 +1,7 @@
-"""The URL of an endpoint spec: what a template may look like, and what a rendered one must be. Pure.
+"""URLs of endpoint specs: checks of the template and of the rendered URL. Pure.
 
-The rule that keeps the input from choosing the target: whatever stands before the first `{{input…}}` must already
-hold the whole scheme, host and port. It is checked on the template, and again on each rendered URL, because a
+One rule keeps the input from choosing the target: the text before the first `{{input…}}` must already contain the
+whole scheme, host and port. It is checked on the template, and again on each rendered URL, because a
 config value decides part of it.
 """
 
@@ -13,16 +13,16 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 _AUTHORITY = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]+)")
 _COMPLETE = re.compile(_AUTHORITY.pattern + "[/?]")
-# What follows `user:password@`. Which names exist, the resolver knows.
+# What follows `user:password@`. Whether a name exists is for the resolver to find out.
 _TARGET = re.compile(r"(?:\[[^\[\]\s]+\]|[^\[\]:\s]+)(?::(?P<port>[0-9]{0,5}))?")
 _MAX_PORT = 65_535
 _DOTS = frozenset({".", ".."})
-# Everything that RFC 3986 allows in a URL, and % itself: what an operator wrote already encoded stays as it is.
+# Everything that RFC 3986 allows in a URL, and % itself: text that an operator encoded already stays as it is.
 _LEGAL = "%:/?#[]@!$&'()*+,;=-._~"
 
 
 def encode(text: str) -> str:
-    """Percent-encode all of a value but letters, digits and `-._~`."""
+    """Percent-encode a value, all but letters, digits and `-._~`."""
     return quote(text, safe="", errors="replace")
 
 
@@ -52,7 +52,7 @@ def has_dot_segment(url: str) -> bool:
 
 
 def finish(url: str, schemes: frozenset[str], prefix: str | None) -> str:
-    """Make a rendered URL fit for sending; `prefix` is its part before the first input, if it has one.
+    """Return a rendered URL in the form to send; `prefix` is its part before the first input, if it has one.
 
     Raises ValueError with a message that does not repeat the URL, which may hold a secret.
     """
