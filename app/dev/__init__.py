@@ -1,1 +1,1 @@
-"""The development stack: real servers from wheels, a recording receiver, the demo. Never imported by the product."""
+"""Development stack: servers from wheels, a recording receiver, the demo, the verifier. No part of the product."""
