@@ -24,7 +24,7 @@ from schema.states import EndpointType
 
 
 def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
-    """Build the broker of a worker process and what its actors call."""
+    """Build the broker of a worker process and the object that its actors call."""
     database = db.connect(settings.database_url, pool_size=settings.db_pool_size or 10, application_name="te-worker")
     lease_database = db.connect(
         settings.database_url,

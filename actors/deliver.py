@@ -1,7 +1,7 @@
-"""Delivery: from a claimed attempt to its conclusion. Prepare, send, decide.
+"""Delivery of a claimed attempt: prepare, send, conclude.
 
-An actor only starts a delivery; the completion of the send concludes the attempt. Nothing here lets an exception
-out, because Dramatiq would acknowledge the message as done.
+An actor only starts a delivery; the completion of the send concludes the attempt. No exception leaves this module,
+because Dramatiq would acknowledge the message as done.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ class Deliveries:
         self._loop = loop
 
     def start(self, attempt: Attempt) -> None:
-        """Prepare the attempt on the calling thread and hand it to the loop; concludes it if that fails."""
+        """Prepare the attempt on the calling thread and pass it to the loop; concludes it if that fails."""
         if not attempt.begin():
             return
         claim = attempt.claim
@@ -67,7 +67,7 @@ async def deliver(dispatchers: Dispatchers, attempt: Attempt, prepared: Prepared
 
 
 def identify(claim: Claim) -> Identity:
-    """Make the identity that every transport carries; the trace is the execution's, the span the attempt's."""
+    """Return the identity that every transport carries; the trace is the execution's, the span the attempt's."""
     trace = hashlib.blake2b(claim.execution_id.encode(), digest_size=16).hexdigest()
     return Identity(
         execution_id=claim.execution_id,
@@ -88,7 +88,7 @@ def judge(error: DeliveryError, claim: Claim, policy: RetryPolicy) -> Verdict:
 
 
 def _fail(attempt: Attempt, error: DeliveryError) -> None:
-    """Conclude what could not be prepared, and so by no other policy than the default."""
+    """Conclude an attempt that could not be prepared, so that only the default policy is known."""
     verdict = judge(error, attempt.claim, RetryPolicy())
     attempt.conclude(verdict, _line(attempt.claim, verdict))
 
@@ -117,7 +117,7 @@ def _scrubbed(error: DeliveryError, prepared: Prepared) -> DeliveryError:
 
 
 def _unexpected(error: Exception) -> DeliveryError:
-    # The text of a foreign exception may hold anything, also a secret: its type must do.
+    # The text of an unforeseen exception may contain anything, even a secret: only its type is shown.
     log.error("unexpected %s in a delivery", type(error).__name__)
     return DeliveryError(
         "INTERNAL_ERROR", f"unexpected {type(error).__name__} in the worker", may_have_been_delivered=True

@@ -1,4 +1,4 @@
-"""Delivery loop: the event loop of a worker process. Deliveries wait here, not in threads."""
+"""Delivery loop: the event loop of a worker process, where deliveries wait without holding threads."""
 
 import asyncio
 import logging

@@ -1,1 +1,1 @@
-"""Rows of `executions` as Dramatiq messages: claim, hand out, conclude, and stay alive meanwhile."""
+"""Worker process: rows of `executions` as Dramatiq messages, from the claim to the conclusion, and its lease."""

@@ -44,7 +44,7 @@ class ClaimConsumer(Consumer):
         self._idle_wait = FIRST_IDLE_WAIT_SECONDS
         self._shard = random.randrange(process.settings.shards)
         self._uncertain = False
-        # What an idle queue reserves for its poll is not there for a busy one meanwhile: start small.
+        # Slots that an idle queue reserves for its poll are missing for a busy one meanwhile, so start small.
         self._first_appetite = self._appetite = max(1, process.settings.capacity // 8)
         process.on_wake(queue, self._woken)
         process.in_flight.on_room(self._wake.set)
@@ -89,7 +89,7 @@ class ClaimConsumer(Consumer):
             heapq.heappop(self._ahead)[2].release()
 
     def after_lost_answer(self) -> None:
-        """Pause, and before the next claim hand back what an answer that was lost may have given us."""
+        """Pause, and before the next claim hand back what a claim whose answer was lost may have taken."""
         self._uncertain = True
         self._next_poll = time.monotonic() + AWAY_WAIT_SECONDS * random.uniform(0.5, 1.5)
 
@@ -151,7 +151,7 @@ class ClaimConsumer(Consumer):
         self._next_poll = time.monotonic() + wait
 
     def _hand_back_strays(self) -> None:
-        """Hand back what the database gave us in a claim whose answer was lost.
+        """Hand back the executions of a claim whose answer was lost.
 
         Only this thread claims from this queue, so whatever is neither in flight nor being written is a stray.
         """
@@ -182,7 +182,7 @@ class ClaimConsumer(Consumer):
 
 
 def _conclude_without_verdict(attempt: Attempt, reason: str) -> None:
-    """Default-deny: what nobody vouched for is a failed attempt, never a success."""
+    """Conclude as failed: without a verdict an attempt is never a success."""
     error = DeliveryError("NO_VERDICT", reason)
     claim = attempt.claim
     tried = Tried(claim.execution_id, claim.attempt, claim.max_attempts)

@@ -1,4 +1,4 @@
-"""Counters of a worker process: logged once, when it leaves."""
+"""Counters of a worker process, logged once, when it shuts down."""
 
 import threading
 from collections import Counter

@@ -1,8 +1,8 @@
 """Finalizer: the one thread of a process that writes results, in batches that form by themselves.
 
-What gathers while one batch commits goes into the next; there is no linger. `submit` neither blocks nor raises;
-the backlog is bounded by the consumers, which stop claiming above HIGH_WATER. Results are kept and tried again
-while the database cannot be reached, for as long as the lease allows.
+Results that arrive while one batch commits form the next; none waits to fill a batch. `submit` neither blocks nor
+raises; the backlog is bounded by the consumers, which stop claiming above HIGH_WATER. While the database is unreachable
+results are kept and tried again, for as long as the lease allows.
 """
 
 import logging
@@ -93,7 +93,7 @@ class Finalizer(BackgroundThread):
             return waiting | set(self._releases) | self._writing
 
     def run(self) -> None:
-        """Write what was submitted, until that is all and the thread is stopping."""
+        """Write what is submitted, until nothing is left and the thread is stopping."""
         while True:
             with self._ready:
                 self._writing = set()
@@ -116,7 +116,7 @@ class Finalizer(BackgroundThread):
         try:
             self._persist(run, "hand back unstarted claims")
         except SQLAlchemyError:
-            # They stay RUNNING and are taken back once this worker's lease ends.
+            # They stay RUNNING and are reclaimed once this worker's lease has run out.
             log.exception("%d unstarted claims could not be handed back", len(releases))
 
     def _write(self, batch: list[Conclusion]) -> None:
@@ -139,7 +139,7 @@ class Finalizer(BackgroundThread):
         try:
             self._conclude([bare])
         except (SQLAlchemyError, UnavailableError):
-            # The stuck reclaim will find the row; nothing else depends on it.
+            # The reclaim of stuck executions will find the row; nothing else depends on it.
             log.exception("the outcome of %s could not be written", conclusion.claim.execution_id)
 
     def _persist(self, run: Callable[[], None], what: str) -> None:

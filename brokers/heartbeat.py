@@ -1,7 +1,7 @@
-"""Heartbeat: the lease of this process, renewed by a thread of its own.
+"""Heartbeat: renews the lease of this process on a thread of its own.
 
-The thread has a database connection of its own as well, so that neither a busy pool nor a slow statement of
-another thread can cost the lease.
+The thread also has its own database connection, so that neither a busy pool nor a slow statement of another thread can
+cost the lease.
 """
 
 import logging
@@ -41,7 +41,7 @@ class Heartbeat(BackgroundThread):
         self._valid_until = asked_at + self._lease_seconds
 
     def is_valid(self) -> bool:
-        """Return whether the lease certainly still holds; errs on the early side, the database decides."""
+        """Return whether the lease certainly still holds; may turn false early, since the database decides."""
         return time.monotonic() < self._valid_until
 
     def last_sign(self) -> float:

@@ -1,4 +1,4 @@
-"""In-flight claims: what a worker process has claimed and not ended yet, and how much more it may claim."""
+"""Claims in flight: what a worker process has claimed and not yet ended, and how much more it may claim."""
 
 import threading
 from collections.abc import Callable, Collection

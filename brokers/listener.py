@@ -1,4 +1,4 @@
-"""Listener: hears the wake-up hints of `app.wakeup` and passes them to the consumers."""
+"""Listener: receives the hints of `app.wakeup` and passes them to the consumers."""
 
 import logging
 import os
@@ -21,13 +21,13 @@ REDIS_WAIT_SECONDS = 0.5
 
 
 class Source(Protocol):
-    """Where hints come from."""
+    """A source of hints."""
 
     def listen(self, listener: "WakeupListener") -> None:
         """Pass hints on until the listener is stopping; raises whatever its connection raises."""
 
     def interrupt(self) -> None:
-        """Make a waiting `listen` look whether the listener is stopping."""
+        """Make a waiting `listen` check whether the listener is stopping."""
 
     def close(self) -> None:
         """Release connections."""
@@ -61,7 +61,7 @@ class WakeupListener(BackgroundThread):
             self._process.wake(queue)
 
     def run(self) -> None:
-        """Listen, again and again where the connection does not last."""
+        """Listen, and connect again after each lost connection."""
         while not self.stopping.is_set():
             try:
                 self._source.listen(self)
@@ -124,7 +124,7 @@ class RedisSource:
                     listener.hear(message["data"])
 
     def interrupt(self) -> None:
-        """Do nothing: `listen` looks every half second."""
+        """Do nothing: `listen` checks every half second."""
 
     def close(self) -> None:
         """Close the connection."""

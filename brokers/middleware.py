@@ -1,4 +1,4 @@
-"""Middleware: the two hooks into Dramatiq's worker. Its life cycle, and the rule that only a verdict is a success."""
+"""Middleware of Dramatiq's worker: its life cycle, and the rule that only a verdict is a success."""
 
 import logging
 import signal
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TERM_REPEAT_SECONDS = 2.0
-EXIT_NOT_STARTED = 3  # what Dramatiq itself gives where a broker cannot be reached
+EXIT_NOT_STARTED = 3  # the status with which Dramatiq itself exits when a broker is unreachable
 
 
 class Verdicts(Middleware):
@@ -58,7 +58,7 @@ class Lifecycle(Middleware):
         self._threads = threads
 
     def after_process_boot(self, broker: "Broker") -> None:
-        """Take over TERM: stop claiming at once, and ignore its repeats."""
+        """Install our handler of TERM, which stops claiming at once and ignores repeats."""
         install_term_handler(self._process)
 
     def before_worker_boot(self, broker: "Broker", worker: "Worker") -> None:
@@ -79,13 +79,13 @@ class Lifecycle(Middleware):
         self._process.drain()
 
     def after_worker_shutdown(self, broker: "Broker", worker: "Worker") -> None:
-        """Let deliveries end, write results, leave."""
+        """Let deliveries end, write results, and close the process."""
         self._process.close()
         for thread in reversed(self._threads):
             thread.stop()
 
     def _refuse(self, message: str) -> NoReturn:
-        """End this process: Dramatiq would go on with a worker that never claims, whatever a hook but this raises."""
+        """End this process: after an exception in this hook Dramatiq would continue with a worker that never claims."""
         if self._process.draining.is_set():
             sys.exit(0)
         log.error("the worker cannot start: %s", message)
@@ -100,10 +100,10 @@ class Lifecycle(Middleware):
 
 
 def install_term_handler(process: WorkerProcess) -> None:
-    """Drain as soon as TERM arrives, and swallow repeats that follow within two seconds.
+    """Drain as soon as TERM arrives, and ignore repeats within two seconds.
 
-    Dramatiq's parent forwards TERM to its children; when the whole process group got it too (honcho, systemd,
-    `timeout`), the second one would make Dramatiq exit at once and lose the orderly shutdown.
+    Dramatiq's parent forwards TERM to its children. When the whole process group gets it too (honcho, systemd,
+    `timeout`), the second TERM would make Dramatiq exit at once instead of shutting down cleanly.
     """
     inner = signal.getsignal(signal.SIGTERM)
     first: list[float] = []

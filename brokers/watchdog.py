@@ -7,7 +7,7 @@ from app.threads import BackgroundThread
 
 
 class Watchdog(BackgroundThread):
-    """Looks at the signs of life of other threads, from one that waits for nothing but the clock."""
+    """Compares the signs of life of other threads with the clock, on a thread that waits for nothing else."""
 
     def __init__(self, longest_seconds: float, give_up: Callable[[str], None]) -> None:
         super().__init__("te-watchdog")

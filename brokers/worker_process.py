@@ -1,4 +1,4 @@
-"""Worker process: its identity, its lease, what it has in flight, and how it starts and leaves."""
+"""Worker process: its identity, its lease, its claims in flight, its start and its end."""
 
 import logging
 import os
@@ -20,14 +20,14 @@ from brokers.watchdog import Watchdog
 
 log = logging.getLogger(__name__)
 
-# How much longer than the lease a thread may be silent: it is over for the database first.
+# How much longer than the lease a thread may be silent: for the database the lease is over first.
 SILENCE_LEASES = 4 / 3
 EXIT_LEASE_LOST = 75  # EX_TEMPFAIL of sysexits.h: a supervisor should start the process again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """How a worker process behaves; durations in seconds unless the name says milliseconds."""
+    """Settings of a worker process; durations in seconds unless the name says milliseconds."""
 
     capacity: int
     poll_interval_ms: int
@@ -106,7 +106,7 @@ class WorkerProcess:
         self._wakers[queue] = wake
 
     def wake(self, queue: str | None = None) -> None:
-        """Tell the consumer of a queue, or all of them, that something may have become claimable."""
+        """Wake the consumer of a queue, or all of them: something may have become claimable."""
         for name, wake in list(self._wakers.items()):
             if queue in (None, name):
                 wake()
@@ -131,10 +131,10 @@ class WorkerProcess:
         log.info("worker %s left: %s", self.worker_id, self.counters.snapshot())
 
     def give_up(self, reason: str) -> None:
-        """Exit without writing anything: what this process has claimed belongs to others from now on."""
+        """Exit without writing anything: others take over its claims once its lease has run out."""
         log.critical("worker %s lost its lease and exits: %s", self.worker_id, reason)
         self.drain()
         self.finalizer.abandon()
         logging.shutdown()
-        # Not sys.exit: this is a thread, and deliveries that run on must not get the chance to conclude.
+        # Not sys.exit: this is not the main thread, and deliveries in flight must not be able to conclude.
         os._exit(EXIT_LEASE_LOST)

@@ -116,7 +116,7 @@ def statuses(database: Database) -> dict[str, int]:
 
 
 def is_a_lock_waited_for(database: Database) -> bool:
-    """Tell whether a statement waits for a row that another transaction has changed; PostgreSQL only."""
+    """Return whether a statement waits for a row that another transaction has changed; PostgreSQL only."""
     waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     return bool(database.fetch(text(waiting)))
 

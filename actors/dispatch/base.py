@@ -1,4 +1,4 @@
-"""The port that `actors.deliver` calls, and what every dispatcher is given to reach its targets."""
+"""Dispatcher: the interface of all transports, and the network that they share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ SCRUB_MARGIN_BYTES = 8_192
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a delivery is, the same on each attempt but for the number; user templates cannot override it."""
+    """Identity of a delivery, the same on each attempt except for the number; user templates cannot override it."""
 
     execution_id: str
     job_id: str
@@ -38,7 +38,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The way to the targets, which the dispatchers of a process share: where they may go, and how often at once."""
+    """Access to the targets, shared by the dispatchers of a process: egress rules, resolver, connection limits."""
 
     guard: EgressGuard
     resolver: Resolver

@@ -1,7 +1,7 @@
-"""Where deliveries may go: the check of each address that is about to be connected to.
+"""Egress guard: checks each address just before it is connected to.
 
-The check is on the address itself, at the last moment, so a host name that changes its address between check and
-connection (DNS rebinding) gains nothing.
+The address itself is checked, so a host name that changes its address between check and connection (DNS rebinding)
+gains nothing.
 """
 
 import socket
@@ -13,7 +13,7 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[Any, ...]]
 
-# Link-local addresses hold the metadata services of most clouds; the others have theirs elsewhere.
+# The metadata services of most clouds have link-local addresses; these are the others.
 _METADATA = tuple(
     ip_network(text)
     for text in (
@@ -34,7 +34,7 @@ class EgressRefusedError(OSError):
     """The address may not be connected to."""
 
     def __init__(self, address: str) -> None:
-        # The same text for every address: asyncio and aiohttp keep the type of an error that all addresses share.
+        # The same text for every address: asyncio and aiohttp keep the type of an error only if all addresses share it.
         super().__init__("the egress policy (TE_EGRESS_POLICY, TE_EGRESS_DENY) refuses its address")
         self.address = address
 
@@ -72,7 +72,7 @@ class EgressGuard:
             raise EgressRefusedError(address)
 
     def permitted(self, infos: Iterable[AddressInfo]) -> list[AddressInfo]:
-        """Keep the addresses that may be reached; raises EgressRefusedError when there is none left."""
+        """Return the addresses that may be reached; raises EgressRefusedError when there are none."""
         permitted, refused = [], ""
         for info in infos:
             try:
@@ -85,13 +85,13 @@ class EgressGuard:
         return permitted
 
     def open_socket(self, info: AddressInfo) -> socket.socket:
-        """Make the socket for one address, or refuse to: the `socket_factory` of aiohttp's connector."""
+        """Open the socket for one address, or raise EgressRefusedError: the `socket_factory` of aiohttp's connector."""
         self.check_address(info[4][0])
         return socket.socket(info[0], info[1], info[2])
 
 
 def _unwrap(address: Address) -> Address:
-    """Find the IPv4 address that an IPv6 one stands for: mapped, compatible, 6to4, Teredo, NAT64."""
+    """Return the IPv4 address inside an IPv6 one: mapped, compatible, 6to4, Teredo, NAT64."""
     if isinstance(address, IPv4Address):
         return address
     if address.ipv4_mapped is not None:

@@ -25,7 +25,7 @@ from app.formats import compact_json
 from app.version import version
 
 USER_AGENT = f"task-executor/{version()}"
-KEEP_ALIVE_SECONDS = 4.0  # common servers close idle connections after 5: be earlier than they are
+KEEP_ALIVE_SECONDS = 4.0  # common servers close idle connections after 5: close them earlier
 KEPT_BYTES = MAX_BODY_BYTES + SCRUB_MARGIN_BYTES
 DRAINED_BYTES = 131_072  # reading a little more is cheaper than a new connection
 
@@ -51,7 +51,7 @@ class HttpDispatcher:
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        # Where a process can never have more deliveries than one host may get, nobody has to wait.
+        # Where a process can never have more deliveries than one host may get, none has to wait.
         has_to_wait = network.connections > network.connections_per_host
         self._per_host = PerHostLimit(network.connections_per_host) if has_to_wait else None
         self._session: aiohttp.ClientSession | None = None
@@ -159,7 +159,7 @@ def _encode(body: Any, headers: CIMultiDict[str]) -> bytes | None:
 
 
 async def _read(response: aiohttp.ClientResponse) -> str:
-    """Read what is kept of the body; a longer one is cut off by closing the connection."""
+    """Read the part of the body that is kept; a longer one is cut off by closing the connection."""
     kept, seen = bytearray(), 0
     async for chunk in response.content.iter_any():
         seen += len(chunk)

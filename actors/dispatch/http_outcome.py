@@ -31,7 +31,7 @@ def judge(status: int, retry_after: str | None, body: str, expected: list[int]) 
 
 
 def retry_after_ms(value: str | None, now: float) -> int | None:
-    """Read a Retry-After header, seconds or a date; `now` is a Unix time. None when there is nothing to honour."""
+    """Read a Retry-After header, seconds or a date; `now` is a Unix time. None when there is none."""
     if value is None:
         return None
     if re.fullmatch(r"\s*[0-9]{1,9}\s*", value):

@@ -1,4 +1,4 @@
-"""Targets that deliveries share: opened when first asked for, closed when nobody has used them for long."""
+"""Pool of targets that deliveries share: opened at first use, closed when idle for long."""
 
 import asyncio
 import contextlib
@@ -45,18 +45,18 @@ class IdlePool(Generic[T]):
             shared.opening.add_done_callback(lambda _: self._forget_failed(key))
         shared.users += 1
         try:
-            # Others may wait for it too: who runs out of time leaves it alone.
+            # Others may wait for it too, so a user that runs out of time does not cancel it.
             yield await asyncio.shield(shared.opening)
         finally:
             shared.users -= 1
             shared.used_at = time.monotonic()
 
     def forget(self, target: T) -> None:
-        """Lend a target no more, because it is broken; closing it is the caller's part."""
+        """Stop lending a target, because it is broken; the caller closes it."""
         self._shared = {key: shared for key, shared in self._shared.items() if shared.target() is not target}
 
     async def sweep(self, idle_seconds: float) -> None:
-        """Close the targets that nobody has used for so long."""
+        """Close the targets that have been idle for longer than the limit."""
         now = time.monotonic()
         idle = {
             key: target

@@ -92,7 +92,7 @@ class KafkaDispatcher:
         self._drop_broken(producer, error)
         if error.code() != KafkaError._MSG_TIMED_OUT:  # noqa: SLF001
             raise broker_error(error, report.partition)
-        # Without a partition it was never on its way to a broker.
+        # Without a partition the record was never on its way to a broker.
         progress.is_sent = report.partition is not None
         raise timed_out(progress, producer.last_error)
 
@@ -113,7 +113,7 @@ def _configuration(spec: Mapping[str, Any]) -> dict[str, Any]:
         "acks": spec["acks"],
         **({"enable.idempotence": True} if is_idempotent else {"retries": 0}),
         "message.timeout.ms": max(timeout_ms - _SCAN_MS, timeout_ms // 2, 10),
-        # A topic that does not exist is an error of its own, and found out in time.
+        # A topic that does not exist is an error of its own, and must be found within the timeout.
         "topic.metadata.propagation.max.ms": max(timeout_ms // 4, 1),
         "linger.ms": 1,
         "socket.keepalive.enable": True,

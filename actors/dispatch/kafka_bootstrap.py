@@ -1,4 +1,4 @@
-"""The bootstrap servers of a Kafka cluster: reading the list, and checking where it leads."""
+"""Bootstrap servers of a Kafka cluster: parse the list and check the addresses."""
 
 from actors.dispatch.base import Network
 from actors.dispatch.egress import EgressRefusedError
@@ -19,7 +19,7 @@ async def check_servers(bootstrap_servers: str, network: Network) -> None:
             continue
         found = True
         try:
-            # All of them: which one librdkafka takes is its own choice.
+            # All of them are checked: librdkafka chooses among them by itself.
             for info in infos:
                 network.guard.check_address(info[4][0])
         except EgressRefusedError as error:

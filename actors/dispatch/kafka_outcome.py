@@ -23,7 +23,7 @@ _APPENDED = frozenset({KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_ENOUGH_REPLI
 
 
 def failure(error: Exception, progress: Progress, last_error: KafkaError | None) -> Exception:
-    """Explain why there was no report; `last_error` is what the producer last heard of its brokers."""
+    """Return the error for a record without a report; `last_error` is the last that the producer met."""
     if isinstance(error, TimeoutError):
         return timed_out(progress, last_error)
     if isinstance(error, KafkaException):

@@ -1,4 +1,4 @@
-"""One librdkafka producer, shared by all deliveries to the same brokers, and the thread that serves it."""
+"""Kafka producer: one of librdkafka, shared by all deliveries to the same brokers, and the thread that serves it."""
 
 import asyncio
 import contextlib
@@ -73,8 +73,8 @@ class SharedProducer(BackgroundThread):
         await self.closed.wait()
 
     def note_error(self, error: KafkaError) -> None:
-        """Take note of an error of no record in particular; librdkafka calls it."""
-        # That all brokers are down says less than the error before it, which says why.
+        """Note an error that belongs to no single record; called by librdkafka."""
+        # "All brokers are down" says less than the error before it, which gives the reason.
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - confluent-kafka spells local errors so
             self.last_error = error
 
@@ -90,7 +90,7 @@ class SharedProducer(BackgroundThread):
             self._wake(self.opened.set)
             while not self.stopping.is_set():
                 self._poll(producer)
-            # Every record gets its report, also those that will not be sent any more.
+            # Every record gets its report, even those that will not be sent any more.
             producer.purge()
             with contextlib.suppress(KafkaException):
                 producer.flush(1)

@@ -1,7 +1,7 @@
-"""Limit of the connections to one host: deliveries wait for a connection before the clock of the attempt starts.
+"""Limit of connections per host: a delivery waits for a free one before the clock of its attempt starts.
 
-Connections to a host are capped. A delivery that waits for one of ours to come free is not kept waiting by the
-receiver, so that time must not count against its `timeout_ms`: it would fail without ever having been sent.
+The wait is caused by our limit and not by the receiver, so it must not count against `timeout_ms`: the attempt would
+fail without having been sent.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ class PerHostLimit:
 
     @property
     def targets_in_use(self) -> int:
-        """Count the targets that somebody holds or waits for."""
+        """Return the number of targets that deliveries hold or wait for."""
         return len(self._targets)
 
     @asynccontextmanager

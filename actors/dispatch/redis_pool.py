@@ -1,4 +1,4 @@
-"""Connections to one Redis URL, which go to checked addresses only and never retry by themselves."""
+"""Connection pool of one Redis URL, which connects to checked addresses only and never retries by itself."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -47,7 +47,7 @@ class _GuardedTls(_Guarded, SSLConnection):
 
 def open_pool(url: str, network: Network) -> BlockingConnectionPool:
     """Make the pool of a URL; raises ValueError, without the URL in its message."""
-    # redis-py's own parser would take any option of its connections from the query, files and classes included.
+    # redis-py's own parser would accept any connection option in the query, files and classes included.
     return BlockingConnectionPool(
         max_connections=network.connections_per_host,
         timeout=None,  # the delivery's own timeout is the bound

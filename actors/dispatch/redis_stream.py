@@ -1,4 +1,4 @@
-"""Redis Stream deliveries: appended exactly once, because one script looks for an earlier append and appends."""
+"""Redis Stream deliveries: one script looks for an earlier append of the execution, and appends if there is none."""
 
 import hashlib
 import re
@@ -17,7 +17,7 @@ from actors.dispatch.redis_pool import open_pool
 from app.executions.model import DeliveryError
 from app.formats import compact_json
 
-NOTE_SECONDS = 48 * 3600  # longer than any wait between two attempts
+NOTE_SECONDS = 48 * 3600  # longer than any wait of a retry policy; a pause or a manual retry can take longer
 
 SCRIPT = Path(__file__).with_name("xadd_once.lua").read_text(encoding="utf-8")
 _SHA = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()  # how EVALSHA names a script
@@ -63,10 +63,10 @@ class RedisStreamDispatcher:
 
 
 def note_key(stream: str, execution_id: str) -> str:
-    """Name the note of a delivery so that it lies in the hash slot of the stream on a cluster.
+    """Return the key of a delivery's note, which on a cluster lies in the hash slot of the stream.
 
-    A key's slot is that of what stands between its first `{` and the `}` after it, or of the whole key. Only a
-    stream with a `}` and no such part has no companion; a cluster answers CROSSSLOT for it.
+    A key's slot is that of what stands between its first `{` and the `}` after it, or of the whole key. A
+    stream with a `}` but no such part has no key in the same slot; a cluster answers CROSSSLOT for it.
     """
     has_tag = re.match(r"[^{]*\{[^}]+\}", stream) is not None
     return f"{stream if has_tag else '{' + stream + '}'}:te-once:{execution_id}"

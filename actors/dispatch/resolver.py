@@ -1,6 +1,6 @@
-"""Host names, looked up on threads of our own.
+"""Resolver: looks up host names on threads of its own.
 
-The event loop's own pool has a handful of threads, and a few targets with dead name servers would fill it.
+The event loop's pool has only a few threads, which a few targets with dead name servers would occupy.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class Resolver(AbstractResolver):
         ]
 
     def stop(self) -> None:
-        """Start nothing more; a lookup that hangs is left to itself."""
+        """Start no more lookups; one that hangs is not waited for."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def close(self) -> None:

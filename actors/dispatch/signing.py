@@ -1,4 +1,4 @@
-"""Signatures by which a receiver knows that a request comes from here, and when it was made.
+"""Signatures of requests, by which a receiver verifies their origin and time.
 
 Standard Webhooks 1.0.0 (https://www.standardwebhooks.com), symmetric signatures: `v1,` and the base64 of the
 HMAC-SHA256 of `{id}.{timestamp}.{body}`. While a secret is rotated there are two, separated by a space, and a receiver
@@ -16,9 +16,9 @@ _PREFIX = "whsec_"
 
 
 def signed(signing: Mapping[str, str], message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """Make the headers of a signed request; `timestamp` is a Unix time in seconds.
+    """Return the headers of a signed request; `timestamp` is a Unix time in seconds.
 
-    Raises DeliveryError, permanent, for a secret that begins with `whsec_` and goes on with something else than base64.
+    Raises a permanent DeliveryError for a secret that begins with `whsec_` and does not continue with base64.
     """
     secrets = [signing[name] for name in ("secret", "previous_secret") if name in signing]
     content = f"{message_id}.{timestamp}.".encode() + body
@@ -34,7 +34,7 @@ def _signature(key: bytes, content: bytes) -> str:
 
 
 def _key(secret: str) -> bytes:
-    """Take the bytes of a secret: those that are encoded after the prefix, or its own."""
+    """Return the bytes of a secret: decoded after the prefix, or its own."""
     if not secret.startswith(_PREFIX):
         return secret.encode()
     try:

@@ -79,6 +79,6 @@ def _bearer() -> str:
 
 
 def actor() -> str:
-    """Name whoever made the request, for the records of what was changed."""
+    """Return who makes the request, for the audit log and the history."""
     name: str = g.api_key.name
     return name

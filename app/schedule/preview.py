@@ -1,4 +1,4 @@
-"""What a schedule will do: its next runs, with a note where the clock changes, and its rule in plain English."""
+"""Preview of a schedule: its next runs, with a note where the clock changes, and its rule in English."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ def runs(schedule: Schedule, after: datetime, count: int, before: datetime | Non
 
 
 def describe(text: str) -> str:
-    """Say in English what a cron expression matches; raises InvalidCronError."""
+    """Describe a cron expression in English; raises InvalidCronError."""
     fields = CronExpression.parse(text)
     minutes, hours = _plain(fields.minutes, 60), _plain(fields.hours, 24)
     time = str(_descriptor(f"{minutes} {hours} * * *").get_description())

@@ -30,7 +30,7 @@ MAX_RETIRE_BATCHES = 20
 MAX_PRUNE_SECONDS = 900.0  # what is left waits for the next run
 
 Counts = Counter[str]
-"""What one run of a chore did, by name; the log shows what is not zero."""
+"""Counts of what one run of a chore changed, by name; the log shows those that are not zero."""
 
 Hint = Callable[[str], None]
 """Takes the name of a queue in which something became claimable; may be lost."""

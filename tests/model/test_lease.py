@@ -35,6 +35,6 @@ def test_without_a_rule_it_breaks(rule: str, breach: str) -> None:
     assert found.trace, "the way there is told"
 
 
-def test_the_worker_in_the_fence_is_a_second_net() -> None:
+def test_the_worker_in_the_fence_is_a_safety_net() -> None:
     """Attempt numbers repeat only after a hand-back, which is fenced by its instant: the rest implies the worker."""
     assert check(fence_worker=False).breach is None

@@ -1,4 +1,4 @@
-"""The process around the chores: failures stay where they are, and it ends in order."""
+"""The process around the chores: a failure stays with its chore, and the process shuts down cleanly."""
 
 import logging
 import signal

@@ -1,4 +1,4 @@
-"""What the current request says of a change: who asks for it, and on which condition (RFC 9110, 13.1).
+"""Conditional requests: who asks for a change, and on which condition (RFC 9110, 13.1).
 
 A tag may be left out; given, the change is made only to the state that the client knows, in the same transaction.
 """

@@ -44,7 +44,7 @@ class SpecTemplate:
 
     @property
     def secret_refs(self) -> frozenset[str]:
-        """Name the secrets that the spec needs."""
+        """Return the names of the secrets that the spec needs."""
         return frozenset(".".join(item.path) for item in self.placeholders if item.namespace == "secret")
 
     def render(self, input_: Any, config: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ STUCK_MS = 300_000
 UNTIL_NOW = "SET lease_expires_at = now() - INTERVAL '1 second'"
 DEATHS = {
     "its lease is over": f"UPDATE workers {UNTIL_NOW}",
-    "it left in order": "UPDATE workers SET status = 'DEAD'",
+    "it shut down cleanly": "UPDATE workers SET status = 'DEAD'",
     "its row is missing": "DELETE FROM workers",
 }
 
@@ -72,7 +72,7 @@ def test_the_lost_attempt_is_on_record(database: Database) -> None:
 
 def test_without_attempts_left_the_execution_fails_and_its_job_retires(database: Database) -> None:
     (claim,) = claimed(database, max_attempts=1)
-    database.fetch(text(DEATHS["it left in order"]))
+    database.fetch(text(DEATHS["it shut down cleanly"]))
     hints = Hints()
     counts = chores(database, hints=hints).reclaim_from_dead_workers()
     assert (counts["retrying"], counts["failed"], hints.queues) == (0, 1, [])
@@ -100,7 +100,7 @@ def test_the_retry_policy_has_its_say(database: Database, policy: str, status: s
     (claim,) = claimed(database)
     database.fetch(text("UPDATE executions SET scheduled_at = now() - INTERVAL '1 hour'"))
     database.fetch(text("UPDATE endpoint_versions SET retry_policy = CAST(:policy AS JSONB)"), {"policy": policy})
-    database.fetch(text(DEATHS["it left in order"]))
+    database.fetch(text(DEATHS["it shut down cleanly"]))
     chores(database).reclaim_from_dead_workers()
     row = rows.execution(database, claim.execution_id)
     assert (row.status, row.completed_at is None) == (status, status == "RETRYING")

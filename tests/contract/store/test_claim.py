@@ -111,7 +111,7 @@ def test_a_repeated_release_leaves_the_next_claim_of_the_row_alone(process: Work
 
 
 def test_a_row_whose_attempts_are_used_up_neither_runs_nor_blocks_the_queue(process: WorkerProcess) -> None:
-    """Edited by hand: it must not fail the CHECK constraint for the whole batch."""
+    """Edited manually: it must not fail the CHECK constraint for the whole batch."""
     rows.add_executions(process.database, 1, due_in=timedelta(seconds=-9))
     process.database.fetch(text("UPDATE executions SET attempt_count = 1"))
     (good,) = rows.add_executions(process.database)

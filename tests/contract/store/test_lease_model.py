@@ -65,7 +65,7 @@ class Row:
 
 @dataclass(slots=True)
 class Worker:
-    """One boot of a worker process; claims stay in hand even when the database has given them to another."""
+    """One boot of a worker process; claims stay in flight even when the database has given them to another."""
 
     worker_id: str
     leased: bool = True
@@ -201,7 +201,7 @@ class LeaseProtocol(RuleBasedStateMachine):
     @precondition(lambda self: self._count(S.RUNNING))
     @rule()
     def take_back_the_stuck(self) -> None:
-        """The second net: whatever is RUNNING for long, here at all; its worker lives and may yet write."""
+        """The safety net: whatever is RUNNING for long, here at all; its worker lives and may yet write."""
         for row in self.rows.values():
             if row.status is S.RUNNING:
                 row.end_attempt(S.RETRYING if row.attempt < row.max_attempts else S.FAILED, "STUCK")
@@ -279,7 +279,7 @@ class LeaseProtocol(RuleBasedStateMachine):
         return sum(row.status in statuses for row in self.rows.values())
 
     def _leased(self) -> list[Worker]:
-        """Those whose lease matters: a worker with nothing in hand may as well keep it."""
+        """Those whose lease matters: a worker with nothing in flight may as well keep it."""
         return [worker for worker in [*self.workers, *self.dead] if worker.leased and worker.in_hand]
 
     def _worth_a_restart(self) -> list[int]:

@@ -157,7 +157,7 @@ VERBS: dict[str, Verb] = {
     "promote": do_promote,
     "reclaim": do_reclaim,
     "cancel": do_cancel,
-    "retry by hand": do_retry,
+    "manual retry": do_retry,
     "request to cancel": do_request,
     "pause": do_pause,
     "hold retries": do_hold_retries,

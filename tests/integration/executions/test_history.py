@@ -167,7 +167,7 @@ def test_a_delayed_one_that_is_cancelled_was_never_promoted(api: Api, execution_
 
 @pytest.mark.parametrize("status", ["SUCCESS", "FAILED", "CANCELLED", "RETRYING"])
 def test_what_nothing_tells_of_still_ends_in_the_present_state(api: Api, database: Database, status: str) -> None:
-    """Rows from before there were events, or edited by hand."""
+    """Rows from before there were events, or edited manually."""
     register(api)
     job = created(api, one_shot("k"))
     tick = add_tick(database, job, "odd", status)

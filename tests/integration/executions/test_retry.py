@@ -1,4 +1,4 @@
-"""Retrying by hand: what failed or was cancelled goes on where it ended."""
+"""Manual retry: what failed or was cancelled continues where it ended."""
 
 from typing import Any
 

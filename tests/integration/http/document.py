@@ -47,7 +47,7 @@ def check(app: Flask, response: TestResponse) -> None:
 
 
 def is_operation(rule: Rule) -> bool:
-    """Tell whether a route is the document's matter: all are but the document itself and the page that shows it."""
+    """Return whether a route is the document's matter: all are but the document itself and the page that shows it."""
     return rule.rule != "/openapi.json" and not rule.endpoint.startswith("docs.")
 
 

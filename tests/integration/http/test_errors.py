@@ -48,7 +48,7 @@ MALFORMED = {
 def test_a_malformed_body_is_refused(
     shared_api: Api, caplog: pytest.LogCaptureFixture, method: str, path: str, body: bytes
 ) -> None:
-    """By ourselves: that the database refuses a value too, and that we say so in the log, is the second net."""
+    """By ourselves: that the database refuses a value too, and that we say so in the log, is the safety net."""
     problem(shared_api.send(method, path, data=body, content_type=JSON), 400, "INVALID_REQUEST")
     assert caplog.records == []
 
@@ -232,7 +232,7 @@ def test_a_statement_never_reaches_the_client(api: Api, monkeypatch: pytest.Monk
 
 
 def test_a_value_the_database_refuses_is_the_clients_fault(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second net behind the checks of the body."""
+    """The safety net behind the checks of the body."""
 
     def fail(database: db.Database, _job_id: str) -> None:
         database.fetch(text("SELECT CAST('x' AS BIGINT)"))

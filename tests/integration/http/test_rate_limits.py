@@ -1,4 +1,4 @@
-"""Rate limits: each key has its own, all processes count together in Redis, and a Redis that is away limits nobody."""
+"""Rate limits: each key has its own, all processes count together in Redis, and an unreachable Redis limits nobody."""
 
 import itertools
 import logging
