@@ -70,25 +70,7 @@ def claim_batch(database: Database, *, queue: str, shard: int, worker_id: str, l
     rows = database.fetch(CLAIM, params, repeatable=False)
     received_at = time.monotonic()
     first = rows[0]
-    claims = [
-        Claim(
-            execution_id=row.execution_id,
-            job_id=row.job_id,
-            endpoint=row.endpoint,
-            endpoint_version=row.endpoint_version,
-            endpoint_type=row.endpoint_type,
-            worker_id=worker_id,
-            attempt=row.attempt_count,
-            max_attempts=row.max_attempts,
-            scheduled_at=row.scheduled_at,
-            claimed_at=row.db_now,
-            due_in_seconds=(row.run_at - row.db_now).total_seconds(),
-            received_at=received_at,
-            input=row.input,
-        )
-        for row in rows
-        if row.execution_id is not None
-    ]
+    claims = [Claim.from_row(row, worker_id, received_at) for row in rows if row.execution_id is not None]
     next_due_in = (first.next_run_at - first.db_now).total_seconds() if first.next_run_at is not None else None
     return Claimed(claims, first.revision or 0, next_due_in)
 

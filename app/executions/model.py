@@ -117,6 +117,25 @@ class Claim:
     received_at: float  # time.monotonic() when the answer to the claim arrived
     input: Any = field(repr=False, default=None)
 
+    @classmethod
+    def from_row(cls, row: Row[Any], worker_id: str, received_at: float) -> Self:
+        """Build a claim from a row of the statement that made it."""
+        return cls(
+            execution_id=row.execution_id,
+            job_id=row.job_id,
+            endpoint=row.endpoint,
+            endpoint_version=row.endpoint_version,
+            endpoint_type=row.endpoint_type,
+            worker_id=worker_id,
+            attempt=row.attempt_count,
+            max_attempts=row.max_attempts,
+            scheduled_at=row.scheduled_at,
+            claimed_at=row.db_now,
+            due_in_seconds=(row.run_at - row.db_now).total_seconds(),
+            received_at=received_at,
+            input=row.input,
+        )
+
     @property
     def key(self) -> ClaimKey:
         """The identity of this claim."""

@@ -10,8 +10,6 @@ from app.executions.events import Reason, StateChange
 from app.sql import statement
 from schema.states import ExecutionStatus
 
-_S = ExecutionStatus
-
 # `on_hold` takes a PENDING row out of the promoter's index; it can neither be claimed nor promoted. run_at stays.
 HOLD = statement(
     "executions.hold",
@@ -65,7 +63,8 @@ def hold(connection: Connection, job_id: str, actor: str | None) -> int:
     """Hold back the waiting executions of a job; returns how many there were."""
     rows = connection.execute(HOLD, {"job_id": job_id}).all()
     changes = [
-        StateChange(row.execution_id, ExecutionStatus(row.status), _S.PENDING, row.attempt_count) for row in rows
+        StateChange(row.execution_id, ExecutionStatus(row.status), ExecutionStatus.PENDING, row.attempt_count)
+        for row in rows
     ]
     events.record(connection, changes, actor=actor, reason=Reason.JOB_PAUSED)
     return len(rows)
@@ -79,7 +78,10 @@ def hold_retries(database: Database) -> int:
 
     def body(connection: Connection) -> int:
         rows = connection.execute(HOLD_RETRIES, {"ids": found}).all()
-        changes = [StateChange(row.execution_id, _S.RETRYING, _S.PENDING, row.attempt_count) for row in rows]
+        changes = [
+            StateChange(row.execution_id, ExecutionStatus.RETRYING, ExecutionStatus.PENDING, row.attempt_count)
+            for row in rows
+        ]
         events.record(connection, changes, actor=None, reason=Reason.JOB_PAUSED)
         return len(rows)
 
@@ -90,7 +92,8 @@ def let_go(connection: Connection, job_id: str, ahead_ms: int, actor: str | None
     """Let the held executions of a job go; returns how many of each queue are queued by that."""
     rows = connection.execute(LET_GO, {"job_id": job_id, "ahead_ms": ahead_ms}).all()
     changes = [
-        StateChange(row.execution_id, _S.PENDING, ExecutionStatus(row.status), row.attempt_count) for row in rows
+        StateChange(row.execution_id, ExecutionStatus.PENDING, ExecutionStatus(row.status), row.attempt_count)
+        for row in rows
     ]
     events.record(connection, changes, actor=actor, reason=Reason.JOB_RESUMED)
-    return Counter(row.queue for row in rows if row.status == _S.QUEUED)
+    return Counter(row.queue for row in rows if row.status == ExecutionStatus.QUEUED)

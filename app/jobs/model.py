@@ -1,7 +1,7 @@
 """Jobs as values: requested and stored."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -64,38 +64,26 @@ class Job:
 
     @classmethod
     def from_columns(cls, row: Mapping[str, Any]) -> "Job":
-        """Build a job from its row and the columns of its execution, where it has only one."""
-        execution = None
+        """Build a job from its row and the columns of its execution, if it has only one."""
+        trigger, execution = Trigger(row["trigger_type"]), None
         if row["execution_id"] is not None:
             status = ExecutionStatus(row["execution_status"])
             execution = ExecutionSummary(row["execution_id"], status, row["execution_created_at"])
-        trigger = Trigger(row["trigger_type"])
-        return cls(
-            job_id=row["job_id"],
-            endpoint=row["endpoint"],
-            endpoint_type=EndpointType(row["endpoint_type"]),
-            endpoint_version=row["endpoint_version"],
-            trigger=trigger,
-            status=JobStatus(row["status"]),
-            version=row["version"],
-            previous_version_id=row["previous_version_id"],
-            replaced_by_id=row["replaced_by_id"],
-            first_version_id=row["first_version_id"],
-            idempotency_key=row["idempotency_key"],
-            input=row["input"],
-            run_at=row["run_at"],
-            timetable=Timetable.stored(row) if trigger.repeats else None,
-            next_run_at=row["cron_next_run_at"],
-            last_tick_at=row["cron_last_tick_at"],
-            skipped_catch_up=row["skipped_catch_up"],
-            skipped_overlap=row["skipped_overlap"],
-            created_at=row["created_at"],
-            paused_at=row["paused_at"],
-            retired_at=row["retired_at"],
-            execution=execution,
-        )
+        own = {field.name for field in fields(cls)} - {"trigger", "timetable", "execution"}
+        values = {name: row[_COLUMNS.get(name, name)] for name in own} | {
+            "endpoint_type": EndpointType(row["endpoint_type"]),
+            "status": JobStatus(row["status"]),
+            "trigger": trigger,
+            "timetable": Timetable.stored(row) if trigger.repeats else None,
+            "execution": execution,
+        }
+        return cls(**values)
 
     @property
     def first_id(self) -> str:
         """The id of the first version."""
         return self.first_version_id or self.job_id
+
+
+# Where a field is not called like its column.
+_COLUMNS = {"next_run_at": "cron_next_run_at", "last_tick_at": "cron_last_tick_at"}

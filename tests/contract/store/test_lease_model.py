@@ -211,7 +211,9 @@ class LeaseProtocol(RuleBasedStateMachine):
     @rule(scheduler=SLOTS)
     def look_for_the_lost(self, scheduler: int) -> None:
         found = reclaim.lost(self.database, limit=100)
-        assert {one.execution_id for one in found} == {name for name, row in self.rows.items() if self._is_lost(row)}
+        assert {one.tried.execution_id for one in found} == {
+            name for name, row in self.rows.items() if self._is_lost(row)
+        }
         self.read[scheduler] = found
 
     @precondition(lambda self: any(self.read))
@@ -219,9 +221,10 @@ class LeaseProtocol(RuleBasedStateMachine):
     def take_back(self, scheduler: int) -> None:
         """What was read may be long out of date."""
         taken = 0
-        for candidate in self.read[scheduler]:
-            row = self.rows[candidate.execution_id]
-            if self._is_lost(row) and row.attempt == candidate.attempt:
+        for tried in (candidate.tried for candidate in self.read[scheduler]):
+            row = self.rows[tried.execution_id]
+            is_as_read = (row.attempt, row.max_attempts) == (tried.attempt, tried.max_attempts)
+            if self._is_lost(row) and is_as_read:
                 row.end_attempt(S.RETRYING if row.attempt < row.max_attempts else S.FAILED, "WORKER_LOST")
                 taken += 1
         done = reclaim.reclaim_lost(self.database, self.read[scheduler])

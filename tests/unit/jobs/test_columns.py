@@ -89,7 +89,7 @@ def test_the_types_of_inserted_columns_are_those_of_the_table() -> None:
 
 
 def test_a_job_holds_every_column() -> None:
-    """Else read it in Job.from_columns, in app.jobs.model."""
+    """Else add a field to Job, in app.jobs.model."""
     read = set()
     for trigger in Trigger:
         reads = Reads(row(trigger))
