@@ -1,12 +1,13 @@
 """Migrations: from empty, again, and by two migrators at once."""
 
+import re
 import threading
 from collections.abc import Iterator
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Engine, create_engine, inspect, text
+from sqlalchemy import CheckConstraint, Engine, create_engine, inspect, text
 from sqlalchemy.exc import IntegrityError
 
 from app import db
@@ -96,6 +97,24 @@ def test_the_migrations_build_what_the_tables_say(engine: Engine) -> None:
             wanted = {c.name for c in table.constraints if c.name and str(c.name).startswith("chk_")}
             found = {c["name"] for c in inspector.get_check_constraints(table.name)}
             assert wanted == found
+
+
+def test_the_checks_list_the_values_of_the_tables(engine: Engine) -> None:
+    """A new value of an enumeration needs a migration; the databases spell a CHECK each in their own way."""
+    inspector = inspect(engine)
+    found = {
+        check["name"]: words(check["sqltext"])
+        for table in metadata.sorted_tables
+        for check in inspector.get_check_constraints(table.name)
+    }
+    for table in metadata.sorted_tables:
+        for constraint in table.constraints:
+            if isinstance(constraint, CheckConstraint):
+                assert words(str(constraint.sqltext)) == found[str(constraint.name)], constraint.name
+
+
+def words(condition: str) -> set[str]:
+    return set(re.findall(r"'([^']*)'", condition))
 
 
 def test_a_database_that_is_not_migrated_is_not_ready(empty_url: str) -> None:
