@@ -3,9 +3,10 @@
 import hmac
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from cachetools import LRUCache
 
 from app.access.api_keys import Scope, hash_of
 from app.db import Database
@@ -62,9 +63,11 @@ class KeyRing:
     A revoked key may still be accepted for that long.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
         self._database = database
-        self._entries: OrderedDict[str, _CachedKey] = OrderedDict()
+        self._clock = clock
+        # Entries stay beyond their time: `verify` asks whether a key was good when it was last looked up.
+        self._entries: LRUCache[str, _CachedKey] = LRUCache(CACHE_SIZE)
         self._lock = threading.Lock()
 
     def verify(self, presented: str, admit: Callable[[], None] = lambda: None) -> Key:
@@ -74,30 +77,21 @@ class KeyRing:
         """
         key_id = _key_id(presented)
         presented_hash = hash_of(presented)
-        known = self._entries.get(key_id)
-        if known is None or not hmac.compare_digest(known.hash, presented_hash):
+        with self._lock:
+            entry = self._entries.get(key_id)
+        if entry is None or not hmac.compare_digest(entry.hash, presented_hash):
             admit()
-        entry = self._entry(key_id, presented_hash)
+        if entry is None or entry.good_until <= self._clock():
+            entry = self._load(key_id, presented_hash)
+            with self._lock:
+                self._entries[key_id] = entry
         # Unknown ids are compared too, so that the time taken does not tell which ids exist.
         if not hmac.compare_digest(entry.hash, presented_hash):
             raise UnauthorizedError("The API key is not valid.")
         return entry.key
 
-    def _entry(self, key_id: str, presented_hash: str) -> _CachedKey:
-        with self._lock:
-            entry = self._entries.get(key_id)
-            if entry is not None and entry.good_until > time.monotonic():
-                self._entries.move_to_end(key_id)
-                return entry
-        entry = self._load(key_id, presented_hash)
-        with self._lock:
-            self._entries[key_id] = entry
-            while len(self._entries) > CACHE_SIZE:
-                self._entries.popitem(last=False)
-        return entry
-
     def _load(self, key_id: str, presented_hash: str) -> _CachedKey:
-        asked_at = time.monotonic()
+        asked_at = self._clock()
         rows = self._database.fetch(FIND, {"key_id": key_id, "key_hash": presented_hash})
         row = rows[0] if rows else None
         good_until = asked_at + CACHE_SECONDS

@@ -1,9 +1,10 @@
 """Cache of endpoints for the creation of jobs; the statement that inserts a job notices a stale entry."""
 
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime
+
+from cachetools import LRUCache
 
 from app.catalog import validation
 from app.catalog.retry_policy import RetryPolicy
@@ -44,9 +45,9 @@ class CachedEndpoint:
 class EndpointCache:
     """Finds endpoints by name; the least recently used are forgotten."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, max_entries: int = CACHE_SIZE) -> None:
         self._database = database
-        self._targets: OrderedDict[str, CachedEndpoint] = OrderedDict()
+        self._targets: LRUCache[str, CachedEndpoint] = LRUCache(max_entries)
         self._lock = threading.Lock()
 
     def fitting(self, name: str, input_: object) -> CachedEndpoint:
@@ -56,8 +57,6 @@ class EndpointCache:
         """
         with self._lock:
             target = self._targets.get(name)
-            if target is not None:
-                self._targets.move_to_end(name)
         if target is not None and not target.faults(input_):
             return target
         return self.checked(name, input_)
@@ -90,6 +89,4 @@ class EndpointCache:
                 spec_updated_at=row.spec_updated_at,
             )
             self._targets[name] = target
-            while len(self._targets) > CACHE_SIZE:
-                self._targets.popitem(last=False)
             return target

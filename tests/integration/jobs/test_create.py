@@ -14,7 +14,7 @@ from app.access import api_keys
 from app.access.api_keys import Scope
 from app.config import Settings
 from app.db import Database
-from app.jobs import endpoint_cache
+from app.jobs.endpoint_cache import EndpointCache
 from tests import rows
 from tests.integration.conftest import Api, Statements, another_process, pointers, problem, running, services
 from tests.integration.registered import INPUT, SCHEMA, created, cron, http_endpoint, one_shot, register, register_all
@@ -387,16 +387,16 @@ def test_a_deleted_endpoint_is_noticed(api: Api) -> None:
     assert created(api, one_shot("b"))["endpoint_version"] == 2
 
 
-def test_the_cache_is_bounded(api: Api, app: Flask, monkeypatch: pytest.MonkeyPatch, statements: Statements) -> None:
-    monkeypatch.setattr(endpoint_cache, "CACHE_SIZE", 2)
+def test_the_cache_is_bounded(api: Api, database: Database, statements: Statements) -> None:
+    cache = EndpointCache(database, max_entries=2)
     for name in ("a", "b", "c"):
         register(api, name)
-        created(api, one_shot("k", endpoint=name))
+        cache.fitting(name, INPUT)
     statements.clear()
-    created(api, one_shot("k2", endpoint="c"))
+    cache.fitting("c", INPUT)
+    assert statements.texts == []
+    cache.fitting("a", INPUT)
     assert len(statements.texts) == 1
-    created(api, one_shot("k2", endpoint="a"))
-    assert len(statements.texts) == 3
 
 
 @pytest.mark.parametrize("body", [one_shot("k"), cron(), cron(idempotency_key="k")], ids=["one-shot", "cron", "keyed"])

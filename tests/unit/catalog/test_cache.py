@@ -20,3 +20,20 @@ def test_an_entry_of_an_earlier_revision_is_gone():
     assert cache.get("a", 5) == 1
     assert cache.get("a", 6) is None
     assert cache.get("a", 5) is None
+
+
+def test_a_value_read_under_an_earlier_revision_is_not_kept():
+    cache = Cache[str, int](2, 10, lambda: 0)
+    assert cache.get("a", 6) is None
+    cache.put("a", 1, 5)
+    assert cache.get("a", 6) is None
+
+
+def test_an_entry_ends_with_its_time_to_live():
+    now = 0.0
+    cache = Cache[str, int](2, 10, lambda: now)
+    cache.put("a", 1, 0)
+    now = 9.9
+    assert cache.get("a", 0) == 1
+    now = 10
+    assert cache.get("a", 0) is None
