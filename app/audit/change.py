@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from sqlalchemy import Connection
+from werkzeug.datastructures import ETags
 
 from app import audit, ids
 from app.audit import Actor
@@ -15,8 +16,6 @@ from app.formats import EPOCH, MICROSECOND
 
 T = TypeVar("T")
 
-ANY = "*"
-
 
 def tag_of(created_at: datetime, number: int) -> str:
     """Return the entity tag of a state: its number, and when the row was created, since names can be reused."""
@@ -25,22 +24,22 @@ def tag_of(created_at: datetime, number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Tags as in If-Match and If-None-Match (RFC 9110, 13.1): None where the header is absent."""
+    """Tags as in If-Match and If-None-Match (RFC 9110, 13.1): none where the header is absent."""
 
-    match: frozenset[str] | None = None
-    none_match: frozenset[str] | None = None
+    match: ETags = field(default_factory=ETags)
+    none_match: ETags = field(default_factory=ETags)
 
     def check(self, tag: str) -> None:
         """Raise PreconditionFailedError unless the resource is in a state that the client asked for."""
         # If-Match compares strongly: a weak tag is equal to none. If-None-Match compares weakly.
-        if self.match is not None and not self.match & {ANY, tag}:
+        if self.match and not self.match.contains_raw(tag):
             raise PreconditionFailedError("The resource has changed since: If-Match does not list its current ETag.")
         if self.has(tag):
             raise PreconditionFailedError("The resource is in a state that If-None-Match excludes.")
 
     def has(self, tag: str) -> bool:
         """Return whether If-None-Match lists this state."""
-        return self.none_match is not None and bool(self.none_match & {ANY, tag, f"W/{tag}"})
+        return self.none_match.contains_raw(f"W/{tag}")
 
 
 @dataclass(frozen=True, slots=True)
