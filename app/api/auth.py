@@ -76,9 +76,3 @@ def _bearer() -> str:
     if kind.lower() != "bearer" or not key.strip():
         raise UnauthorizedError("An API key is needed: send `Authorization: Bearer te_...`.")
     return key.strip()
-
-
-def actor() -> str:
-    """Return who makes the request, for the audit log and the history."""
-    name: str = g.api_key.name
-    return name

@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Any
 
 from app.access.api_keys import Scope
-from app.api.auth import actor
 from app.api.executions.history_schemas import ExplanationSchema, HistorySchema
 from app.api.executions.schemas import (
     AttemptSchema,
@@ -15,6 +14,7 @@ from app.api.executions.schemas import (
     LogQuery,
     shape_record,
 )
+from app.api.http.conditions import actor
 from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.api.openapi.resource import Resource
 from app.api.services import services, wake
@@ -84,7 +84,7 @@ def cancel(query: dict[str, Any], execution_id: str) -> tuple[Any, int]:
     When that attempt succeeds the execution is a SUCCESS all the same. 409 for one that is over.
     """
     database = services().database
-    done = cancellation.cancel_execution(database, execution_id, ask_running="if_running" in query, actor=actor())
+    done = cancellation.cancel_execution(database, execution_id, ask_running="if_running" in query, actor=actor().name)
     return shape_record(queries.get_execution(database, execution_id)), 202 if done.asked else 200
 
 
@@ -97,7 +97,7 @@ def cancel(query: dict[str, Any], execution_id: str) -> tuple[Any, int]:
 def retry(execution_id: str) -> dict[str, Any]:
     """Queue a FAILED or CANCELLED execution again, due now, with as many attempts more as its retry policy allows."""
     database = services().database
-    wake(retry_execution(database, execution_id, actor=actor()))
+    wake(retry_execution(database, execution_id, actor=actor().name))
     return shape_record(queries.get_execution(database, execution_id))
 
 

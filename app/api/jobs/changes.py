@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from app.api.auth import actor
 from app.api.executions.schemas import ExecutionSchema, shape_record
+from app.api.http.conditions import actor
 from app.api.jobs import idempotency
 from app.api.jobs.schemas import ChangedJobSchema, JobSchema, PatchedJobSchema, changed_fields, shape_job
 from app.api.jobs.views import resource
@@ -38,7 +38,7 @@ def update(body: dict[str, Any], job_id: str) -> dict[str, Any]:
 
     The new version takes the endpoint as it is now. Executions of the old version that have not begun are cancelled.
     """
-    return shape_job(update_job(services().creator, job_id, changed_fields(body), actor()))
+    return shape_job(update_job(services().creator, job_id, changed_fields(body), actor().name))
 
 
 @resource.route(
@@ -62,7 +62,7 @@ def patch(body: dict[str, Any], job_id: str) -> dict[str, Any]:
 def pause(job_id: str) -> dict[str, Any]:
     """Stop the ticks of a job and hold back what has not begun; what is running goes on."""
     database = services().database
-    pause_job(database, job_id, actor())
+    pause_job(database, job_id, actor().name)
     return shape_job(get_job(database, job_id))
 
 
@@ -70,7 +70,7 @@ def pause(job_id: str) -> dict[str, Any]:
 def resume(job_id: str) -> dict[str, Any]:
     """Let a paused job go on: with what was held back, and with the first tick from now on."""
     database = services().database
-    for queue in resume_job(database, job_id, services().look_ahead_ms, actor()):
+    for queue in resume_job(database, job_id, services().look_ahead_ms, actor().name):
         wake(queue)
     return shape_job(get_job(database, job_id))
 
@@ -90,7 +90,7 @@ def run(job_id: str) -> tuple[Any, int, dict[str, str]]:
     The execution of a one-shot job is brought forward and answered with 200; 409 when it is running already.
     """
     database = services().database
-    ran = run_now.run_job(database, job_id, idempotency.key_in_header(), services().shards, actor())
+    ran = run_now.run_job(database, job_id, idempotency.key_in_header(), services().shards, actor().name)
     wake(ran.queue)
     execution = shape_record(get_execution(database, ran.execution_id))
     return execution, 201 if ran.is_new else 200, {}

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.access.api_keys import Scope
-from app.api.auth import actor
 from app.api.executions.schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema, shape_record
+from app.api.http.conditions import actor
 from app.api.http.pagination import page_answer, page_request, page_schema
 from app.api.jobs import idempotency
 from app.api.jobs.schemas import JobQuery, JobSchema, NewJobSchema, new_job, shape_job
@@ -77,7 +77,7 @@ def cancel(query: dict[str, Any], job_id: str) -> tuple[Any, int]:
     With `if_running=request` (202) what is running ends after its present attempt.
     """
     database = services().database
-    done = cancellation.cancel_job(database, job_id, ask_running="if_running" in query, actor=actor())
+    done = cancellation.cancel_job(database, job_id, ask_running="if_running" in query, actor=actor().name)
     return shape_job(get_job(database, job_id)), 202 if done.asked else 200
 
 
