@@ -1,6 +1,5 @@
 """Lists: newest first, page by page, nothing twice and nothing missed."""
 
-import base64
 from typing import Any
 
 import pytest
@@ -128,7 +127,7 @@ def test_a_changed_cursor_is_refused(api: Api) -> None:
     assert api.get("/configs", limit=2, cursor=cursor).status_code == 200
     changed = [cursor[:-1], cursor + "A", cursor + "=", cursor[::-1], cursor.lower()]
     changed += [cursor[:i] + ("A" if cursor[i] != "A" else "B") + cursor[i + 1 :] for i in range(len(cursor))]
-    changed.append(base64.urlsafe_b64encode(b"0" * 6 + b"1.x").decode())
+    changed += [cursor.replace(".", f".{junk}") for junk in ("!", "=", " ")]
     for text in changed:
         error = problem(api.get("/configs", cursor=text), 400, "INVALID_REQUEST")
         assert pointers(error) == ["cursor"]
