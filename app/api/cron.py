@@ -49,7 +49,7 @@ class CronPreviewSchema(Schema):
 
     cron = fields.String(required=True)
     timezone = fields.String(required=True)
-    description = fields.String(required=True, metadata={"example": "At 09:00, only on Monday"})
+    description = fields.String(required=True, metadata={"example": "At 09:00 on Monday"})
     after = Instant(required=True)
     runs = fields.List(
         fields.Nested(RunSchema), required=True, metadata={"description": "fewer than asked for at the calendar's end"}

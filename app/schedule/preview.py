@@ -1,17 +1,18 @@
 """Preview of a schedule: its next runs, with a note where the clock changes, and its rule in English."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 
-from cron_descriptor import ExpressionDescriptor
+from cronsim.explain import Expression
 
 from app.formats import MICROSECOND
 from app.schedule.cron import Schedule
 from app.schedule.cron_expression import CronExpression
 
 _MINUTE = timedelta(minutes=1)
+_SUFFIXES = {"1": "st", "2": "nd", "3": "rd"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,53 +37,31 @@ def runs(schedule: Schedule, after: datetime, count: int, before: datetime | Non
 def describe(text: str) -> str:
     """Describe a cron expression in English; raises InvalidCronError."""
     fields = CronExpression.parse(text)
-    minutes, hours = _plain(fields.minutes, 60), _plain(fields.hours, 24)
-    time = str(_descriptor(f"{minutes} {hours} * * *").get_description())
-    months = str(_descriptor(f"* * * {_listed(fields.months, 12)} *").get_month_description())
-    dates = months + _days(fields)
-    is_daily = not dates and not fields.every_hour and "every" not in time.lower()
-    return f"{time}, every day" if is_daily else time + dates
+    days, weekdays = _listed(fields.days, 31), _listed([day or 7 for day in fields.weekdays], 7)
+    if fields.either_day and "*" in {days, weekdays}:
+        days = weekdays = "*"
+    months = "*" if len(fields.months) == 12 else ",".join(map(str, fields.months))
+    explained = Expression([_stepped(fields.minutes), _listed(fields.hours, 24), days, months, weekdays])
+    explained.day_and = not fields.either_day
+    # cronsim's "and" could be read as both, and it writes the 21th, 22th, 23th and 31th.
+    text = explained.explain().replace(" and on ", " or on ")
+    return re.sub("([23])([123])th", lambda found: found[1] + found[2] + _SUFFIXES[found[2]], text)
 
 
-def _days(fields: CronExpression) -> str:
-    """Join the two day fields by what holds between them, which cron-descriptor gets wrong where one has a step."""
-    # Sunday last, so that FRI-SUN is a range.
-    weekdays = tuple(sorted(day or 7 for day in fields.weekdays))
-    by_day = _descriptor(f"0 0 {_listed(fields.days, 31)} * *").get_day_of_month_description()
-    by_weekday = _descriptor(f"0 0 * * {_listed(weekdays, 7)}").get_day_of_week_description()
-    open_days, open_weekdays = len(fields.days) == 31, len(weekdays) == 7
-    if fields.either_day:
-        every_day = open_days or open_weekdays
-        return "" if every_day else f"{by_day}, or {_bare(by_weekday)}"
-    if open_days or open_weekdays:
-        return f"{'' if open_days else by_day}{'' if open_weekdays else by_weekday}"
-    return f"{by_day}, and only if that is {_bare(by_weekday).removeprefix('on ')}"
-
-
-def _bare(text: str) -> str:
-    return text.removeprefix(", ").removeprefix("only ")
-
-
-def _plain(values: Sequence[int], size: int) -> str:
-    """Write minutes or hours: as a step only where it is as long over the end of the hour or day as within it."""
-    steps = {later - earlier for earlier, later in pairwise((*values, values[0] + size))}
-    if len(steps) == 1 and values[0] == 0 and len(values) > 2:
-        (step,) = steps
-        return "*" if step == 1 else f"*/{step}"
-    return _listed(values, size)
+def _stepped(minutes: Sequence[int]) -> str:
+    """Write minutes as a step where it is as long over the end of the hour as within it."""
+    step = 60 // len(minutes)
+    return f"*/{step}" if 1 < step < 30 and tuple(minutes) == tuple(range(0, 60, step)) else _listed(minutes, 60)
 
 
 def _listed(values: Sequence[int], size: int) -> str:
-    """Write values as `*`, a range or a list: cron-descriptor reads other steps in its own way."""
+    """Write values as `*`, a range or a list: a step reads as if it went on over the end."""
+    values = sorted(values)
     if len(values) == size:
         return "*"
     if len(values) > 2 and values[-1] - values[0] == len(values) - 1:
         return f"{values[0]}-{values[-1]}"
     return ",".join(map(str, values))
-
-
-def _descriptor(text: str) -> ExpressionDescriptor:
-    return ExpressionDescriptor(text, use_24hour_time_format=True, locale_code="en_US")
 
 
 def _note(schedule: Schedule, tick: datetime) -> str | None:

@@ -19,7 +19,7 @@ def test_the_next_runs_in_both_times(shared_api: Api) -> None:
     assert response.json == {
         "cron": "0 9 * * MON",
         "timezone": "Asia/Kolkata",
-        "description": "At 09:00, only on Monday",
+        "description": "At 09:00 on Monday",
         "after": "2026-03-15T10:00:00Z",
         "runs": [
             {"run_at": "2026-03-16T03:30:00Z", "local_time": "2026-03-16T09:00:00+05:30", "note": None},
