@@ -8,9 +8,9 @@ import logging
 import time
 from collections.abc import Callable
 
+from app import workers
 from app.db import Database
 from app.errors import UnavailableError
-from app.executions import workers
 from app.threads import STOP_SECONDS, BackgroundThread
 
 log = logging.getLogger(__name__)

@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from app import ids
+from app import ids, workers
 from app.db import Database
 from app.db.ready import wait_until_ready
-from app.executions import workers
 from brokers.counters import Counters
 from brokers.finalizer import Finalizer
 from brokers.heartbeat import Heartbeat

@@ -23,7 +23,7 @@ from app.executions.verdict import Tried, Verdict, decide
 from app.sql import statement
 from schema.states import ExecutionStatus, LogLevel
 
-# A lease that is over is never renewed (app.executions.workers), so what is lost stays lost between the two reads.
+# A lease that is over is never renewed (app.workers), so what is lost stays lost between the two reads.
 _IS_LOST = """NOT EXISTS (SELECT 1 FROM workers AS w
                           WHERE w.worker_id = e.worker_id AND w.status = 'ALIVE' AND w.lease_expires_at > now())"""
 _IS_STUCK = "e.started_at <= now() - CAST(:stuck_ms AS BIGINT) * INTERVAL '1 millisecond'"

@@ -162,7 +162,7 @@ proctype worker(byte w) {
         has_sent[w] = false
        } -> break
 #ifdef NO_END_OF_LEASES
-    :: d_step { /* app/executions/workers.py renews what is over */
+    :: d_step { /* app/workers.py renews what is over */
         !lease[w] -> printf("worker %d renews its lease\n", w); lease[w] = true
        }
 #endif

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from actors import broker, deliver
-from app.executions import workers
+from app import workers
 from brokers import finalizer
 
 __all__ = ["broker"]

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from sqlalchemy import text
 
-from app import db
+from app import db, workers
 from app.db import Database
-from app.executions import workers
 from brokers.heartbeat import Heartbeat
 from tests.waiting import eventually
 

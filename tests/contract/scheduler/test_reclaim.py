@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from app import ids
+from app import ids, workers
 from app.db import Database
-from app.executions import reclaim, workers
+from app.executions import reclaim
 from app.executions.claim import claim_batch
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 import pytest
 from sqlalchemy import text
 
-from app import db, ids
+from app import db, ids, workers
 from app.db import Database
 from app.errors import UnavailableError
-from app.executions import reclaim, workers
+from app.executions import reclaim
 from app.executions.claim import claim_batch
 from app.executions.conclusion import Conclusion
 from app.executions.model import Claim

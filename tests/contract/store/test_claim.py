@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
+from app import workers
 from app.db import Database
-from app.executions import workers
 from app.executions.claim import CLAIM, Claimed, claim_batch, claims_of
 from app.executions.release import release
 from brokers.worker_process import WorkerProcess

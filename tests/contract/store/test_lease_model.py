@@ -23,10 +23,10 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import text
 
-from app import db, ids
+from app import db, ids, workers
 from app.db import Database
 from app.errors import ExecutionNotCancellableError
-from app.executions import reclaim, workers
+from app.executions import reclaim
 from app.executions.cancellation import cancel_execution
 from app.executions.claim import claim_batch
 from app.executions.conclusion import Conclusion, conclude

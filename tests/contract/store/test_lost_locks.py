@@ -13,9 +13,10 @@ from types import ModuleType
 import pytest
 from sqlalchemy import text
 
+from app import workers
 from app.db import Database
 from app.errors import ConflictError, ExecutionNotCancellableError
-from app.executions import cancellation, claim, paused, promotion, retry, sweep, workers
+from app.executions import cancellation, claim, paused, promotion, retry, sweep
 from app.jobs import run_now
 from tests import rows
 from tests.contract.store.racing import schedulers

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from app import workers
 from app.db import Database
-from app.executions import workers
 from app.executions.verdict import Verdict
 from tests.integration.conftest import Api, Statements
 from tests.integration.executions.test_history import ERROR, WORKER, claim, end, execution_id

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app import ids
+from app import ids, workers
 from app.db import Database
-from app.executions import history, reclaim, workers
+from app.executions import history, reclaim
 from app.executions.claim import claim_batch
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError
