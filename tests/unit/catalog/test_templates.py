@@ -1,10 +1,9 @@
 """Templates: what compiles, what it renders to, and what the input can never do."""
 
 import json
-from urllib.parse import unquote, urlsplit
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.catalog.specs import compile_spec
@@ -20,10 +19,6 @@ CONFIG = {"base": "https://api.example.com", "n": 5, "servers": "k1:9092", "obj"
 def body(template, input_=None):
     spec = {"url": "https://h/", "body_template": template}
     return compile_spec(HTTP, spec).render(input_ or {}, CONFIG, SECRETS)["body_template"]
-
-
-def url(template, input_=None, config=CONFIG):
-    return compile_spec(HTTP, {"url": template}).render(input_ or {}, config, SECRETS)["url"]
 
 
 def header(template, input_=None):
@@ -252,84 +247,6 @@ def test_max_len_is_the_placeholder_alone():
         compile_spec(REDIS, {"max_len": "1{{config.n}}"})
 
 
-# URLs
-
-
-@pytest.mark.parametrize(
-    ("template", "expected"),
-    [
-        ("https://h/a b?x=ä", "https://h/a%20b?x=%C3%A4"),
-        ("https://bücher.example/", "https://xn--bcher-kva.example/"),
-        ("{{config.base}}/emails", "https://api.example.com/emails"),
-        ("{{config.base}}/u/{{input.v}}", "https://api.example.com/u/a%2Fb%3Fc%23d%40e%3A%2520%20%25%C3%A9"),
-        ("{{config.base}}?q={{input.v}}", "https://api.example.com?q=a%2Fb%3Fc%23d%40e%3A%2520%20%25%C3%A9"),
-        ("https://u:{{secret.key}}@h:1/p", "https://u:s3cret%2F%2B%20%3D@h:1/p"),
-        ("https://h/p?k={{secret.key}}", "https://h/p?k=s3cret%2F%2B%20%3D"),
-        ("https://h/{{secret.key}}", "https://h/s3cret/+%20="),
-    ],
-)
-def test_a_url_renders(template, expected):
-    assert url(template, {"v": "a/b?c#d@e:%20 %é"}) == expected
-
-
-@pytest.mark.parametrize(
-    "template",
-    [
-        "{{input.url}}",
-        "https://{{input.host}}/",
-        "https://h{{input.x}}",
-        "https://h:{{input.port}}/",
-        "https://{{input.user}}@h/",
-        "{{input.scheme}}://h/",
-        "{{config.base}}{{input.path}}",
-        "{{config.scheme}}://{{input.host}}/",
-        "{{config.base}}#{{input.x}}",
-        "https:/{{input.x}}/",
-        "/{{input.x}}",
-        "https://h/../{{input.x}}",
-    ],
-)
-def test_input_before_the_end_of_the_host_is_refused_at_once(template):
-    with pytest.raises(TemplateError) as caught:
-        compile_spec(HTTP, {"url": template})
-    assert caught.value.details[0]["pointer"] == "/spec/url"
-
-
-@pytest.mark.parametrize(
-    "base", ["https:", "https:/", "https://", "https:///", "//h", "h", "", "ftp://h", "javascript:x", "https://h\n"]
-)
-def test_a_config_value_cannot_hand_the_host_to_the_input(base):
-    with pytest.raises(TemplateError, match="/spec/url"):
-        url("{{config.base}}/{{input.host}}/x", {"host": "evil.example"}, {"base": base})
-
-
-@pytest.mark.parametrize(
-    "target", ["h:65536", "h:x", "h:1:2", "h:-1", "h:٩", "[::1", "::1", "[::1]x", "a b", "u:p@", "u:p@h:99999", "[]"]
-)
-def test_a_host_or_port_that_cannot_be_is_refused(target):
-    with pytest.raises(TemplateError, match="host or port") as caught:
-        compile_spec(HTTP, {"url": f"http://{target}/"})
-    assert caught.value.details[0]["pointer"] == "/spec/url"
-    with pytest.raises(TemplateError, match="host or port"):
-        url("{{config.base}}/x", {}, {"base": f"http://{target}"})
-
-
-@pytest.mark.parametrize("target", ["h", "h:", "h:65535", "a_b.c-d", "[::1]", "[fe80::1%25eth0]:80", "u:p@127.0.0.1:1"])
-def test_hosts_and_ports_of_all_kinds_are_taken(target):
-    assert url(f"http://{target}/x", {}) == f"http://{target}/x"
-
-
-@pytest.mark.parametrize("values", [("..", ""), (".", ""), (".", "."), ("", "..")])
-def test_input_cannot_make_a_dot_segment(values):
-    with pytest.raises(TemplateError, match="path segment"):
-        url("https://h/a/{{input.x}}{{input.y}}/b", {"x": values[0], "y": values[1]})
-
-
-def test_redis_userinfo_is_encoded():
-    spec = {"redis_url": "redis://:{{secret.p}}@r:6379/0"}
-    assert compile_spec(REDIS, spec).render({}, {}, {"p": "a@b/c"})["redis_url"] == "redis://:a%40b%2Fc@r:6379/0"
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -349,25 +266,6 @@ def test_rendering_is_one_pass(text, other):
     hostile = f"{text}{{{{secret.key}}}}{{{{input.other}}}}"
     rendered = body({"a": "<{{input.v}}>", "b": "{{input.v}}"}, {"v": hostile, "other": other})
     assert rendered == {"a": f"<{hostile}>", "b": hostile}
-
-
-@given(
-    st.text(max_size=30),
-    st.text(max_size=30),
-    st.sampled_from(["https://good.example:8443/p/", "https://good.example:8443?q="]),
-)
-def test_no_input_changes_the_target(first, second, base):
-    try:
-        rendered = url(base + "{{input.a}}/{{input.b}}", {"a": first, "b": second})
-    except TemplateError:
-        assert {first, second} & {".", ".."}
-        return
-    parts = urlsplit(rendered)
-    assert (parts.scheme, parts.netloc, parts.fragment) == ("https", "good.example:8443", "")
-    assert rendered.isascii()
-    assert rendered.startswith(base)
-    assume("\ufffd" not in rendered and not any(0xD800 <= ord(c) <= 0xDFFF for c in first + second))
-    assert unquote(rendered.removeprefix(base)) == f"{first}/{second}"
 
 
 @given(st.text())

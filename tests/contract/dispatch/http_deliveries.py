@@ -1,0 +1,60 @@
+"""Driving the HTTP dispatcher from a test: to a receiver, or to a server that a test writes byte by byte."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.http import HttpDispatcher
+from schema.states import EndpointType
+from tests.contract.dispatch.dispatching import OPEN, Opening, failure, identity, rendered, run
+
+
+def dispatcher(guard=OPEN, per_host=10):
+    return Opening(HttpDispatcher, guard, per_host=per_host)
+
+
+def spec(url, **fields):
+    return rendered(EndpointType.HTTP, {"url": url, **fields})
+
+
+def send(url, who=None, **fields):
+    return run(dispatcher(), lambda http: http.send(spec(url, **fields), who or identity()))
+
+
+def fail(url, *, guard=OPEN, **fields):
+    return run(dispatcher(guard), lambda http: failure(http, spec(url, **fields)))
+
+
+@asynccontextmanager
+async def server(answer):
+    """Serve connections by hand: `answer(reader, writer, number)`, the number counting connections from 1."""
+    count, handlers = 0, set()
+
+    async def handle(reader, writer):
+        nonlocal count
+        count += 1
+        handlers.add(asyncio.current_task())
+        try:
+            await answer(reader, writer, count)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    listener = await asyncio.start_server(handle, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+    finally:
+        listener.close()
+        for task in handlers:
+            task.cancel()
+        await asyncio.gather(*handlers, return_exceptions=True)
+
+
+async def read_request(reader):
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = next((int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0)
+    return head, await reader.readexactly(length)
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

@@ -1,0 +1,139 @@
+"""What the answers to HTTP requests become: outputs, errors, waits."""
+
+import email.utils
+import gzip
+
+import pytest
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.http import KEPT_BYTES
+from actors.dispatch.http_outcome import retry_after_ms
+from tests.contract.dispatch.dispatching import identity, run
+from tests.contract.dispatch.http_deliveries import dispatcher, fail, read_request, send, server, spec
+
+
+def test_an_unexpected_status_fails_with_its_body(receiver):
+    error = fail(receiver.url("/status/500"))
+    assert (error.type, error.permanent, error.may_have_been_delivered) == ("HTTP_ERROR", False, False)
+    assert error.extra == {"status_code": 500, "body": '{"status": 500}'}
+    assert "500 Internal Server Error" in error.message
+    assert fail(receiver.url("/status/299")).extra["status_code"] == 299
+
+
+def test_the_expected_statuses_are_the_endpoints_own(receiver):
+    assert send(receiver.url("/status/404"), expected_status_codes=[404])["status_code"] == 404
+    assert fail(receiver.url("/ok"), expected_status_codes=[404]).extra["status_code"] == 200
+
+
+def test_gone_is_for_good(receiver):
+    assert fail(receiver.url("/status/410")).permanent
+    assert send(receiver.url("/status/410"), expected_status_codes=[410])["status_code"] == 410
+
+
+def test_a_redirect_is_not_followed(receiver):
+    error = fail(receiver.url("/redirect"))
+    assert (error.type, error.extra["status_code"]) == ("HTTP_ERROR", 302)
+    assert not receiver.record.matching("/ok/redirected")
+
+
+def test_cookies_are_not_kept(receiver):
+    async def main(http):
+        async def answer(reader, writer, _):
+            heads.append((await read_request(reader))[0])
+            writer.write(b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+
+        heads = []
+        async with server(answer) as base:
+            for _ in range(2):
+                await http.send(spec(base + "/"), identity())
+        return heads
+
+    assert not any(b"cookie" in head.lower() for head in run(dispatcher(), main))
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_retry_after_is_handed_on(receiver, status):
+    assert fail(receiver.url(f"/retry-after/7/{status}?status={status}")).retry_after_ms == 7000
+
+
+def test_retry_after_counts_for_429_and_503_only(receiver):
+    assert fail(receiver.url("/retry-after/7/500?status=500")).retry_after_ms is None
+
+
+NOW = 1_700_000_000.0
+DAY = 24 * 3600 * 1000
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        (None, None),
+        ("", None),
+        ("0", None),
+        (" 5 ", 5000),
+        ("-5", None),
+        ("1.5", None),
+        ("99999999", DAY),
+        ("9" * 400, None),
+        (email.utils.formatdate(NOW + 90, usegmt=True), 90_000),
+        (email.utils.formatdate(NOW - 90, usegmt=True), None),
+        (email.utils.formatdate(NOW + 1e8, usegmt=True), DAY),
+        ("Mon, 99 Foo 2026 00:00:00 GMT", None),
+        ("soon", None),
+        ("²", None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(value, wanted):
+    assert retry_after_ms(value, NOW) == wanted
+
+
+def test_a_long_body_is_cut_and_the_connection_closed(receiver):
+    output = send(receiver.url("/big"), timeout_ms=10_000)
+    assert output == {"status_code": 200, "body": "x" * KEPT_BYTES}
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [(b"a\0b", "ab"), (b"\xff\xfe", "��"), ("é😀".encode(), "é😀"), (b"\xed\xa0\x80", "���"), (b"", "")],
+)
+def test_a_body_becomes_text_that_the_database_holds(raw, text):
+    async def main(http):
+        async def answer(reader, writer, _):
+            await read_request(reader)
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(raw), raw))
+
+        async with server(answer) as base:
+            return await http.send(spec(base), identity())
+
+    assert run(dispatcher(), main)["body"] == text
+
+
+def test_a_compressed_body_is_not_unpacked():
+    """A few bytes could become gigabytes."""
+    packed = gzip.compress(b"x" * 100_000)
+
+    async def main(http):
+        async def answer(reader, writer, _):
+            await read_request(reader)
+            head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
+            writer.write(head + packed)
+
+        async with server(answer) as base:
+            return await http.send(spec(base), identity())
+
+    assert len(run(dispatcher(), main)["body"]) <= len(packed)
+
+
+def test_a_body_without_end_is_a_success_all_the_same():
+    async def main(http):
+        async def answer(reader, writer, _):
+            await read_request(reader)
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            while True:
+                writer.write(b"x" * 65_536)
+                await writer.drain()
+
+        async with server(answer) as base:
+            return await http.send(spec(base, timeout_ms=30_000), identity())
+
+    assert len(run(dispatcher(), main)["body"]) == KEPT_BYTES

@@ -1,0 +1,114 @@
+"""HTTP requests, as a receiver gets them."""
+
+import base64
+import hashlib
+import hmac
+
+import pytest
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.http import USER_AGENT
+from tests.contract.dispatch.dispatching import TRACEPARENT, identity, run
+from tests.contract.dispatch.http_deliveries import OK, dispatcher, fail, read_request, send, server, spec
+
+
+def test_a_request_carries_body_headers_and_identity(receiver):
+    url = receiver.url("/ok/carries?a=%2F%20b&c=d%2Be")
+    output = send(url, identity(attempt=3), body_template={"ä": [1, 2.5, None]}, headers={"X-Mine": "é"})
+    assert output == {"status_code": 200, "body": '{"ok": true}'}
+    (received,) = receiver.wait_for(1, path="/ok/carries")
+    assert received.json == {"ä": [1, 2.5, None]}
+    assert received.method == "POST"
+    assert dict(received.query) == {"a": "/ b", "c": "d+e"}
+    headers = {name.lower(): value for name, value in received.headers.items()}
+    assert headers.pop("host") == f"127.0.0.1:{receiver.port}"
+    assert headers == {
+        "accept": "*/*",
+        "content-type": "application/json",
+        "content-length": str(len(received.body)),
+        "user-agent": USER_AGENT,
+        "x-mine": "é",
+        "idempotency-key": "exec_1",
+        "x-task-executor-job-id": "job_1",
+        "x-task-executor-execution-id": "exec_1",
+        "x-task-executor-attempt": "3",
+        "x-task-executor-scheduled-at": "2026-03-15T10:00:00.123Z",
+        "traceparent": TRACEPARENT,
+    }
+
+
+def test_a_signed_request_tells_who_sent_it_and_when(receiver):
+    """Checked by the receiver's side of Standard Webhooks, written here from its specification."""
+    keys = {"secret": "whsec_" + base64.b64encode(b"k" * 24).decode(), "previous_secret": "plain-old-secret"}
+    send(receiver.url("/ok/signed"), body_template={"a": "ü"}, signing=keys)
+    (received,) = receiver.wait_for(1, path="/ok/signed")
+    assert received.headers["webhook-id"] == "exec_1"
+    assert abs(int(received.headers["webhook-timestamp"]) - received.time) < 30
+    content = b"exec_1." + received.headers["webhook-timestamp"].encode() + b"." + received.body
+    wanted = [
+        "v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()
+        for key in (b"k" * 24, b"plain-old-secret")
+    ]
+    assert received.headers["webhook-signature"].split(" ") == wanted
+
+
+def test_a_signing_secret_that_is_none_fails_for_good(receiver):
+    error = fail(receiver.url("/ok/unsigned"), signing={"secret": "whsec_not base64!"})
+    assert (error.type, error.permanent) == ("TEMPLATE_RESOLUTION_FAILED", True)
+    assert "not base64!" not in error.message
+    assert receiver.wait_for(0, path="/ok/unsigned") == []
+
+
+def test_the_url_goes_out_as_it_is_written():
+    async def main(http):
+        seen = []
+
+        async def answer(reader, writer, _):
+            seen.append((await read_request(reader))[0].split(b"\r\n")[0])
+            writer.write(OK)
+
+        async with server(answer) as base:
+            await http.send(spec(base + "/a%2Fb/%7Ec%2e;x?q=%26%3D+%20'#frag"), identity())
+        return seen
+
+    assert run(dispatcher(), main) == [b"POST /a%2Fb/%7Ec%2e;x?q=%26%3D+%20' HTTP/1.1"]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("body", [None, {"a": 1}])
+def test_every_method_with_and_without_a_body(receiver, method, body):
+    path = f"/ok/{method}-{body is None}"
+    send(receiver.url(path), method=method, body_template=body)
+    (received,) = receiver.wait_for(1, path=path)
+    assert received.method == method
+    assert received.body == (b"" if body is None else b'{"a":1}')
+    assert ("Content-Type" in received.headers) == (body is not None)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "wanted"),
+    [
+        ("<x/>", "application/xml", b"<x/>"),
+        ("text", "application/json; charset=utf-8", b'"text"'),
+        ({"a": 1}, "application/vnd.me", b'{"a":1}'),
+        ([], "text/plain", b"[]"),
+    ],
+)
+def test_a_text_of_another_content_type_is_sent_as_it_is(receiver, body, content_type, wanted):
+    path = "/ok/" + base64.urlsafe_b64encode(wanted + content_type.encode()).decode()
+    send(receiver.url(path), body_template=body, headers={"content-type": content_type})
+    (received,) = receiver.wait_for(1, path=path)
+    assert received.body == wanted
+    assert received.headers.getall("Content-Type") == [content_type]
+
+
+def test_a_user_agent_of_ones_own(receiver):
+    send(receiver.url("/ok/agent"), headers={"user-agent": "me"})
+    assert receiver.wait_for(1, path="/ok/agent")[0].headers.getall("User-Agent") == ["me"]
+
+
+@pytest.mark.parametrize(("headers", "wanted"), [({}, "Basic dTpwOkA="), ({"authorization": "Bearer x"}, "Bearer x")])
+def test_credentials_in_the_url_become_a_header(receiver, headers, wanted):
+    path = f"/ok/auth/{len(headers)}"
+    send(receiver.url(path).replace("//", "//u:p%3A%40@"), headers=headers)
+    assert receiver.wait_for(1, path=path)[0].headers["Authorization"] == wanted
