@@ -23,17 +23,17 @@ LEASE_SECONDS = 60
 WAIT_SECONDS = 180
 
 # An advisory lock would be simpler, but CockroachDB has none that can be relied on.
-_CREATE_LEASE = text(
+CREATE_LEASE = text(
     "CREATE TABLE IF NOT EXISTS migration_lease (id TEXT NOT NULL, holder TEXT NOT NULL, "
     "expires_at TIMESTAMPTZ NOT NULL, CONSTRAINT pk_migration_lease PRIMARY KEY (id))"
 )
-_TAKE_LEASE = text(
+TAKE_LEASE = text(
     "INSERT INTO migration_lease (id, holder, expires_at) "
     "VALUES ('schema', :holder, now() + :seconds * INTERVAL '1 second') "
     "ON CONFLICT (id) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at "
     "WHERE migration_lease.expires_at < now() OR migration_lease.holder = excluded.holder RETURNING holder"
 )
-_DROP_LEASE = text("DELETE FROM migration_lease WHERE id = 'schema' AND holder = :holder")
+DROP_LEASE = text("DELETE FROM migration_lease WHERE id = 'schema' AND holder = :holder")
 
 # Two CREATE TABLE IF NOT EXISTS at the same instant: PostgreSQL may answer 23505, 42P07 or 42710 to one of them.
 _RACE = {"23505", "42P07", "42710", "40001", "40P01"}
@@ -84,7 +84,7 @@ def upgrade(url: str, *, wait_seconds: float = WAIT_SECONDS) -> str:
 def _lease(engine: Engine, holder: str, wait_seconds: float) -> Iterator[Callable[[], None]]:
     """Hold the migrators' lease; yields a function that renews it."""
     with engine.connect() as connection:
-        _retrying(lambda: connection.execute(_CREATE_LEASE))
+        _retrying(lambda: connection.execute(CREATE_LEASE))
         deadline = time.monotonic() + wait_seconds
         while not _take(connection, holder):
             if time.monotonic() > deadline:
@@ -93,11 +93,11 @@ def _lease(engine: Engine, holder: str, wait_seconds: float) -> Iterator[Callabl
         try:
             yield lambda: _renew(connection, holder)
         finally:
-            connection.execute(_DROP_LEASE, {"holder": holder})
+            connection.execute(DROP_LEASE, {"holder": holder})
 
 
 def _take(connection: Connection, holder: str) -> bool:
-    row = _retrying(lambda: connection.execute(_TAKE_LEASE, {"holder": holder, "seconds": LEASE_SECONDS}).first())
+    row = _retrying(lambda: connection.execute(TAKE_LEASE, {"holder": holder, "seconds": LEASE_SECONDS}).first())
     return row is not None
 
 

@@ -7,9 +7,11 @@ from sqlalchemy import insert, text
 
 from app import ids
 from app.db import Database
+from app.executions import materialization
 from app.schedule.cron import Schedule
 from schema import tables
 from tests import rows
+from tests.ticks import walk
 
 
 def add_cron_job(
@@ -60,6 +62,11 @@ def add_interval_job(database: Database, every: timedelta, *, missed: timedelta 
     return job_id
 
 
+def due_jobs(database: Database) -> list[materialization.DueJob]:
+    """Read the jobs that the scheduler would materialize now."""
+    return materialization.due(database, ahead_ms=0, limit=100)
+
+
 def daily(database: Database) -> str:
     """Make an expression that fires an hour ago each day: however slow a test is, no further tick comes due."""
     hour_ago = rows.database_now(database) - timedelta(hours=1)
@@ -74,12 +81,7 @@ def scheduled(database: Database, job_id: str) -> list[datetime]:
 
 def missed_ticks(expression: str, timezone: str, begin: datetime, end: datetime) -> list[datetime]:
     """Compute the ticks in (begin, end]."""
-    schedule, found = Schedule.parse(expression, timezone), []
-    tick = schedule.next_after(begin)
-    while tick is not None and tick <= end:
-        found.append(tick)
-        tick = schedule.next_after(tick)
-    return found
+    return walk(Schedule.parse(expression, timezone), begin, end)
 
 
 def job(database: Database, job_id: str) -> Any:

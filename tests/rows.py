@@ -4,11 +4,12 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import insert, text
 
 from app import ids
 from app.db import Database
-from schema.states import EndpointType
+from schema import tables
+from schema.states import FINAL, EndpointType, ExecutionStatus
 
 
 def add_endpoint(
@@ -90,6 +91,81 @@ def add_executions(
         params,
     )
     return executions
+
+
+def set_status(database: Database, job_id: str, status: str) -> None:
+    """Put the executions of a job into a state in which they have been tried once."""
+    database.fetch(
+        text(
+            "UPDATE executions SET status = :status, worker_id = 'w', started_at = now(), attempt_count = 1, "
+            "completed_at = CASE WHEN :status IN ('SUCCESS', 'FAILED', 'CANCELLED') THEN now() END WHERE job_id = :id"
+        ),
+        {"status": status, "id": job_id},
+    )
+
+
+def add_tick(database: Database, job_id: str, status: str = "QUEUED", *, due_in: timedelta = timedelta(0)) -> str:
+    """Give a job an execution, as the scheduler would; one that has begun is in its first attempt of three."""
+    execution_id, now = ids.execution_id(), database_now(database)
+    has_begun, is_final = status not in {"PENDING", "QUEUED"}, ExecutionStatus(status) in FINAL
+    values = {
+        "execution_id": execution_id,
+        "job_id": job_id,
+        "endpoint": "target",
+        "endpoint_version": 1,
+        "endpoint_type": "HTTP",
+        "queue": "http",
+        "shard": 0,
+        "idempotency_key": execution_id,
+        "status": status,
+        "max_attempts": 3,
+        "attempt_count": int(has_begun),
+        "worker_id": "w" if has_begun else None,
+        "scheduled_at": now + due_in,
+        "run_at": now + due_in,
+        "created_at": now,
+        "started_at": now if has_begun else None,
+        "completed_at": now if is_final else None,
+    }
+    database.fetch(insert(tables.executions).values(values).returning(tables.executions.c.execution_id))
+    return execution_id
+
+
+def add_attempt(database: Database, execution_id: str, number: int, status: str, **values: Any) -> None:
+    """Give an execution an attempt that has ended; `values` are its output or its error."""
+    database.fetch(
+        text(
+            "INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, "
+            "  completed_at, duration_ms, output, error) "
+            "VALUES (:id, :execution, :number, :status, 'wrk_1', now(), now() + INTERVAL '1 second', 1000, "
+            "  CAST(:output AS JSONB), CAST(:error AS JSONB))"
+        ),
+        {
+            "id": f"att_{number}",
+            "execution": execution_id,
+            "number": number,
+            "status": status,
+            "output": json.dumps(values.get("output")) if "output" in values else None,
+            "error": json.dumps(values.get("error")) if "error" in values else None,
+        },
+    )
+
+
+def add_log(database: Database, execution_id: str, number: int, level: str) -> None:
+    """Give an execution a line of its log."""
+    database.fetch(
+        text(
+            "INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message, logged_at) "
+            "VALUES (:id, :execution, 1, :level, :message, now() + :after)"
+        ),
+        {
+            "id": f"log_{number}",
+            "execution": execution_id,
+            "level": level,
+            "message": f"line {number}",
+            "after": timedelta(seconds=number),
+        },
+    )
 
 
 def execution(database: Database, execution_id: str) -> Any:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.integration.conftest import Api
+from tests.integration.client import Api
 
 SCHEMA = {"type": "object", "properties": {"user_id": {"type": "string"}}, "required": ["user_id"]}
 INPUT = {"user_id": "u_1"}
@@ -46,6 +46,10 @@ def cron(**changes: Any) -> dict[str, Any]:
         "timezone": "Asia/Kolkata",
         "input": INPUT,
     } | changes
+
+
+def interval(**changes: Any) -> dict[str, Any]:
+    return {"endpoint": "target", "trigger": "INTERVAL", "every": "10s", "input": INPUT} | changes
 
 
 def created(api: Api, body: dict[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import pytest
 from cryptography.fernet import Fernet
 
 from app.config import Settings
+from tests.integration.client import Api, problem, running
 from tests.integration.command_line import flask_app
-from tests.integration.conftest import Api, problem, running
 
 ROOT = Path(__file__).parents[2]
 

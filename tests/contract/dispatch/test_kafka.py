@@ -363,8 +363,8 @@ def test_the_reason_counts_not_that_all_brokers_are_down():
         await producer.opened.wait()
         producer.stop()
         await producer.closed.wait()
-        producer.note_error(KafkaError(KafkaError._AUTHENTICATION, "why"))
-        producer.note_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+        producer.note_error(KafkaError(KafkaError._AUTHENTICATION, "why"))  # noqa: SLF001 - the names of librdkafka\'s own errors
+        producer.note_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))  # noqa: SLF001 - the names of librdkafka\'s own errors
         return producer.last_error
 
     assert asyncio.run(main()).str() == "why"

@@ -13,14 +13,11 @@ from app.schedule.due_ticks import Advance
 from schema.states import EndpointType
 from tests import rows
 from tests.contract.scheduler.conftest import chores
-from tests.contract.store.racing import Hints, at_once, schedulers, total
-from tests.cron_jobs import add_cron_job, daily, job, missed_ticks, scheduled
+from tests.contract.store.racing import Hints, schedulers, total
+from tests.cron_jobs import add_cron_job, daily, due_jobs, job, missed_ticks, scheduled
+from tests.racing import at_once
 
 HOUR = timedelta(hours=1)
-
-
-def due(database: Database, ahead_ms: int = 0) -> list[materialization.DueJob]:
-    return materialization.due(database, ahead_ms=ahead_ms, limit=100)
 
 
 @pytest.mark.parametrize("way", ["read committed", "serializable"])
@@ -79,7 +76,7 @@ def test_many_missed_ticks_of_one_job_take_few_statements(database: Database) ->
 def test_whoever_comes_second_changes_nothing(database: Database) -> None:
     """Two schedulers read the same job; also what a statement does that runs twice because its answer was lost."""
     job_id = add_cron_job(database, daily(database), missed=timedelta(days=1))
-    (found,) = due(database)
+    (found,) = due_jobs(database)
     mine = Advance(found, (found.next_run_at,), found.next_run_at + 2 * HOUR)
     other = Advance(found, (found.next_run_at,), found.next_run_at + HOUR)
     first = materialization.materialize(database, [mine], shards=1)
@@ -94,7 +91,7 @@ def test_whoever_comes_second_changes_nothing(database: Database) -> None:
 @pytest.mark.parametrize("column", ["status = 'RETIRED', retired_at = now(), cron_next_run_at = NULL", "version = 2"])
 def test_a_job_that_was_retired_after_it_was_read_does_not_fire(database: Database, column: str) -> None:
     add_cron_job(database, daily(database), missed=timedelta(days=1))
-    (found,) = due(database)
+    (found,) = due_jobs(database)
     database.fetch(text(f"UPDATE jobs SET {column}"))
     done = materialization.materialize(
         database, [Advance(found, (found.next_run_at,), found.next_run_at + HOUR)], shards=1
@@ -136,7 +133,7 @@ def test_a_job_whose_next_tick_is_not_before_its_end_retires_without_firing(data
 def test_the_last_tick_of_all_retires_the_job(database: Database) -> None:
     """The calendar ends: there is no tick after this one."""
     job_id = add_cron_job(database, daily(database), missed=timedelta(days=1))
-    (found,) = due(database)
+    (found,) = due_jobs(database)
     materialization.materialize(database, [Advance(found, (found.next_run_at,), None)], shards=1)
     assert (job(database, job_id).status, len(scheduled(database, job_id))) == ("RETIRED", 1)
 
@@ -199,7 +196,7 @@ def test_jobs_are_advanced_by_their_key_whatever_the_statistics_say(database: Da
         "  FROM jobs, generate_series(1, 20000) AS n"
     )
     database.fetch(text(copy))
-    advances = [Advance(one, (one.next_run_at,), one.next_run_at + 48 * HOUR) for one in due(database)]
+    advances = [Advance(one, (one.next_run_at,), one.next_run_at + 48 * HOUR) for one in due_jobs(database)]
     params: dict[str, object] = {}
     event.listen(database.engine, "before_execute", lambda *given: params.update(given[3]), once=True)
     materialization.materialize(database, advances, shards=1)

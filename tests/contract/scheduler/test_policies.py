@@ -11,9 +11,9 @@ from app.executions import materialization
 from app.schedule.due_ticks import Advance
 from tests import rows
 from tests.contract.scheduler.conftest import chores
-from tests.contract.scheduler.test_materialize import due
-from tests.contract.store.racing import at_once, schedulers, total
-from tests.cron_jobs import add_interval_job, job, scheduled
+from tests.contract.store.racing import schedulers, total
+from tests.cron_jobs import add_interval_job, due_jobs, job, scheduled
+from tests.racing import at_once
 
 TEN = timedelta(seconds=10)
 HOUR = timedelta(hours=1)
@@ -63,7 +63,7 @@ def test_a_job_that_must_not_overlap_runs_one_at_a_time(database: Database) -> N
 
 def test_a_job_that_became_busy_after_it_was_read_is_left_alone(database: Database) -> None:
     job_id = add_interval_job(database, HOUR, overlap="skip")
-    (read,) = due(database)
+    (read,) = due_jobs(database)
     assert not read.busy
     (other,) = rows.add_executions(database)
     database.fetch(text("UPDATE executions SET job_id = :job"), {"job": job_id})

@@ -9,7 +9,8 @@ from app.db import Database
 from app.executions import promotion
 from tests import rows
 from tests.contract.scheduler.conftest import chores
-from tests.contract.store.racing import WAYS, Hints, at_once, schedulers, strip_locks, total
+from tests.contract.store.racing import WAYS, Hints, schedulers, strip_locks, total
+from tests.racing import at_once
 
 
 def test_what_is_due_within_the_look_ahead_is_queued_and_stays_due_when_it_was(database: Database) -> None:

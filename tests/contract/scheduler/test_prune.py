@@ -9,8 +9,9 @@ from app import ids
 from app.db import Database
 from tests import rows
 from tests.contract.scheduler.conftest import chores
-from tests.contract.store.racing import WAYS, at_once, schedulers, total
+from tests.contract.store.racing import WAYS, schedulers, total
 from tests.cron_jobs import add_cron_job, daily
+from tests.racing import at_once
 from tests.waiting import eventually
 
 CHILDREN = "unnest(:executions, CAST(:numbers AS BIGINT[]), :ids) AS u (execution_id, number, id)"

@@ -14,7 +14,8 @@ from app.executions.model import Claim
 from app.executions.verdict import Verdict
 from tests import rows
 from tests.contract.scheduler.conftest import chores
-from tests.contract.store.racing import Hints, at_once, schedulers, total
+from tests.contract.store.racing import Hints, schedulers, total
+from tests.racing import at_once
 
 STUCK_MS = 300_000
 UNTIL_NOW = "SET lease_expires_at = now() - INTERVAL '1 second'"

@@ -1,7 +1,6 @@
 """Running the same chore in several schedulers at once, under each way in which rows may be seen or locked."""
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 from typing import TypeVar
@@ -40,27 +39,6 @@ def strip_locks(monkeypatch: pytest.MonkeyPatch, way: str, module: ModuleType, *
         if way.endswith("without locks"):
             assert "FOR UPDATE SKIP LOCKED" in sql
             monkeypatch.setattr(module, name, text(sql.replace("FOR UPDATE SKIP LOCKED", "")))
-
-
-def at_once(*bodies: Callable[[], T]) -> list[T]:
-    """Run each body in a thread of its own, all from the same instant, and return what they return."""
-    barrier, results, errors = threading.Barrier(len(bodies)), dict[int, T](), list[BaseException]()
-
-    def run(index: int, body: Callable[[], T]) -> None:
-        try:
-            barrier.wait(60)
-            results[index] = body()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=pair) for pair in enumerate(bodies)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    if errors:
-        raise errors[0]
-    return [results[index] for index in range(len(bodies))]
 
 
 class Hints:

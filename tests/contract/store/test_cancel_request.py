@@ -17,7 +17,7 @@ from app.executions.verdict import Verdict
 from brokers.worker_process import WorkerProcess
 from schema.states import LogLevel
 from tests import rows
-from tests.contract.store.racing import at_once
+from tests.racing import at_once
 
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
 

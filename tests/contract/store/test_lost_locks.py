@@ -25,17 +25,56 @@ from tests.waiting import eventually
 WORKER = "wrk_1"
 LOCK_CLAUSE = re.compile(r"\bFOR UPDATE( SKIP LOCKED)?")
 
+Verb = Callable[[Database, str, str], object]
+
+
+def do_claim(database: Database, execution_id: str, job_id: str) -> None:
+    claim.claim_batch(database, queue="http", shard=0, worker_id=WORKER, limit=9, ahead_ms=0)
+
+
+def do_promote(database: Database, execution_id: str, job_id: str) -> None:
+    promotion.promote(database, shard=0, ahead_ms=0, limit=9)
+
+
+def do_exhaust(database: Database, execution_id: str, job_id: str) -> None:
+    sweep.fail_exhausted(database, limit=9)
+
+
+def do_hold(database: Database, execution_id: str, job_id: str) -> None:
+    database.transact(lambda one: paused.hold(one, job_id, None))
+
+
+def do_bring_forward(database: Database, execution_id: str, job_id: str) -> None:
+    run_now.run_job(database, job_id, None, 1)
+
+
+def do_cancel(database: Database, execution_id: str, job_id: str) -> None:
+    cancellation.cancel_execution(database, execution_id, ask_running=False, actor=None)
+
+
+def do_ask_to_cancel(database: Database, execution_id: str, job_id: str) -> None:
+    cancellation.cancel_execution(database, execution_id, ask_running=True, actor=None)
+
+
+def do_cancel_the_jobs(database: Database, execution_id: str, job_id: str) -> None:
+    database.transact(lambda one: cancellation.cancel_executions_of(one, job_id, actor=None))
+
+
+def do_retry(database: Database, execution_id: str, job_id: str) -> None:
+    retry.retry_execution(database, execution_id, actor=None)
+
+
 # Where the lock clause is that each verb relies on.
-LOCKS: dict[str, tuple[ModuleType, str]] = {
-    "claim": (claim, "CLAIM"),
-    "promote": (promotion, "PROMOTE"),
-    "exhaust": (sweep, "EXHAUSTED"),
-    "hold": (paused, "HOLD"),
-    "bring forward": (run_now, "BRING_FORWARD"),
-    "cancel": (cancellation, "LOCK"),
-    "ask to cancel": (cancellation, "LOCK"),
-    "cancel the job's": (cancellation, "LOCK_OF_JOB"),
-    "retry": (retry, "LOCK"),
+LOCKS: dict[Verb, tuple[ModuleType, str]] = {
+    do_claim: (claim, "CLAIM"),
+    do_promote: (promotion, "PROMOTE"),
+    do_exhaust: (sweep, "EXHAUSTED"),
+    do_hold: (paused, "HOLD"),
+    do_bring_forward: (run_now, "BRING_FORWARD"),
+    do_cancel: (cancellation, "LOCK"),
+    do_ask_to_cancel: (cancellation, "LOCK"),
+    do_cancel_the_jobs: (cancellation, "LOCK_OF_JOB"),
+    do_retry: (retry, "LOCK"),
 }
 
 QUEUED, PENDING = "status = 'QUEUED'", "status = 'PENDING'"
@@ -46,59 +85,45 @@ LATER = "run_at = now() + INTERVAL '1 hour'"
 USED_UP = "attempt_count = max_attempts"
 
 # The verb, the row that it finds, and what becomes of it before the verb can change it.
-CHANGES: list[tuple[str, str, str]] = [
-    ("claim", QUEUED, RUNNING),
-    ("claim", QUEUED, CANCELLED),
-    ("claim", QUEUED, LATER),
-    ("claim", QUEUED, USED_UP),
-    ("promote", PENDING, CANCELLED),
-    ("promote", PENDING, LATER),
-    ("promote", PENDING, "on_hold = true"),
-    ("exhaust", USED_UP, CANCELLED),
-    ("exhaust", USED_UP, "max_attempts = max_attempts + 1"),
-    ("hold", QUEUED, RUNNING),
-    ("hold", QUEUED, CANCELLED),
-    ("bring forward", PENDING, RUNNING),
-    ("bring forward", PENDING, CANCELLED),
-    ("cancel", QUEUED, RUNNING),
-    ("ask to cancel", RUNNING, FAILED),
-    ("cancel the job's", QUEUED, RUNNING),
-    ("retry", FAILED, f"{RUNNING}, completed_at = NULL"),
+CHANGES: list[tuple[Verb, str, str]] = [
+    (do_claim, QUEUED, RUNNING),
+    (do_claim, QUEUED, CANCELLED),
+    (do_claim, QUEUED, LATER),
+    (do_claim, QUEUED, USED_UP),
+    (do_promote, PENDING, CANCELLED),
+    (do_promote, PENDING, LATER),
+    (do_promote, PENDING, "on_hold = true"),
+    (do_exhaust, USED_UP, CANCELLED),
+    (do_exhaust, USED_UP, "max_attempts = max_attempts + 1"),
+    (do_hold, QUEUED, RUNNING),
+    (do_hold, QUEUED, CANCELLED),
+    (do_bring_forward, PENDING, RUNNING),
+    (do_bring_forward, PENDING, CANCELLED),
+    (do_cancel, QUEUED, RUNNING),
+    (do_ask_to_cancel, RUNNING, FAILED),
+    (do_cancel_the_jobs, QUEUED, RUNNING),
+    (do_retry, FAILED, f"{RUNNING}, completed_at = NULL"),
 ]
-
-
-def verb(database: Database, name: str, execution_id: str, job_id: str) -> Callable[[], object]:
-    return {
-        "claim": lambda: claim.claim_batch(database, queue="http", shard=0, worker_id=WORKER, limit=9, ahead_ms=0),
-        "promote": lambda: promotion.promote(database, shard=0, ahead_ms=0, limit=9),
-        "exhaust": lambda: sweep.fail_exhausted(database, limit=9),
-        "hold": lambda: database.transact(lambda one: paused.hold(one, job_id, None)),
-        "bring forward": lambda: run_now.run_job(database, job_id, None, 1),
-        "cancel": lambda: cancellation.cancel_execution(database, execution_id, ask_running=False, actor=None),
-        "ask to cancel": lambda: cancellation.cancel_execution(database, execution_id, ask_running=True, actor=None),
-        "cancel the job's": lambda: database.transact(
-            lambda one: cancellation.cancel_executions_of(one, job_id, actor=None)
-        ),
-        "retry": lambda: retry.retry_execution(database, execution_id, actor=None),
-    }[name]
 
 
 @pytest.mark.parametrize("level", ["read committed", "serializable"])
 @pytest.mark.parametrize(
-    ("name", "found", "change"), CHANGES, ids=[f"{name}: {change.split(',')[0]}" for name, _, change in CHANGES]
+    ("verb", "found", "change"),
+    CHANGES,
+    ids=[f"{verb.__name__}: {change.split(',')[0]}" for verb, _, change in CHANGES],
 )
 def test_it_stays_as_it_became(
     database: Database,
     database_url: str,
     monkeypatch: pytest.MonkeyPatch,
     level: str,
-    name: str,
+    verb: Verb,
     found: str,
     change: str,
 ) -> None:
     if database.is_cockroach:
         pytest.skip("needs to see who waits for a lock")
-    module, statement = LOCKS[name]
+    module, statement = LOCKS[verb]
     unlocked, clauses = LOCK_CLAUSE.subn("", getattr(module, statement).text)
     assert clauses == 1
     monkeypatch.setattr(module, statement, text(unlocked))
@@ -109,14 +134,14 @@ def test_it_stays_as_it_became(
 
     def act() -> None:
         with suppress(ConflictError, ExecutionNotCancellableError):
-            verb(ours, name, execution_id, job_id)()
+            verb(ours, execution_id, job_id)
 
     with schedulers(database_url, level, 1) as (ours,), database.engine.connect() as other:
         other.execute(text(f"UPDATE executions SET {change}"))
         changed = other.execute(text("SELECT * FROM executions")).one()
         thread = threading.Thread(target=act)
         thread.start()
-        eventually(lambda: rows.is_a_lock_waited_for(database), what=f"{name} to wait for the row")
+        eventually(lambda: rows.is_a_lock_waited_for(database), what=f"{verb.__name__} to wait for the row")
         other.commit()
         thread.join(60)
     assert not thread.is_alive()

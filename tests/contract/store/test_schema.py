@@ -71,8 +71,8 @@ def test_two_migrators_at_once(empty_url: str) -> None:
 def test_a_migrator_gives_up_when_another_holds_the_lease(empty_url: str) -> None:
     engine = create_engine(parse_url(empty_url), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        connection.execute(migrate._CREATE_LEASE)
-        connection.execute(migrate._TAKE_LEASE, {"holder": "other", "seconds": 60})
+        connection.execute(migrate.CREATE_LEASE)
+        connection.execute(migrate.TAKE_LEASE, {"holder": "other", "seconds": 60})
     with pytest.raises(migrate.MigrationBusyError):
         migrate.upgrade(empty_url, wait_seconds=0.3)
     engine.dispose()
@@ -81,8 +81,8 @@ def test_a_migrator_gives_up_when_another_holds_the_lease(empty_url: str) -> Non
 def test_the_lease_of_a_migrator_that_died_runs_out(empty_url: str) -> None:
     engine = create_engine(parse_url(empty_url), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        connection.execute(migrate._CREATE_LEASE)
-        connection.execute(migrate._TAKE_LEASE, {"holder": "other", "seconds": -1})
+        connection.execute(migrate.CREATE_LEASE)
+        connection.execute(migrate.TAKE_LEASE, {"holder": "other", "seconds": -1})
     assert migrate.upgrade(empty_url) == migrate.head()
     engine.dispose()
 

@@ -11,10 +11,9 @@ from app import audit
 from app.access import api_keys
 from app.access.api_keys import Scope
 from app.db import Database
+from tests.integration.catalog.things import ALL, make
+from tests.integration.client import Api, pointers, problem, walk
 from tests.integration.command_line import flask_app
-from tests.integration.conftest import Api, pointers, problem
-from tests.integration.http.test_conditions import ALL, make
-from tests.integration.http.test_pagination import walk
 from tests.integration.registered import SCHEMA, http_endpoint
 
 

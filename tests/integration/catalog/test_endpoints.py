@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from tests.integration.conftest import Api, pointers, problem
+from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register, register_all
 
 KAFKA = {

@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.access import api_keys
-from app.access.api_keys import Scope
 from app.catalog.crypto import SecretBox
 from app.config import Settings
 from app.db import Database
-from tests.integration.conftest import SECRET_KEY, Api, pointers, problem, running, services
+from tests import rows
+from tests.integration.client import SECRET_KEY, Api, administrator, pointers, problem, running
 from tests.integration.registered import INPUT, SCHEMA, created, cron, http_endpoint, one_shot, register, register_all
 
 VALUES = {"base": "https://api.example.com", "n": 5, "f": 1.5, "deep": {"list": [1, None, True, "ü€😀"]}}
@@ -99,7 +98,7 @@ def test_a_secret_is_never_shown(api: Api, database: Database) -> None:
 
 def test_without_a_key_secrets_are_503_and_all_else_works(database_url: str) -> None:
     with running(Settings(database_url=database_url)) as app:
-        api = Api(app, api_keys.create(services(app).database, "test", [Scope.ADMIN], None))
+        api = administrator(app)
         for method, path in (
             ("POST", "/secrets"),
             ("GET", "/secrets"),
@@ -201,7 +200,7 @@ def test_a_repeating_job_that_was_updated_needs_only_what_its_new_version_does(a
 def test_finished_work_needs_nothing(api: Api, database: Database) -> None:
     register_all(api)
     job = created(api, one_shot("k"))
-    set_status(database, job["job_id"], "FAILED")
+    rows.set_status(database, job["job_id"], "FAILED")
     database.fetch(text("UPDATE jobs SET status = 'RETIRED', retired_at = now()"))
     for path in ("/endpoints/target", *THINGS):
         assert api.delete(path).status_code == 204
@@ -211,24 +210,14 @@ def test_finished_work_needs_nothing(api: Api, database: Database) -> None:
 def test_an_unfinished_execution_of_any_status_counts(api: Api, database: Database, status: str) -> None:
     register_all(api)
     job = created(api, one_shot("k"))
-    set_status(database, job["job_id"], status)
+    rows.set_status(database, job["job_id"], status)
     database.fetch(text("UPDATE jobs SET status = 'RETIRED', retired_at = now()"))
     problem(api.delete("/endpoints/target"), 409, "CONFLICT")
     register(api, "unrelated")
     database.fetch(text("UPDATE endpoints SET deleted_at = now(), config_ref = NULL WHERE name = 'target'"))
     problem(api.delete("/configs/config"), 409, "CONFLICT")
-    set_status(database, job["job_id"], "SUCCESS")
+    rows.set_status(database, job["job_id"], "SUCCESS")
     assert api.delete("/configs/config").status_code == 204
-
-
-def set_status(database: Database, job_id: str, status: str) -> None:
-    database.fetch(
-        text(
-            "UPDATE executions SET status = :status, worker_id = 'w', started_at = now(), attempt_count = 1, "
-            "completed_at = CASE WHEN :status IN ('SUCCESS', 'FAILED', 'CANCELLED') THEN now() END WHERE job_id = :id"
-        ),
-        {"status": status, "id": job_id},
-    )
 
 
 def test_a_secret_is_found_in_templates_not_in_text(api: Api) -> None:

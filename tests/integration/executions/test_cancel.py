@@ -4,27 +4,15 @@ import threading
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 
+from app import workers
 from app.db import Database
 from app.executions.cancellation import CANCEL
-from tests.integration.catalog.test_named import set_status
-from tests.integration.conftest import Api, pointers, problem
+from app.executions.claim import CLAIM
+from tests import rows
+from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import created, cron, one_shot, register
-
-
-def add_tick(database: Database, job: dict[str, Any], name: str, status: str) -> str:
-    """Insert what the scheduler would have made of a cron job."""
-    database.fetch(
-        text(
-            "INSERT INTO executions (execution_id, job_id, endpoint, endpoint_version, endpoint_type, queue, shard, "
-            "  idempotency_key, status, worker_id, started_at, attempt_count, completed_at) "
-            "VALUES (:id, :job, 'target', 1, 'HTTP', 'http', 0, :id, :status, 'w', now(), 1, "
-            "  CASE WHEN :status IN ('SUCCESS', 'FAILED', 'CANCELLED') THEN now() END)"
-        ),
-        {"id": f"exec_{name}", "job": job["job_id"], "status": status},
-    )
-    return f"exec_{name}"
+from tests.waiting import eventually
 
 
 @pytest.mark.parametrize("status", ["PENDING", "QUEUED", "RETRYING"])
@@ -32,7 +20,7 @@ def test_what_has_not_begun_is_cancelled(api: Api, database: Database, status: s
     register(api)
     for path in ("job", "execution"):
         job = created(api, one_shot(path))
-        set_status(database, job["job_id"], status)
+        rows.set_status(database, job["job_id"], status)
         execution_id = job["execution"]["execution_id"]
         target = f"/jobs/{job['job_id']}" if path == "job" else f"/executions/{execution_id}"
         for _ in range(2):  # the second time changes nothing
@@ -51,7 +39,7 @@ def test_what_has_not_begun_is_cancelled(api: Api, database: Database, status: s
 def test_what_has_begun_is_409(api: Api, database: Database, status: str) -> None:
     register(api)
     job = created(api, one_shot("k"))
-    set_status(database, job["job_id"], status)
+    rows.set_status(database, job["job_id"], status)
     execution_id = job["execution"]["execution_id"]
     for path in (f"/jobs/{job['job_id']}/cancel", f"/executions/{execution_id}/cancel"):
         error = problem(api.post(path), 409, "EXECUTION_NOT_CANCELLABLE")
@@ -65,7 +53,7 @@ def test_a_cron_job_is_retired_and_its_waiting_ticks_are_cancelled(api: Api, dat
     register(api)
     job = created(api, cron())
     before = {
-        add_tick(database, job, status.lower(), status): status
+        rows.add_tick(database, job["job_id"], status): status
         for status in ("PENDING", "QUEUED", "RETRYING", "RUNNING", "SUCCESS", "FAILED")
     }
     for _ in range(2):
@@ -84,20 +72,21 @@ def test_a_cron_job_is_retired_and_its_waiting_ticks_are_cancelled(api: Api, dat
 def test_one_tick_can_be_cancelled_alone(api: Api, database: Database) -> None:
     register(api)
     job = created(api, cron())
-    one, two = add_tick(database, job, "one", "QUEUED"), add_tick(database, job, "two", "QUEUED")
+    one, two = rows.add_tick(database, job["job_id"], "QUEUED"), rows.add_tick(database, job["job_id"], "QUEUED")
     assert api.post(f"/executions/{one}/cancel").json["status"] == "CANCELLED"
     assert api.get(f"/executions/{two}").json["status"] == "QUEUED"
     assert api.get(f"/jobs/{job['job_id']}").json["status"] == "ACTIVE"
 
 
-CLAIM = text(
-    "UPDATE executions SET status = 'RUNNING', worker_id = 'w', started_at = now(), attempt_count = attempt_count + 1 "
-    "WHERE execution_id = :id AND status IN ('QUEUED', 'RETRYING')"
-)
+@pytest.fixture
+def worker(database: Database) -> dict[str, Any]:
+    """The parameters with which a registered worker claims."""
+    workers.register(database, worker_id="wrk_1", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
+    return {"queue": "http", "shard": 0, "worker": "wrk_1", "limit": 1, "ahead_ms": 0}
 
 
 @pytest.mark.parametrize("path", ["job", "execution"])
-def test_a_cancel_that_waits_for_a_claim_loses(api: Api, database: Database, path: str) -> None:
+def test_a_cancel_that_waits_for_a_claim_loses(api: Api, database: Database, worker: dict[str, Any], path: str) -> None:
     """The claim holds the row when the cancel comes; the cancel tests the status again once it gets it."""
     register(api)
     job = created(api, one_shot("k"))
@@ -105,49 +94,35 @@ def test_a_cancel_that_waits_for_a_claim_loses(api: Api, database: Database, pat
     target = f"/jobs/{job['job_id']}" if path == "job" else f"/executions/{execution_id}"
     answers: list[Any] = []
     with database.engine.begin() as claimer:
-        claimer.execute(CLAIM, {"id": execution_id})
+        claimer.execute(CLAIM, worker)
         thread = threading.Thread(target=lambda: answers.append(api.post(f"{target}/cancel")))
         thread.start()
-        wait_for_a_blocked_session(database)
+        eventually(lambda: rows.is_a_lock_waited_for(database), what="the wait for the lock")
     thread.join(20)
     problem(answers[0], 409, "EXECUTION_NOT_CANCELLABLE")
     assert api.get(f"/executions/{execution_id}").json["status"] == "RUNNING"
 
 
-def test_a_claim_that_waits_for_a_cancel_finds_nothing(api: Api, database: Database) -> None:
+def test_a_claim_that_meets_a_cancel_finds_nothing(api: Api, database: Database, worker: dict[str, Any]) -> None:
+    """It steps over the locked row; what it does where the lock is lost is in tests/contract/store/test_lost_locks."""
     register(api)
     execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
-    claimed: list[int] = []
     with database.engine.begin() as canceller:
         canceller.execute(CANCEL, {"ids": [execution_id]})
-
-        def claim() -> None:
-            with database.engine.begin() as connection:
-                claimed.append(connection.execute(CLAIM, {"id": execution_id}).rowcount)
-
-        thread = threading.Thread(target=claim)
-        thread.start()
-        wait_for_a_blocked_session(database)
-    thread.join(20)
-    assert claimed == [0]
+        assert claimed(database, worker) == [None]
+    assert claimed(database, worker) == [None]
     assert api.get(f"/executions/{execution_id}").json["status"] == "CANCELLED"
 
 
-def wait_for_a_blocked_session(database: Database) -> None:
-    query = text(
-        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' LIMIT 1"
-    )
-    for _ in range(2000):
-        if database.fetch(query):
-            return
-    raise AssertionError("nobody waits for a lock")
+def claimed(database: Database, worker: dict[str, Any]) -> list[str | None]:
+    return [row.execution_id for row in database.fetch(CLAIM, worker)]
 
 
 @pytest.mark.parametrize("path", ["job", "execution"])
 def test_what_is_running_can_be_asked_to_end(api: Api, database: Database, path: str) -> None:
     register(api)
     job = created(api, one_shot("k"))
-    set_status(database, job["job_id"], "RUNNING")
+    rows.set_status(database, job["job_id"], "RUNNING")
     execution_id = job["execution"]["execution_id"]
     target = f"/jobs/{job['job_id']}" if path == "job" else f"/executions/{execution_id}"
     for _ in range(2):
@@ -165,7 +140,7 @@ def test_asking_changes_nothing_for_what_is_not_running(api: Api, database: Data
     register(api)
     for status, expected in (("QUEUED", 200), ("CANCELLED", 200), ("SUCCESS", 409), ("FAILED", 409)):
         job = created(api, one_shot(status))
-        set_status(database, job["job_id"], status)
+        rows.set_status(database, job["job_id"], status)
         execution_id = job["execution"]["execution_id"]
         target = f"/jobs/{job['job_id']}" if path == "job" else f"/executions/{execution_id}"
         assert api.post(f"{target}/cancel?if_running=request").status_code == expected
@@ -177,7 +152,7 @@ def test_asking_changes_nothing_for_what_is_not_running(api: Api, database: Data
 def test_a_cron_jobs_running_executions_are_asked_only_on_request(api: Api, database: Database) -> None:
     register(api)
     job = created(api, cron())
-    tick = add_tick(database, job, "one", "RUNNING")
+    tick = rows.add_tick(database, job["job_id"], "RUNNING")
     assert api.post(f"/jobs/{job['job_id']}/cancel").status_code == 200
     assert api.get(f"/executions/{tick}").json["cancel_requested_at"] is None
     assert api.post(f"/jobs/{job['job_id']}/cancel?if_running=request").status_code == 202

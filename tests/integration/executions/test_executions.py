@@ -1,51 +1,9 @@
 """Reading executions, attempts and logs."""
 
-import json
-from datetime import timedelta
-from typing import Any
-
-from sqlalchemy import text
-
 from app.db import Database
-from tests.integration.conftest import Api, pointers, problem
-from tests.integration.executions.test_cancel import add_tick
-from tests.integration.http.test_pagination import walk
+from tests import rows
+from tests.integration.client import Api, pointers, problem, walk
 from tests.integration.registered import INPUT, created, cron, one_shot, register
-
-
-def add_attempt(database: Database, execution_id: str, number: int, status: str, **values: Any) -> None:
-    database.fetch(
-        text(
-            "INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, "
-            "  completed_at, duration_ms, output, error) "
-            "VALUES (:id, :execution, :number, :status, 'wrk_1', now(), now() + INTERVAL '1 second', 1000, "
-            "  CAST(:output AS JSONB), CAST(:error AS JSONB))"
-        ),
-        {
-            "id": f"att_{number}",
-            "execution": execution_id,
-            "number": number,
-            "status": status,
-            "output": json.dumps(values.get("output")) if "output" in values else None,
-            "error": json.dumps(values.get("error")) if "error" in values else None,
-        },
-    )
-
-
-def add_log(database: Database, execution_id: str, number: int, level: str) -> None:
-    database.fetch(
-        text(
-            "INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message, logged_at) "
-            "VALUES (:id, :execution, 1, :level, :message, now() + :after)"
-        ),
-        {
-            "id": f"log_{number}",
-            "execution": execution_id,
-            "level": level,
-            "message": f"line {number}",
-            "after": timedelta(seconds=number),
-        },
-    )
 
 
 def test_an_execution(api: Api) -> None:
@@ -82,8 +40,8 @@ def test_attempts_latest_first(api: Api, database: Database) -> None:
     assert api.get(path).json == {"items": [], "cursor": None}
     error = {"type": "HTTP_ERROR", "status_code": 503, "message": "no", "retryable": True}
     for number in range(1, 12):
-        add_attempt(database, execution_id, number, "FAILED", error=error)
-    add_attempt(database, execution_id, 12, "SUCCESS", output={"status_code": 200, "body": "OK"})
+        rows.add_attempt(database, execution_id, number, "FAILED", error=error)
+    rows.add_attempt(database, execution_id, 12, "SUCCESS", output={"status_code": 200, "body": "OK"})
     latest = api.get(path, limit=1).json["items"][0]
     assert (latest["attempt_number"], latest["status"], latest["error"]) == (12, "SUCCESS", None)
     assert latest["output"] == {"status_code": 200, "body": "OK"}
@@ -99,7 +57,7 @@ def test_logs_latest_first_and_by_level(api: Api, database: Database) -> None:
     assert api.get(path).json == {"items": [], "cursor": None}
     levels = ["INFO", "WARN", "ERROR", "DEBUG", "INFO", "INFO"]
     for number, level in enumerate(levels):
-        add_log(database, execution_id, number, level)
+        rows.add_log(database, execution_id, number, level)
     assert walk(api, path, "message", limit=4) == [f"line {number}" for number in range(5, -1, -1)]
     assert walk(api, path, "message", limit=1, level="INFO") == ["line 5", "line 4", "line 0"]
     assert walk(api, path, "level", level="WARN") == ["WARN"]
@@ -114,8 +72,8 @@ def test_executions_of_a_job_by_status(api: Api, database: Database) -> None:
     path = f"/jobs/{job['job_id']}/executions"
     assert api.get(path).json == {"items": [], "cursor": None}
     ticks = [
-        add_tick(database, job, str(number), status)
-        for number, status in enumerate(["SUCCESS", "FAILED", "SUCCESS", "QUEUED", "RUNNING"])
+        rows.add_tick(database, job["job_id"], status)
+        for status in ("SUCCESS", "FAILED", "SUCCESS", "QUEUED", "RUNNING")
     ]
     assert walk(api, path, "execution_id", limit=2) == ticks[::-1]
     assert walk(api, path, "execution_id", limit=1, status="SUCCESS") == [ticks[2], ticks[0]]
@@ -129,7 +87,7 @@ def test_all_executions_by_every_filter(api: Api, database: Database) -> None:
         register(api, name)
     one, two = created(api, one_shot("one")), created(api, one_shot("two", endpoint="other"))
     job = created(api, cron())
-    ticks = [add_tick(database, job, name, status) for name, status in (("a", "SUCCESS"), ("b", "FAILED"))]
+    ticks = [rows.add_tick(database, job["job_id"], status) for status in ("SUCCESS", "FAILED")]
     first, second = (each["execution"]["execution_id"] for each in (one, two))
 
     def found(path: str = "/executions", **filters: str) -> list[str]:

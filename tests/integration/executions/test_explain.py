@@ -9,11 +9,10 @@ from sqlalchemy import text
 from app import workers
 from app.db import Database
 from app.executions.verdict import Verdict
-from tests.integration.conftest import Api, Statements
-from tests.integration.executions.test_history import ERROR, WORKER, claim, end, execution_id
+from tests.integration.client import Api
+from tests.integration.executions.worker import ERROR, WORKER, claim, end
 from tests.integration.registered import created, one_shot
-
-__all__ = ["execution_id"]
+from tests.integration.statements import Statements
 
 Prepare = Callable[[Api, Database, str], object]
 

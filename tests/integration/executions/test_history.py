@@ -7,42 +7,18 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app import ids, workers
+from app import workers
 from app.db import Database
 from app.executions import history, reclaim
-from app.executions.claim import claim_batch
-from app.executions.conclusion import Conclusion, conclude
-from app.executions.model import Claim, DeliveryError
 from app.executions.promotion import promote
 from app.executions.release import release
 from app.executions.verdict import Verdict
 from tests import rows
-from tests.integration.conftest import Api, problem
-from tests.integration.executions.test_cancel import add_tick
+from tests.integration.client import Api, problem
+from tests.integration.executions.worker import ERROR, WORKER, claim, end
 from tests.integration.registered import created, one_shot, register
 
-ERROR = DeliveryError("HTTP_ERROR", "answered 503")
-WORKER = "wrk_1"
 Change = tuple[str | None, str, int, str | None, str]
-
-
-@pytest.fixture
-def execution_id(api: Api, database: Database) -> str:
-    """A one-shot execution with three attempts, and a worker."""
-    register(api, retry_policy={"max_attempts": 3})
-    workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http", "kafka"], capacity=9, lease_ms=60_000)
-    found: str = created(api, one_shot("k"))["execution"]["execution_id"]
-    return found
-
-
-def claim(database: Database) -> Claim:
-    database.fetch(text("UPDATE executions SET run_at = now() WHERE run_at > now()"))
-    answer = claim_batch(database, queue="http", shard=0, worker_id=WORKER, limit=1, ahead_ms=0)
-    return answer.claims[0]
-
-
-def end(database: Database, claimed: Claim, verdict: Verdict) -> None:
-    conclude(database, WORKER, [Conclusion(claimed, ids.attempt_id(), verdict, rows.database_now(database), 0, ())])
 
 
 def history_over_http(api: Api, execution_id: str) -> list[dict[str, Any]]:
@@ -170,7 +146,7 @@ def test_what_nothing_tells_of_still_ends_in_the_present_state(api: Api, databas
     """Rows from before there were events, or edited manually."""
     register(api)
     job = created(api, one_shot("k"))
-    tick = add_tick(database, job, "odd", status)
+    tick = rows.add_tick(database, job["job_id"], status)
     assert changes(api, tick)[-1] == ("QUEUED", status, 0, None, "UNRECORDED")
 
 

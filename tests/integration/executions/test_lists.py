@@ -8,11 +8,9 @@ import pytest
 
 from app.db import Database
 from tests import rows
-from tests.integration.conftest import Api
-from tests.integration.executions.test_executions import add_attempt, add_log
+from tests.integration.client import Api
 from tests.integration.http.document import document
-from tests.integration.jobs.test_changes import add_tick
-from tests.integration.registered import created, cron, http_endpoint, one_shot, register
+from tests.integration.registered import created, cron, one_shot, register
 
 
 @dataclass(slots=True)
@@ -52,21 +50,46 @@ def add_config(world: World) -> None:
     assert world.api.post("/configs", {"name": name(world), "values": {}}).status_code == 201
 
 
+def add_payload_spec(world: World) -> None:
+    assert world.api.post("/payload-specs", {"name": name(world), "schema": {}}).status_code == 201
+
+
+def add_secret(world: World) -> None:
+    assert world.api.post("/secrets", {"name": name(world), "value": "v"}).status_code == 201
+
+
+def add_endpoint(world: World) -> None:
+    register(world.api, name(world))
+
+
+def add_job(world: World) -> None:
+    created(world.api, one_shot(name(world)))
+
+
+def add_tick(world: World) -> None:
+    rows.add_tick(world.database, world.job["job_id"])
+
+
+def add_attempt(world: World) -> None:
+    rows.add_attempt(world.database, world.execution_id, world.added, "FAILED")
+
+
+def add_log(world: World) -> None:
+    rows.add_log(world.database, world.execution_id, world.added, "INFO")
+
+
 # By the path of each list: the field that tells its items apart, and how one more of them comes to be.
-LISTS: dict[str, tuple[str, Callable[[World], object]]] = {
-    "/payload-specs": ("name", lambda w: w.api.post("/payload-specs", {"name": name(w), "schema": {}})),
+LISTS: dict[str, tuple[str, Callable[[World], None]]] = {
+    "/payload-specs": ("name", add_payload_spec),
     "/configs": ("name", add_config),
-    "/secrets": ("name", lambda w: w.api.post("/secrets", {"name": name(w), "value": "v"})),
-    "/endpoints": ("name", lambda w: w.api.post("/endpoints", http_endpoint(name(w)))),
-    "/jobs": ("job_id", lambda w: created(w.api, one_shot(name(w)))),
-    "/jobs/{job_id}/executions": ("execution_id", lambda w: add_tick(w.database, w.job)),
+    "/secrets": ("name", add_secret),
+    "/endpoints": ("name", add_endpoint),
+    "/jobs": ("job_id", add_job),
+    "/jobs/{job_id}/executions": ("execution_id", add_tick),
     "/jobs/{job_id}/versions": ("job_id", add_version),
-    "/executions": ("execution_id", lambda w: created(w.api, one_shot(name(w)))),
-    "/executions/{execution_id}/attempts": (
-        "attempt_id",
-        lambda w: add_attempt(w.database, w.execution_id, w.added, "FAILED"),
-    ),
-    "/executions/{execution_id}/logs": ("log_id", lambda w: add_log(w.database, w.execution_id, w.added, "INFO")),
+    "/executions": ("execution_id", add_job),
+    "/executions/{execution_id}/attempts": ("attempt_id", add_attempt),
+    "/executions/{execution_id}/logs": ("log_id", add_log),
     "/audit": ("audit_id", add_config),
 }
 

@@ -8,9 +8,8 @@ from sqlalchemy.exc import OperationalError
 
 from app.db import Database
 from app.executions.retry import RETRY
-from tests.integration.catalog.test_named import set_status
-from tests.integration.conftest import Api, problem, services
-from tests.integration.executions.test_cancel import add_tick
+from tests import rows
+from tests.integration.client import Api, problem, services
 from tests.integration.registered import created, cron, one_shot, register
 
 
@@ -18,7 +17,7 @@ def ended(api: Api, database: Database, status: str = "FAILED", **endpoint: obje
     """A one-shot execution that ended after three attempts of four."""
     register(api, **endpoint)
     job = created(api, one_shot("k"))
-    set_status(database, job["job_id"], status)
+    rows.set_status(database, job["job_id"], status)
     database.fetch(text("UPDATE executions SET attempt_count = 3, max_attempts = 4, cancel_requested_at = now()"))
     database.fetch(text("UPDATE jobs SET status = 'RETIRED', retired_at = now()"))
     execution_id: str = job["execution"]["execution_id"]
@@ -51,7 +50,7 @@ def test_what_ended_is_queued_again_with_fresh_attempts(api: Api, database: Data
 def test_what_did_not_end_badly_is_409(api: Api, database: Database, status: str) -> None:
     register(api)
     job = created(api, one_shot("k"))
-    set_status(database, job["job_id"], status)
+    rows.set_status(database, job["job_id"], status)
     path = f"/executions/{job['execution']['execution_id']}"
     before = api.get(path).json
     assert status in problem(api.post(f"{path}/retry"), 409, "CONFLICT")["message"]
@@ -84,7 +83,7 @@ def test_a_paused_job_is_409(api: Api, database: Database) -> None:
 def test_a_retired_cron_job_stays_retired(api: Api, database: Database) -> None:
     register(api)
     job = created(api, cron())
-    tick = add_tick(database, job, "one", "FAILED")
+    tick = rows.add_tick(database, job["job_id"], "FAILED")
     api.post(f"/jobs/{job['job_id']}/cancel")
     assert api.post(f"/executions/{tick}/retry").json["status"] == "QUEUED"
     assert api.get(f"/jobs/{job['job_id']}").json["status"] == "RETIRED"

@@ -11,8 +11,9 @@ from app.access.api_keys import Scope
 from app.access.key_ring import KeyRing
 from app.db import Database
 from app.errors import UnauthorizedError
-from tests.integration.conftest import Api, Statements, problem
+from tests.integration.client import Api, problem
 from tests.integration.registered import one_shot, register
+from tests.integration.statements import Statements
 
 
 @pytest.mark.parametrize(

@@ -8,27 +8,11 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from tests.integration.conftest import Api, pointers, problem
+from tests.integration.catalog.things import ALL, make
+from tests.integration.client import Api, pointers, problem
 from tests.integration.http.document import document
-from tests.integration.jobs.test_races import at_once
-from tests.integration.registered import SCHEMA, created, http_endpoint, one_shot
-
-# Path, what creates the thing `x`, and what changes it.
-THINGS = [
-    ("/payload-specs", {"schema": SCHEMA}, {"schema": {"type": "object"}}),
-    ("/configs", {"values": {"a": 1}}, {"values": {"a": 2}}),
-    ("/secrets", {"value": "one"}, {"value": "two"}),
-    ("/endpoints", http_endpoint("x"), http_endpoint("x", retry_policy={"max_attempts": 2})),
-]
-ALL = pytest.mark.parametrize(("path", "one", "two"), THINGS, ids=[path for path, *_ in THINGS])
-
-
-def make(api: Api, path: str, body: dict[str, Any]) -> str:
-    """Create the thing and return its tag."""
-    response = api.post(path, body | {"name": "x"})
-    assert response.status_code == 201, response.get_data(as_text=True)
-    tag: str = response.headers["ETag"]
-    return tag
+from tests.integration.registered import created, http_endpoint, one_shot
+from tests.racing import at_once
 
 
 @ALL
@@ -103,7 +87,7 @@ def test_of_many_who_know_the_same_state_one_changes_it(
         tag = make(api, path, one)
         put = partial(api.put, f"{path}/x", two, headers={"If-Match": tag})
         delete = partial(api.delete, f"{path}/x", headers={"If-Match": tag})
-        statuses = at_once(put, put, delete, put, delete)
+        statuses = [answer.status_code for answer in at_once(put, put, delete, put, delete)]
         assert sum(status in {200, 204} for status in statuses) == 1, statuses
         assert set(statuses) <= {200, 204, 404, 412}
         api.delete(f"{path}/x")

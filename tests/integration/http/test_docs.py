@@ -6,7 +6,7 @@ import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from tests.integration.conftest import Api, problem
+from tests.integration.client import Api, problem
 
 
 def fetch(api: Api, path: str, **headers: str) -> TestResponse:

@@ -13,7 +13,7 @@ from app.access import api_keys
 from app.access.api_keys import Scope
 from app.config import Settings
 from app.db import Database
-from tests.integration.conftest import Api, pointers, problem, running, services
+from tests.integration.client import Api, pointers, problem, running, services
 from tests.integration.http import document
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
 

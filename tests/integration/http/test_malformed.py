@@ -15,9 +15,9 @@ from werkzeug.test import TestResponse
 
 from app.db import Database
 from schema import tables
-from tests.integration.conftest import Api, services
+from tests.integration.client import Api, services
 from tests.integration.http.document import document
-from tests.integration.http.test_errors import MALFORMED
+from tests.integration.http.malformed import MALFORMED
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
 
 pytestmark = pytest.mark.fuzz

@@ -1,29 +1,11 @@
 """Lists: newest first, page by page, nothing twice and nothing missed."""
 
-from typing import Any
-
 import pytest
 
 from app.db import Database
 from tests import rows
-from tests.integration.conftest import Api, pointers, problem
+from tests.integration.client import Api, pointers, problem, walk
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register
-
-
-def walk(api: Api, path: str, key: str, *, limit: int = 3, **filters: Any) -> list[str]:
-    """Read all pages and return the keys of the items."""
-    found: list[str] = []
-    cursor = None
-    while True:
-        page = api.get(path, limit=limit, **filters, **({"cursor": cursor} if cursor else {}))
-        assert page.status_code == 200, page.get_data(as_text=True)
-        assert set(page.json) == {"items", "cursor"}
-        assert len(page.json["items"]) <= limit
-        found += [item[key] for item in page.json["items"]]
-        cursor = page.json["cursor"]
-        if cursor is None:
-            return found
-
 
 CATALOG = {
     "/payload-specs": lambda name: {"name": name, "schema": {}},

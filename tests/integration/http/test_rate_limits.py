@@ -17,7 +17,7 @@ from app.access.api_keys import Scope
 from app.api.http import rate_limits
 from app.config import Settings
 from app.dev.servers import Valkey
-from tests.integration.conftest import Api, problem, running, services
+from tests.integration.client import Api, problem, running, services
 from tests.integration.registered import one_shot, register
 from tests.servers import start_or_skip
 

@@ -12,10 +12,8 @@ from flask import Flask
 from hypothesis import HealthCheck, settings
 from schemathesis.config import SchemathesisConfig
 
-from app.access import api_keys
-from app.access.api_keys import Scope
 from app.config import Settings
-from tests.integration.conftest import SECRET_KEY, Api, running, services
+from tests.integration.client import SECRET_KEY, Api, administrator, running
 from tests.integration.http.document import document
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
 
@@ -45,7 +43,7 @@ def known(module_database_url: str) -> Iterator[Api]:
     )
     with running(served) as app:
         applications[:] = [app]
-        api = Api(app, api_keys.create(services(app).database, "test", [Scope.ADMIN], None))
+        api = administrator(app)
         register_all(api)
         yield api
     applications.clear()

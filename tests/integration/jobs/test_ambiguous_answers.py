@@ -8,11 +8,9 @@ from urllib.parse import urlsplit
 import pytest
 from sqlalchemy import text
 
-from app.access import api_keys
-from app.access.api_keys import Scope
 from app.config import Settings
 from app.db import Database
-from tests.integration.conftest import SECRET_KEY, Api, running, services
+from tests.integration.client import SECRET_KEY, Api, administrator, running, services
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register
 from tests.pg_proxy import FAULTS, Fault, PgProxy
 
@@ -30,7 +28,7 @@ def shared(module_database_url: str) -> Iterator[tuple[Api, PgProxy]]:
     """A client of an application whose database is behind the proxy."""
     url = module_database_url
     with PgProxy(urlsplit(url).port or 5432) as proxy, running(settings_of(proxy.url(url))) as app:
-        yield Api(app, api_keys.create(services(app).database, "test", [Scope.ADMIN], None)), proxy
+        yield administrator(app), proxy
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from typing import Any
 from sqlalchemy import text
 
 from app.db import Database
-from tests.integration.conftest import Api, Statements, another_process, pointers, problem
-from tests.integration.jobs.test_changes import interval
-from tests.integration.registered import created, cron, http_endpoint, one_shot, register, register_all
+from tests.integration.client import Api, another_process, pointers, problem
+from tests.integration.registered import created, cron, http_endpoint, interval, one_shot, register, register_all
+from tests.integration.statements import Statements
 
 
 def batch(api: Api, *jobs: Any) -> list[Any]:

@@ -9,21 +9,8 @@ from sqlalchemy import text
 from app.db import Database
 from app.executions.paused import hold_retries
 from tests import rows
-from tests.integration.conftest import Api, pointers, problem
-from tests.integration.registered import INPUT, created, cron, http_endpoint, one_shot, register, register_all
-
-
-def interval(**changes: Any) -> dict[str, Any]:
-    return {"endpoint": "target", "trigger": "INTERVAL", "every": "10s", "input": INPUT} | changes
-
-
-def add_tick(database: Database, job: dict[str, Any], status: str = "QUEUED", due_in: int = 0) -> str:
-    """Give a job an execution, as the scheduler would."""
-    (execution_id,) = rows.add_executions(database, status=status, due_in=timedelta(seconds=due_in), max_attempts=3)
-    database.fetch(
-        text("UPDATE executions SET job_id = :job WHERE execution_id = :id"), {"job": job["job_id"], "id": execution_id}
-    )
-    return execution_id
+from tests.integration.client import Api, pointers, problem
+from tests.integration.registered import created, cron, http_endpoint, interval, one_shot, register, register_all
 
 
 def status_of(database: Database, execution_id: str) -> tuple[str, bool]:
@@ -84,7 +71,7 @@ def test_an_interval_job_that_cannot_be(api: Api, changes: dict[str, Any], where
 def test_an_update_makes_a_version_and_retires_the_old_one(api: Api, database: Database) -> None:
     register_all(api)
     old = created(api, cron(overlap="skip", ends_at="2090-01-01T00:00:00Z"))
-    waiting, running = add_tick(database, old), add_tick(database, old)
+    waiting, running = rows.add_tick(database, old["job_id"]), rows.add_tick(database, old["job_id"])
     worker = {"id": running}
     database.fetch(
         text(
@@ -180,7 +167,10 @@ def test_a_paused_job_stays_paused_in_its_next_version(api: Api) -> None:
 def test_a_pause_holds_what_has_not_begun_and_stops_ticks(api: Api, database: Database) -> None:
     register(api)
     job = created(api, cron(cron="* * * * *", timezone="UTC"))
-    now, later = add_tick(database, job), add_tick(database, job, "PENDING", due_in=3600)
+    now, later = (
+        rows.add_tick(database, job["job_id"]),
+        rows.add_tick(database, job["job_id"], "PENDING", due_in=timedelta(hours=1)),
+    )
     paused = api.post(f"/jobs/{job['job_id']}/pause")
     assert paused.status_code == 200
     assert (paused.json["status"], paused.json["next_run_at"]) == ("PAUSED", None)
@@ -200,7 +190,7 @@ def test_a_pause_holds_what_has_not_begun_and_stops_ticks(api: Api, database: Da
 def test_retries_of_what_was_running_at_the_pause_are_held(api: Api, database: Database) -> None:
     register(api)
     job = created(api, cron())
-    failed = add_tick(database, job)
+    failed = rows.add_tick(database, job["job_id"])
     api.post(f"/jobs/{job['job_id']}/pause")
     asked_for = api.post(f"/jobs/{job['job_id']}/run").json["execution_id"]
     for execution_id in (failed, asked_for):

@@ -10,14 +10,13 @@ from sqlalchemy import event, text
 from werkzeug.test import TestResponse
 
 from app import db
-from app.access import api_keys
-from app.access.api_keys import Scope
 from app.config import Settings
 from app.db import Database
 from app.jobs.endpoint_cache import EndpointCache
 from tests import rows
-from tests.integration.conftest import Api, Statements, another_process, pointers, problem, running, services
+from tests.integration.client import Api, administrator, another_process, pointers, problem, running, services
 from tests.integration.registered import INPUT, SCHEMA, created, cron, http_endpoint, one_shot, register, register_all
+from tests.integration.statements import Statements
 
 
 def delayed(key: str, run_at: datetime | str, **changes: Any) -> dict[str, Any]:
@@ -93,7 +92,7 @@ def test_a_delayed_job(api: Api, database: Database, due_in: timedelta, status: 
 
 def test_the_look_ahead_is_a_setting(database_url: str) -> None:
     with running(Settings(database_url=database_url, look_ahead_seconds=120)) as app:
-        api = Api(app, api_keys.create(services(app).database, "test", [Scope.ADMIN], None))
+        api = administrator(app)
         register(api)
         soon = rows.database_now(services(app).database) + timedelta(seconds=60)
         assert created(api, delayed("k", soon))["execution"]["status"] == "QUEUED"

@@ -8,7 +8,7 @@ import pytest
 from app.access import api_keys
 from app.access.api_keys import Scope
 from app.db import Database
-from tests.integration.conftest import Api, pointers, problem
+from tests.integration.client import Api, pointers, problem
 
 QUESTION = {"cron": "0 9 * * MON", "timezone": "Asia/Kolkata", "count": 2, "after": "2026-03-15T10:00:00Z"}
 

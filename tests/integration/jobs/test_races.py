@@ -1,6 +1,5 @@
 """Requests that meet: whatever their order, nothing dangles. At both isolation levels."""
 
-import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -8,12 +7,11 @@ import pytest
 from sqlalchemy import text
 from werkzeug.test import TestResponse
 
-from app.access import api_keys
-from app.access.api_keys import Scope
 from app.config import Settings
 from app.db import Database
-from tests.integration.conftest import SECRET_KEY, Api, running, services
+from tests.integration.client import SECRET_KEY, Api, administrator, running, services
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register
+from tests.racing import at_once
 
 ROUNDS = 12
 LEVELS = {"read committed": "", "serializable": "?options=-c%20default_transaction_isolation%3Dserializable"}
@@ -27,7 +25,7 @@ def api(request: pytest.FixtureRequest, database_url: str) -> Iterator[Api]:
         database = services(app).database
         (level,) = database.fetch(text("SHOW transaction_isolation"))[0]
         assert level == request.param
-        yield Api(app, api_keys.create(database, "test", [Scope.ADMIN], None))
+        yield administrator(app)
 
 
 @pytest.fixture
@@ -35,28 +33,16 @@ def database(api: Api) -> Database:
     return services(api.app).database
 
 
-def at_once(*requests: Callable[[], TestResponse]) -> list[int]:
-    """Send requests from the same instant and return their statuses, in order."""
-    barrier = threading.Barrier(len(requests))
-    statuses: dict[int, int] = {}
-
-    def run(index: int, send: Callable[[], TestResponse]) -> None:
-        barrier.wait(60)
-        statuses[index] = send().status_code
-
-    threads = [threading.Thread(target=run, args=pair) for pair in enumerate(requests)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    return [statuses[index] for index in range(len(requests))]
+def statuses(*requests: Callable[[], TestResponse]) -> list[int]:
+    """Send requests from the same instant and return the statuses of the answers, in order."""
+    return [answer.status_code for answer in at_once(*requests)]
 
 
 def test_one_of_many_with_the_same_key_creates(api: Api, database: Database) -> None:
     register(api)
     for number in range(ROUNDS):
         body = one_shot(f"k{number}")
-        assert sorted(at_once(*[partial(api.post, "/jobs", body)] * 6)) == [200] * 5 + [201]
+        assert sorted(statuses(*[partial(api.post, "/jobs", body)] * 6)) == [200] * 5 + [201]
     assert database.fetch(text("SELECT count(*) AS n FROM executions"))[0].n == ROUNDS
 
 
@@ -72,7 +58,7 @@ def test_no_job_is_created_for_an_endpoint_that_is_gone(api: Api, database: Data
         created(api, one_shot("warm-up", endpoint=name))
         database.fetch(text("UPDATE executions SET status = 'CANCELLED', completed_at = now()"))
         body = job | {"endpoint": name}
-        outcomes.add(tuple(at_once(partial(api.post, "/jobs", body), partial(api.delete, f"/endpoints/{name}"))))
+        outcomes.add(tuple(statuses(partial(api.post, "/jobs", body), partial(api.delete, f"/endpoints/{name}"))))
         database.fetch(text("UPDATE jobs SET status = 'RETIRED', retired_at = now(), cron_next_run_at = NULL"))
     assert outcomes <= {(201, 409), (404, 204)}
 
@@ -85,7 +71,7 @@ def test_no_endpoint_refers_to_what_is_gone(api: Api) -> None:
         api.post("/payload-specs", {"name": "spec", "schema": {}})
         spec = {"url": "http://127.0.0.1:9", "method": "POST", "headers": {"A": "{{secret.token}}"}}
         body = http_endpoint(f"e{number}", spec=spec, config="config", payload_spec="spec")
-        made, *deleted = at_once(
+        made, *deleted = statuses(
             partial(api.post, "/endpoints", body),
             partial(api.delete, "/secrets/token"),
             partial(api.delete, "/configs/config"),
@@ -111,7 +97,7 @@ def test_no_unfinished_job_refers_to_what_is_gone(api: Api, database: Database) 
         posts = [partial(api.post, "/jobs", one_shot(f"k{key}", endpoint=name)) for key in range(3)]
         put = partial(api.put, f"/endpoints/{name}", changed)
         deletions = [partial(api.delete, path) for path in ("/secrets/token", "/configs/config")]
-        *made, _put, secret, config, secret_again, config_again = at_once(*posts, put, *deletions * 2)
+        *made, _put, secret, config, secret_again, config_again = statuses(*posts, put, *deletions * 2)
         deleted = {secret, secret_again, config, config_again}
         assert made == [201] * 3
         outcomes.update(deleted)
@@ -133,7 +119,7 @@ NEEDED = """
 def test_changes_of_an_endpoint_get_versions_of_their_own(api: Api, database: Database) -> None:
     register(api)
     body = {key: value for key, value in http_endpoint().items() if key != "name"}
-    assert at_once(*[partial(api.put, "/endpoints/target", body)] * 6) == [200] * 6
+    assert statuses(*[partial(api.put, "/endpoints/target", body)] * 6) == [200] * 6
     versions = database.fetch(text("SELECT version FROM endpoint_versions ORDER BY version"))
     assert [row.version for row in versions] == list(range(1, 8))
 
@@ -145,7 +131,7 @@ def test_one_name_is_created_once(api: Api) -> None:
         ("/payload-specs", {"name": "x", "schema": {}}),
         ("/endpoints", http_endpoint("x")),
     ):
-        assert sorted(at_once(*[partial(api.post, path, body)] * 4)) == [201, 409, 409, 409]
+        assert sorted(statuses(*[partial(api.post, path, body)] * 4)) == [201, 409, 409, 409]
 
 
 def test_cancels_from_both_sides_do_not_deadlock(api: Api, database: Database) -> None:
@@ -155,6 +141,6 @@ def test_cancels_from_both_sides_do_not_deadlock(api: Api, database: Database) -
         job = created(api, one_shot(f"k{number}"))
         paths = [f"/jobs/{job['job_id']}/cancel", f"/executions/{job['execution']['execution_id']}/cancel"]
         cancels = [partial(api.post, path) for path in paths]
-        assert at_once(*cancels * 2) == [200] * 4
+        assert statuses(*cancels * 2) == [200] * 4
     (row,) = database.fetch(text("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"))
     assert row.deadlocks == 0

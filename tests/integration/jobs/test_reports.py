@@ -8,9 +8,9 @@ from sqlalchemy import text
 
 from app.db import Database
 from tests import rows
-from tests.integration.conftest import Api, Statements, problem
-from tests.integration.jobs.test_changes import interval
-from tests.integration.registered import created, cron, one_shot, register
+from tests.integration.client import Api, problem
+from tests.integration.registered import created, cron, interval, one_shot, register
+from tests.integration.statements import Statements
 
 
 def add_ended(database: Database, job_id: str, status: str, durations: list[int], *, ago: str = "1 hour") -> None:

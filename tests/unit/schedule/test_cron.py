@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from app.errors import InvalidCronError, InvalidRequestError
 from app.schedule.cron import Schedule
 from app.schedule.cron_expression import CronExpression
+from tests.ticks import walk
+from tests.unit.schedule.expressions import field
 
 MINUTE = timedelta(minutes=1)
 # Changes of an hour, half an hour, two hours, a whole day; at midnight, at 2 h, at odd minutes; once or twice a year.
@@ -79,23 +81,6 @@ def ticks(text: str, zone: str, begin: datetime, end: datetime) -> Iterator[date
         latest = max(latest, wall)
         if fires and now > begin:
             yield now
-
-
-def walk(schedule: Schedule, begin: datetime, end: datetime) -> list[datetime]:
-    found, tick = [], schedule.next_after(begin)
-    while tick is not None and tick <= end:
-        found.append(tick)
-        tick = schedule.next_after(tick)
-    return found
-
-
-def field(low: int, high: int) -> st.SearchStrategy[str]:
-    value = st.integers(low, high)
-    step = st.integers(1, 9).map(lambda n: f"/{n}")
-    span = st.tuples(value, value).map(lambda pair: f"{min(pair)}-{max(pair)}")
-    item = st.one_of(value.map(str), span, st.builds("{}{}".format, span, step))
-    star = st.one_of(st.just("*"), step.map(lambda s: f"*{s}"))
-    return st.one_of(star, item, st.lists(item, min_size=2, max_size=3).map(",".join))
 
 
 @st.composite

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from app.errors import InvalidCronError
 from app.schedule.cron import Schedule
 from app.schedule.cron_expression import CronExpression
-from tests.unit.schedule.test_cron import field, walk
+from tests.ticks import walk
+from tests.unit.schedule.expressions import field
 
 # Half an hour, two hours, midnight, both directions in one Ramadan, zones that gave their clock changes up or took
 # them up again, and changes of the whole rule.

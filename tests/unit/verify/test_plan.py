@@ -10,7 +10,7 @@ from app.dev.verify.checks import Result
 from app.dev.verify.faults import CALM_SHARE, Act, schedule
 from app.dev.verify.options import FaultKind, Options, seconds
 from app.dev.verify.report import Report, write_json, write_junit
-from tests.unit.verify.test_checks import GOOD
+from tests.unit.verify.good_run import GOOD
 
 PROCESSES = ["web", "worker-1", "worker-2", "scheduler-1"]
 ALL = Options(duration=35, rate=10, seed=1, faults=frozenset(FaultKind))

@@ -1,0 +1,24 @@
+"""What a worker does to executions, step by step."""
+
+from sqlalchemy import text
+
+from app import ids
+from app.db import Database
+from app.executions.claim import claim_batch
+from app.executions.conclusion import Conclusion, conclude
+from app.executions.model import Claim, DeliveryError
+from app.executions.verdict import Verdict
+from tests import rows
+
+ERROR = DeliveryError("HTTP_ERROR", "answered 503")
+WORKER = "wrk_1"
+
+
+def claim(database: Database) -> Claim:
+    database.fetch(text("UPDATE executions SET run_at = now() WHERE run_at > now()"))
+    answer = claim_batch(database, queue="http", shard=0, worker_id=WORKER, limit=1, ahead_ms=0)
+    return answer.claims[0]
+
+
+def end(database: Database, claimed: Claim, verdict: Verdict) -> None:
+    conclude(database, WORKER, [Conclusion(claimed, ids.attempt_id(), verdict, rows.database_now(database), 0, ())])

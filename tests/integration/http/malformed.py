@@ -1,0 +1,27 @@
+"""Bodies that are not the JSON that the API takes."""
+
+MALFORMED = {
+    "empty": b"",
+    "not json": b"name=x",
+    "truncated": b'{"name": "x"',
+    "trailing": b'{"name": "x"} {}',
+    "not utf-8": b'{"name": "\xff"}',
+    "byte order mark": b"\xef\xbb\xbf{}",
+    "utf-16": '{"name": "x"}'.encode("utf-16"),
+    "raw NUL": b'{"name": "a\0b"}',
+    "escaped NUL": rb'{"name": "x", "values": {"a": "\u0000"}}',
+    "escaped NUL in a key": rb'{"name": "x", "values": {"a\u0000": 1}}',
+    "high surrogate": rb'{"name": "x", "values": {"a": "\ud800"}}',
+    "low surrogate": rb'{"name": "x", "values": {"a": ["\uDFFF"]}}',
+    "NaN": b'{"name": "x", "values": {"a": NaN}}',
+    "Infinity": b'{"name": "x", "values": {"a": -Infinity}}',
+    "infinite float": b'{"name": "x", "values": {"a": 1e999}}',
+    "endless integer": b'{"name": "x", "values": {"a": ' + b"9" * 5000 + b"}}",
+    "long integer": b'{"name": "x", "values": {"a": ' + b"9" * 39 + b"}}",
+    "duplicate key": b'{"name": "x", "name": "y", "values": {}}',
+    "deep arrays": b'{"name": "x", "values": {"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}",
+    "deep objects": b'{"name": "x", "values": ' + b'{"a":' * 101 + b"1" + b"}" * 102,
+    "array": b"[]",
+    "string": b'"x"',
+    "null": b"null",
+}
