@@ -142,7 +142,7 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("code", "status", "cause", "where"), CODES)
+@pytest.mark.parametrize(("code", "status", "cause", "where"), CODES, ids=[code for code, *_ in CODES])
 def test_a_code_and_its_cause(
     stock: Stock, code: str, status: int, cause: Callable[[Stock], TestResponse], where: list[str] | None
 ) -> None:

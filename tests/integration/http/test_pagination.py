@@ -1,25 +1,21 @@
 """Lists: newest first, page by page, nothing twice and nothing missed."""
 
+from typing import Any
+
 import pytest
 
 from app.db import Database
 from tests import rows
+from tests.integration.catalog.things import ALL
 from tests.integration.client import Api, pointers, problem, walk
-from tests.integration.registered import created, cron, http_endpoint, one_shot, register
-
-CATALOG = {
-    "/payload-specs": lambda name: {"name": name, "schema": {}},
-    "/configs": lambda name: {"name": name, "values": {}},
-    "/secrets": lambda name: {"name": name, "value": "v"},
-    "/endpoints": http_endpoint,
-}
+from tests.integration.registered import created, cron, one_shot, register
 
 
-@pytest.mark.parametrize("path", CATALOG)
-def test_a_catalogue_list_is_walked_newest_first(api: Api, path: str) -> None:
+@ALL
+def test_a_catalogue_list_is_walked_newest_first(api: Api, path: str, one: dict[str, Any], two: object) -> None:
     names = [f"n-{number}" for number in range(8)]
     for name in names:
-        assert api.post(path, CATALOG[path](name)).status_code == 201
+        assert api.post(path, one | {"name": name}).status_code == 201
     assert walk(api, path, "name") == names[::-1]
     assert walk(api, path, "name", limit=8) == names[::-1]
 
