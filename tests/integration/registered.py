@@ -1,5 +1,6 @@
 """The things that most tests need to have been registered, made through the API."""
 
+from datetime import datetime
 from typing import Any
 
 from tests.integration.client import Api
@@ -36,6 +37,11 @@ def register_all(api: Api) -> None:
 
 def one_shot(key: str, **changes: Any) -> dict[str, Any]:
     return {"endpoint": "target", "trigger": "IMMEDIATE", "idempotency_key": key, "input": INPUT} | changes
+
+
+def delayed(key: str, run_at: datetime | str, **changes: Any) -> dict[str, Any]:
+    at = run_at if isinstance(run_at, str) else run_at.isoformat()
+    return one_shot(key, trigger="DELAYED", run_at=at, **changes)
 
 
 def cron(**changes: Any) -> dict[str, Any]:

@@ -1,0 +1,112 @@
+"""Creating cron jobs: their first tick, their start and end, and what is refused."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.db import Database
+from tests.integration.client import Api, pointers, problem
+from tests.integration.jobs.stored import stored
+from tests.integration.registered import (
+    INPUT,
+    created,
+    cron,
+    register,
+    register_all,
+)
+
+
+def test_a_cron_job(api: Api, database: Database) -> None:
+    register_all(api)
+    job = created(api, cron(starts_at="2090-03-13T00:00:00Z", ends_at=None))
+    assert job | {"job_id": "", "created_at": ""} == {
+        "job_id": "",
+        "endpoint": "target",
+        "endpoint_type": "HTTP",
+        "endpoint_version": 1,
+        "trigger": "CRON",
+        "status": "ACTIVE",
+        "version": 1,
+        "previous_version_id": None,
+        "replaced_by_id": None,
+        "cron": "0 9 * * MON",
+        "timezone": "Asia/Kolkata",
+        "starts_at": "2090-03-13T00:00:00Z",
+        "ends_at": None,
+        "catch_up": "all",
+        "max_catch_up": None,
+        "overlap": "allow",
+        "next_run_at": "2090-03-13T09:00:00+05:30",
+        "input": INPUT,
+        "created_at": "",
+        "paused_at": None,
+        "retired_at": None,
+    }
+    assert api.get(f"/jobs/{job['job_id']}").json == job
+    row, executions = stored(database, job)
+    assert executions == []
+    assert row.cron_next_run_at == datetime(2090, 3, 13, 3, 30, tzinfo=UTC)
+    assert row.idempotency_key is None
+
+
+def test_the_first_tick_may_be_the_start_itself(api: Api) -> None:
+    register(api)
+    job = created(api, cron(cron="0 9 * * *", timezone="UTC", starts_at="2090-01-01T09:00:00Z"))
+    assert job["next_run_at"] == "2090-01-01T09:00:00Z"
+
+
+def test_a_start_in_the_past_means_now(api: Api) -> None:
+    """No ticks are owed from before the job existed."""
+    register(api)
+    job = created(api, cron(cron="* * * * *", timezone="UTC", starts_at="2020-01-01T00:00:00Z"))
+    wait = datetime.fromisoformat(job["next_run_at"]) - datetime.fromisoformat(job["created_at"])
+    assert timedelta(seconds=-5) < wait <= timedelta(seconds=65)
+    assert job["starts_at"] == "2020-01-01T00:00:00Z"
+
+
+def test_without_a_start_a_cron_job_starts_now(api: Api) -> None:
+    register(api)
+    job = created(api, cron())
+    started = datetime.fromisoformat(job["starts_at"]) - datetime.fromisoformat(job["created_at"])
+    assert abs(started) < timedelta(seconds=5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "code", "where"),
+    [
+        ({"cron": "bad"}, 422, "INVALID_CRON", "/cron"),
+        ({"cron": "* * * * * *"}, 422, "INVALID_CRON", "/cron"),
+        ({"cron": "0 0 31 2 *"}, 422, "INVALID_CRON", "/cron"),
+        (
+            {"starts_at": "2090-03-14T00:00:00Z", "ends_at": "2090-03-15T00:00:00Z"},
+            422,
+            "INVALID_CRON",
+            "/cron",
+        ),
+        # The end itself is not part of the schedule.
+        (
+            {"timezone": "UTC", "starts_at": "2090-03-12T10:00:00Z", "ends_at": "2090-03-13T09:00:00Z"},
+            422,
+            "INVALID_CRON",
+            "/cron",
+        ),
+        ({"ends_at": "2020-01-01T00:00:00Z"}, 422, "INVALID_CRON", "/cron"),
+        ({"timezone": "Mars/Olympus"}, 400, "INVALID_REQUEST", "/timezone"),
+        ({"timezone": "../../etc/passwd"}, 400, "INVALID_REQUEST", "/timezone"),
+        ({"timezone": ""}, 400, "INVALID_REQUEST", "/timezone"),
+        ({"timezone": None}, 400, "INVALID_REQUEST", "/timezone"),
+        ({"cron": "x" * 300}, 400, "INVALID_REQUEST", "/cron"),
+        (
+            {"starts_at": "2090-03-14T00:00:00Z", "ends_at": "2090-03-14T00:00:00Z"},
+            400,
+            "INVALID_REQUEST",
+            "/ends_at",
+        ),
+        ({"run_at": "2090-03-14T00:00:00Z"}, 400, "INVALID_REQUEST", "/run_at"),
+    ],
+)
+def test_a_cron_job_that_cannot_be(api: Api, changes: dict[str, Any], status: int, code: str, where: str) -> None:
+    register(api)
+    assert pointers(problem(api.post("/jobs", cron(**changes)), status, code)) == [where]
+    assert api.get("/jobs").json["items"] == []

@@ -1,0 +1,98 @@
+"""Creating a job costs one statement, thanks to a cache of endpoints that is never out of date."""
+
+import pytest
+from flask import Flask
+from sqlalchemy import text
+
+from app import db
+from app.db import Database
+from app.jobs.endpoint_cache import EndpointCache
+from tests.integration.client import Api, another_process, problem, services
+from tests.integration.registered import (
+    INPUT,
+    SCHEMA,
+    created,
+    cron,
+    delayed,
+    http_endpoint,
+    one_shot,
+    register,
+    register_all,
+)
+from tests.integration.statements import Statements
+
+
+@pytest.mark.parametrize("kind", ["immediate", "delayed", "cron"])
+def test_creating_a_job_is_one_statement(api: Api, statements: Statements, kind: str) -> None:
+    bodies = {
+        "immediate": one_shot,
+        "delayed": lambda key: delayed(key, "2090-01-01T00:00:00Z"),
+        "cron": lambda key: cron(idempotency_key=key),
+    }
+    register_all(api)
+    created(api, one_shot("warm-up"))
+    statements.clear()
+    for number in range(3):
+        created(api, bodies[kind](f"k{number}"))
+        assert len(statements.texts) == number + 1, statements.texts
+    # In autocommit the driver sends neither BEGIN nor COMMIT: one statement is one round trip.
+    assert all(statements.in_autocommit)
+
+
+def test_nothing_follows_the_statement_on_its_connection(app: Flask, api: Api) -> None:
+    """SQLAlchemy cannot see what the driver sends by itself; the server can."""
+    register_all(api)
+    created(api, one_shot("k"))
+    watcher = db.connect(services(app).settings.database_url, pool_size=1, application_name="te-test")
+    last = watcher.fetch(
+        text(
+            "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'te-web' "
+            "ORDER BY state_change DESC LIMIT 1"
+        )
+    )
+    watcher.close()
+    assert "INSERT INTO jobs" in last[0].query
+
+
+def test_a_change_of_the_endpoint_is_noticed(api: Api) -> None:
+    """Another process changed it: this one's cache is told by the statement itself."""
+    register(api)
+    created(api, one_shot("a"))
+    body = {key: value for key, value in http_endpoint(retry_policy={"max_attempts": 5}).items() if key != "name"}
+    with another_process(api) as other:
+        assert other.put("/endpoints/target", body).status_code == 200
+    assert created(api, one_shot("b"))["endpoint_version"] == 2
+
+
+def test_a_changed_payload_spec_is_noticed(api: Api) -> None:
+    register_all(api)
+    created(api, one_shot("a"))
+    with another_process(api) as other:
+        strict = SCHEMA | {"required": ["user_id", "order_id"]}
+        assert other.put("/payload-specs/spec", {"schema": strict}).status_code == 200
+        problem(api.post("/jobs", one_shot("b")), 422, "INPUT_VALIDATION_FAILED")
+        assert other.put("/payload-specs/spec", {"schema": {}}).status_code == 200
+        created(api, one_shot("b", input={"user_id": 5}))
+
+
+def test_a_deleted_endpoint_is_noticed(api: Api) -> None:
+    register(api)
+    job = created(api, one_shot("a"))
+    api.post(f"/jobs/{job['job_id']}/cancel")
+    with another_process(api) as other:
+        assert other.delete("/endpoints/target").status_code == 204
+        problem(api.post("/jobs", one_shot("b")), 404, "ENDPOINT_NOT_FOUND")
+        register(other)
+    assert created(api, one_shot("b"))["endpoint_version"] == 2
+
+
+def test_the_cache_is_bounded(api: Api, database: Database, statements: Statements) -> None:
+    cache = EndpointCache(database, max_entries=2)
+    for name in ("a", "b", "c"):
+        register(api, name)
+        cache.fitting(name, INPUT)
+    statements.clear()
+    cache.fitting("c", INPUT)
+    assert statements.texts == []
+    cache.fitting("a", INPUT)
+    assert len(statements.texts) == 1
