@@ -1,0 +1,59 @@
+"""The shape of a retry policy: what registration accepts, what it refuses, and where it points."""
+
+import pytest
+
+from app.catalog.check_spec import check_retry_policy
+from app.errors import InvalidRequestError
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        None,
+        {},
+        {"max_attempts": 100, "backoff": "linear", "initial_delay_ms": 0, "max_delay_ms": 0},
+        {"backoff": "fixed", "max_delay_ms": 86_400_000, "initial_delay_ms": 86_400_000},
+        {"backoff": "decorrelated", "initial_delay_ms": 10},
+        {"backoff": "custom", "delays_ms": [0, 86_400_000], "initial_delay_ms": 60_001},
+        {"backoff": "custom", "delays_ms": [1] * 100},
+        {"fail_on": [], "max_age_ms": None},
+        {"fail_on": [100, 599, "TIMEOUT", "WORKER_LOST"], "max_age_ms": 1},
+    ],
+)
+def test_a_retry_policy_is_fine(policy):
+    check_retry_policy(policy)
+
+
+@pytest.mark.parametrize(
+    ("policy", "pointer"),
+    [
+        ([], "/retry_policy"),
+        ({"max_attempts": 0}, "/retry_policy/max_attempts"),
+        ({"max_attempts": 101}, "/retry_policy/max_attempts"),
+        ({"max_attempts": True}, "/retry_policy/max_attempts"),
+        ({"max_attempts": None}, "/retry_policy/max_attempts"),
+        ({"backoff": "random"}, "/retry_policy/backoff"),
+        ({"initial_delay_ms": -1}, "/retry_policy/initial_delay_ms"),
+        ({"max_delay_ms": 86_400_001}, "/retry_policy/max_delay_ms"),
+        ({"initial_delay_ms": 60_001}, "/retry_policy/initial_delay_ms"),
+        ({"max_delay_ms": 999}, "/retry_policy/initial_delay_ms"),
+        ({"attempts": 3}, "/retry_policy/attempts"),
+        ({"delays_ms": [1]}, "/retry_policy/delays_ms"),
+        ({"backoff": "custom"}, "/retry_policy/delays_ms"),
+        ({"backoff": "custom", "delays_ms": []}, "/retry_policy/delays_ms"),
+        ({"backoff": "custom", "delays_ms": [1] * 101}, "/retry_policy/delays_ms"),
+        ({"backoff": "custom", "delays_ms": [1, -1]}, "/retry_policy/delays_ms/1"),
+        ({"backoff": "custom", "delays_ms": [86_400_001]}, "/retry_policy/delays_ms/0"),
+        ({"fail_on": 503}, "/retry_policy/fail_on"),
+        ({"fail_on": [401, 600]}, "/retry_policy/fail_on/1"),
+        ({"fail_on": [True]}, "/retry_policy/fail_on/0"),
+        ({"fail_on": ["TIMEUOT"]}, "/retry_policy/fail_on/0"),
+        ({"fail_on": [401] * 101}, "/retry_policy/fail_on"),
+        ({"max_age_ms": 0}, "/retry_policy/max_age_ms"),
+        ({"max_age_ms": 30 * 86_400_000 + 1}, "/retry_policy/max_age_ms"),
+    ],
+)
+def test_a_retry_policy_is_refused(policy, pointer):
+    with pytest.raises(InvalidRequestError) as caught:
+        check_retry_policy(policy)
+    assert [detail["pointer"] for detail in caught.value.details] == [pointer]
