@@ -1,0 +1,76 @@
+"""What a model of leases knows: every execution, and the workers that hold them or held them."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from hypothesis.stateful import RuleBasedStateMachine
+
+from app import ids, workers
+from app.db import Database
+from app.executions.conclusion import Conclusion
+from app.executions.model import Claim
+from schema.states import ExecutionStatus
+
+S = ExecutionStatus
+LEASE_MS = 600_000
+
+
+@dataclass(slots=True)
+class Row:
+    """What the model knows of one execution."""
+
+    status: S
+    max_attempts: int
+    attempt: int = 0
+    worker: str | None = None
+    asked_to_end: bool = False
+    tried: list[tuple[int, str | None, str]] = field(default_factory=list)
+
+    def end_attempt(self, outcome: S, error: str) -> None:
+        """Record an attempt, and end or retry."""
+        self.tried.append((self.attempt, self.worker, error))
+        self.status = S.CANCELLED if outcome is S.RETRYING and self.asked_to_end else outcome
+
+
+@dataclass(slots=True)
+class Worker:
+    """One boot of a worker process; claims stay in flight even when the database has given them to another."""
+
+    worker_id: str
+    leased: bool = True
+    in_hand: list[Claim] = field(default_factory=list)
+    written: list[tuple[Conclusion, bool]] = field(default_factory=list)
+    handed_back: list[Claim] = field(default_factory=list)
+
+
+class LeaseModel(RuleBasedStateMachine):
+    """What ought to be in the database, and who holds what."""
+
+    database: ClassVar[Database]
+    rows: dict[str, Row]
+    workers: list[Worker]
+    dead: list[Worker]
+
+    def boot(self) -> Worker:
+        worker_id = ids.worker_id()
+        workers.register(
+            self.database, worker_id=worker_id, host="h", pid=1, queues=["http"], capacity=9, lease_ms=LEASE_MS
+        )
+        return Worker(worker_id)
+
+    def count(self, *statuses: S) -> int:
+        return sum(row.status in statuses for row in self.rows.values())
+
+    def leased(self) -> list[Worker]:
+        """List those whose lease matters: a worker with nothing in flight may as well keep it."""
+        return [worker for worker in [*self.workers, *self.dead] if worker.leased and worker.in_hand]
+
+    def worth_a_restart(self) -> list[int]:
+        return [slot for slot, worker in enumerate(self.workers) if worker.in_hand or not worker.leased]
+
+    def holders(self) -> list[Worker]:
+        return [worker for worker in [*self.workers, *self.dead] if worker.in_hand]
+
+    def is_lost(self, row: Row) -> bool:
+        leased = {worker.worker_id for worker in [*self.workers, *self.dead] if worker.leased}
+        return row.status is S.RUNNING and row.worker not in leased

@@ -1,0 +1,232 @@
+"""The steps that workers and schedulers may take in any order, and what must hold after each.
+
+Nothing is simulated but time: a lease runs out because a step moves it into the past. Workers crash and come back, keep
+claims that are no longer theirs, repeat what they wrote, and schedulers act on what they read before anything of that
+happened.
+"""
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant, precondition, rule
+from sqlalchemy import text
+
+from app import ids, workers
+from app.errors import ExecutionNotCancellableError
+from app.executions import reclaim
+from app.executions.cancellation import cancel_execution
+from app.executions.claim import claim_batch
+from app.executions.conclusion import Conclusion, conclude
+from app.executions.model import DeliveryError
+from app.executions.promotion import promote
+from app.executions.release import release
+from app.executions.verdict import Verdict
+from schema.states import FINAL
+from tests import rows
+from tests.contract.store.lease_model import LEASE_MS, LeaseModel, Row, S
+
+ERROR = DeliveryError("HTTP_ERROR", "answered 503")
+VERDICTS = [Verdict.success({}), Verdict.retry(ERROR, 0), Verdict.fail(ERROR)]
+OPEN = set(S) - FINAL
+MOST_OPEN = 6
+SLOTS = st.integers(0, 1)  # of the two workers, and of the two schedulers
+
+
+class LeaseProtocol(LeaseModel):
+    """The rules; each does one thing to the database and the same to the model."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.database.fetch(text("TRUNCATE jobs, workers CASCADE"))
+        self.rows = {}
+        self.workers = [self.boot(), self.boot()]
+        self.dead = []
+        self.read: list[list[reclaim.Candidate]] = [[], []]
+        for max_attempts in (2, 5):
+            self.create(pending=False, max_attempts=max_attempts)
+
+    @precondition(lambda self: self.count(*OPEN) < MOST_OPEN)
+    @rule(pending=st.booleans(), max_attempts=st.integers(1, 5))
+    def create(self, pending: bool, max_attempts: int) -> None:
+        status = S.PENDING if pending else S.QUEUED
+        (execution_id,) = rows.add_executions(self.database, status=status, max_attempts=max_attempts)
+        self.rows[execution_id] = Row(status, max_attempts)
+
+    @precondition(lambda self: self.count(S.PENDING))
+    @rule()
+    def promote(self) -> None:
+        promote(self.database, shard=0, ahead_ms=0, limit=100)
+        for row in self.rows.values():
+            if row.status is S.PENDING:
+                row.status = S.QUEUED
+
+    @precondition(lambda self: self.count(S.QUEUED, S.RETRYING))
+    @rule(slot=SLOTS)
+    def claim_all(self, slot: int) -> None:
+        """The same as `claim`, and chosen as often: without claims there is little to get wrong."""
+        self.claim(slot, MOST_OPEN)
+
+    @precondition(lambda self: self.count(S.QUEUED, S.RETRYING))
+    @rule(slot=SLOTS, limit=st.integers(1, 3))
+    def claim(self, slot: int, limit: int) -> None:
+        worker = self.workers[slot]
+        free = [name for name, row in self.rows.items() if row.status in {S.QUEUED, S.RETRYING}]
+        got = claim_batch(
+            self.database, queue="http", shard=0, worker_id=worker.worker_id, limit=limit, ahead_ms=1000
+        ).claims
+        assert len(got) == (min(limit, len(free)) if worker.leased else 0)
+        for one in got:
+            assert one.execution_id in free
+            row = self.rows[one.execution_id]
+            row.status, row.worker, row.attempt = S.RUNNING, worker.worker_id, row.attempt + 1
+            assert one.attempt == row.attempt
+        worker.in_hand += got
+
+    @rule(slot=SLOTS)
+    def renew(self, slot: int) -> None:
+        worker = self.workers[slot]
+        renewed = workers.renew(self.database, worker_id=worker.worker_id, in_flight=1, lease_ms=LEASE_MS)
+        assert renewed is worker.leased, "a lease that is over is never renewed, one that is not always"
+
+    @precondition(lambda self: self.leased())
+    @rule(data=st.data())
+    def expire(self, data: st.DataObject) -> None:
+        """The living and the dead: a crash leaves a lease behind that goes on for a while."""
+        worker = data.draw(st.sampled_from(self.leased()))
+        past = "UPDATE workers SET lease_expires_at = now() - INTERVAL '1 second' WHERE worker_id = :worker"
+        self.database.fetch(text(past), {"worker": worker.worker_id})
+        worker.leased = False
+
+    @precondition(lambda self: self.worth_a_restart())
+    @rule(data=st.data(), in_order=st.booleans())
+    def restart(self, data: st.DataObject, in_order: bool) -> None:
+        """Without its last heartbeat the old lease goes on: nobody may take the rows before it is over."""
+        slot = data.draw(st.sampled_from(self.worth_a_restart()))
+        worker = self.workers[slot]
+        if in_order:
+            workers.leave(self.database, worker.worker_id)
+            worker.leased = False
+        self.dead.append(worker)
+        self.workers[slot] = self.boot()
+
+    @precondition(lambda self: self.holders())
+    @rule(data=st.data(), verdict=st.sampled_from(VERDICTS))
+    def conclude(self, data: st.DataObject, verdict: Verdict) -> None:
+        """Also by the dead: a frozen process may wake at any time and write what it has."""
+        worker = data.draw(st.sampled_from(self.holders()))
+        mine = worker.in_hand.pop(data.draw(st.integers(0, len(worker.in_hand) - 1)))
+        row = self.rows[mine.execution_id]
+        if verdict.status is S.RETRYING and mine.attempt >= row.max_attempts:
+            verdict = Verdict.fail(ERROR)  # as app.executions.verdict.decide would
+        ended = Conclusion(mine, ids.attempt_id(), verdict, mine.claimed_at, 5, ())
+        holds = (row.status, row.worker, row.attempt) == (S.RUNNING, worker.worker_id, mine.attempt)
+        if holds:
+            row.end_attempt(verdict.status, "" if verdict.is_success else "HTTP_ERROR")
+        assert (mine.execution_id in conclude(self.database, worker.worker_id, [ended])) is holds
+        worker.written.append((ended, holds))
+
+    @precondition(lambda self: any(worker.written for worker in self.workers))
+    @rule(data=st.data())
+    def conclude_again(self, data: st.DataObject) -> None:
+        """The answer was lost, so it is written once more: nothing changes, and it counts as before."""
+        worker = data.draw(st.sampled_from([worker for worker in self.workers if worker.written]))
+        ended, held = data.draw(st.sampled_from(worker.written))
+        assert bool(conclude(self.database, worker.worker_id, [ended])) is held
+
+    @precondition(lambda self: self.holders())
+    @rule(data=st.data())
+    def hand_back(self, data: st.DataObject) -> None:
+        worker = data.draw(st.sampled_from(self.holders()))
+        mine = worker.in_hand.pop(data.draw(st.integers(0, len(worker.in_hand) - 1)))
+        row = self.rows[mine.execution_id]
+        holds = (row.status, row.worker, row.attempt) == (S.RUNNING, worker.worker_id, mine.attempt)
+        if holds:
+            row.attempt -= 1
+            row.status = S.CANCELLED if row.asked_to_end else S.RETRYING if row.attempt else S.QUEUED
+        assert release(self.database, worker.worker_id, [mine.key]) == int(holds)
+        worker.handed_back.append(mine)
+
+    @precondition(lambda self: any(worker.handed_back for worker in self.workers))
+    @rule(data=st.data())
+    def hand_back_again(self, data: st.DataObject) -> None:
+        """A repeat arrives late: by then the same worker may hold the row again, under the same number."""
+        worker = data.draw(st.sampled_from([worker for worker in self.workers if worker.handed_back]))
+        mine = worker.handed_back[-1]
+        assert release(self.database, worker.worker_id, [mine.key]) == 0
+
+    @precondition(lambda self: self.count(S.RUNNING))
+    @rule()
+    def take_back_the_stuck(self) -> None:
+        """The safety net: whatever is RUNNING for long, here at all; its worker lives and may yet write."""
+        for row in self.rows.values():
+            if row.status is S.RUNNING:
+                row.end_attempt(S.RETRYING if row.attempt < row.max_attempts else S.FAILED, "STUCK")
+        reclaim.reclaim_stuck(self.database, reclaim.stuck(self.database, stuck_ms=0, limit=100), stuck_ms=0)
+
+    @precondition(lambda self: self.count(S.RUNNING))
+    @rule(scheduler=SLOTS)
+    def look_for_the_lost(self, scheduler: int) -> None:
+        found = reclaim.lost(self.database, limit=100)
+        assert {one.tried.execution_id for one in found} == {
+            name for name, row in self.rows.items() if self.is_lost(row)
+        }
+        self.read[scheduler] = found
+
+    @precondition(lambda self: any(self.read))
+    @rule(scheduler=SLOTS)
+    def take_back(self, scheduler: int) -> None:
+        """What was read may be long out of date."""
+        taken = 0
+        for tried in (candidate.tried for candidate in self.read[scheduler]):
+            row = self.rows[tried.execution_id]
+            is_as_read = (row.attempt, row.max_attempts) == (tried.attempt, tried.max_attempts)
+            if self.is_lost(row) and is_as_read:
+                row.end_attempt(S.RETRYING if row.attempt < row.max_attempts else S.FAILED, "WORKER_LOST")
+                taken += 1
+        done = reclaim.reclaim_lost(self.database, self.read[scheduler])
+        assert done.retrying + done.failed + done.cancelled == taken
+
+    @precondition(lambda self: self.count(*OPEN) > MOST_OPEN // 2)
+    @rule(data=st.data(), ask_running=st.booleans())
+    def cancel(self, data: st.DataObject, ask_running: bool) -> None:
+        execution_id = data.draw(st.sampled_from(list(self.rows)))
+        row = self.rows[execution_id]
+        refused = row.status in {S.SUCCESS, S.FAILED} or (row.status is S.RUNNING and not ask_running)
+        try:
+            cancel_execution(self.database, execution_id, ask_running=ask_running, actor=None)
+        except ExecutionNotCancellableError:
+            assert refused
+            return
+        assert not refused
+        if row.status is S.RUNNING:
+            row.asked_to_end = True
+        elif row.status not in FINAL:
+            row.status = S.CANCELLED
+
+    @invariant()
+    def the_rows_are_as_the_model_says(self) -> None:
+        if not hasattr(self, "rows"):
+            return
+        found = self.database.fetch(text("SELECT * FROM executions"))
+        assert {row.execution_id: _shown(row) for row in found} == {
+            name: (row.status, row.attempt, row.worker) for name, row in self.rows.items()
+        }
+        tried: dict[str, list[tuple[int, str | None, str]]] = {name: [] for name in self.rows}
+        for one in self.database.fetch(text("SELECT * FROM attempts ORDER BY attempt_number")):
+            tried[one.execution_id].append((one.attempt_number, one.worker_id, (one.error or {}).get("type", "")))
+        assert tried == {name: row.tried for name, row in self.rows.items()}
+        for row in self.rows.values():
+            numbers = [number for number, *_ in row.tried]
+            assert numbers == list(range(1, row.attempt + (row.status is not S.RUNNING)))
+
+    @invariant()
+    def a_job_is_retired_when_its_execution_is_over(self) -> None:
+        wrong = """
+            SELECT j.job_id FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
+             WHERE (j.status = 'RETIRED') <> (e.completed_at IS NOT NULL)
+        """
+        assert self.database.fetch(text(wrong)) == []
+
+
+def _shown(row: Any) -> tuple[S, int, str | None]:
+    return S(row.status), row.attempt_count, row.worker_id

@@ -1,0 +1,117 @@
+"""Whatever body a client sends, a refusal is a 4xx that points at its faults, never a 500."""
+
+import io
+import json
+import logging
+from typing import Any
+import pytest
+from flask import Flask
+from sqlalchemy import text
+from app import db
+from app.config import Settings
+from tests.integration.client import Api, pointers, problem, running, services
+from tests.integration.http.malformed import MALFORMED
+from tests.integration.registered import http_endpoint, one_shot, register
+
+
+JSON = "application/json"
+
+
+@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED)
+@pytest.mark.parametrize(("method", "path"), [("POST", "/configs"), ("PUT", "/configs/x"), ("POST", "/jobs")])
+def test_a_malformed_body_is_refused(
+    shared_api: Api, caplog: pytest.LogCaptureFixture, method: str, path: str, body: bytes
+) -> None:
+    """By ourselves: that the database refuses a value too, and that we say so in the log, is the safety net."""
+    problem(shared_api.send(method, path, data=body, content_type=JSON), 400, "INVALID_REQUEST")
+    assert caplog.records == []
+
+
+WRONG = [
+    ("POST", "/configs", {}, ["/name", "/values"]),
+    ("POST", "/configs", {"name": 1, "values": []}, ["/name", "/values"]),
+    ("POST", "/configs", {"name": None, "values": None}, ["/name", "/values"]),
+    ("POST", "/configs", {"name": "x", "values": {}, "extra": 1, "a/b~c": 2}, ["/extra", "/a~1b~0c"]),
+    ("POST", "/secrets", {"name": "x", "value": ""}, ["/value"]),
+    ("POST", "/secrets", {"name": "x", "value": 7}, ["/value"]),
+    ("POST", "/secrets", {"name": "x", "value": "v" * 65_537}, ["/value"]),
+    ("POST", "/payload-specs", {"name": "x"}, ["/schema"]),
+    ("POST", "/endpoints", {"name": "x"}, ["/type", "/spec"]),
+    ("POST", "/endpoints", http_endpoint(type="FTP"), ["/type"]),
+    ("POST", "/endpoints", http_endpoint(type="http"), ["/type"]),
+    ("POST", "/endpoints", http_endpoint(spec="x"), ["/spec"]),
+    ("POST", "/endpoints", http_endpoint(retry_policy={"max_attempts": 0}), ["/retry_policy/max_attempts"]),
+    ("POST", "/endpoints", http_endpoint(retry_policy={"tries": 1}), ["/retry_policy/tries"]),
+    ("POST", "/jobs", {}, ["/endpoint", "/trigger"]),
+    ("POST", "/jobs", one_shot("k", trigger="SOON"), ["/trigger"]),
+    ("POST", "/jobs", one_shot("k", trigger=1), ["/trigger"]),
+    ("POST", "/jobs", one_shot("k", input=[]), ["/input"]),
+    ("POST", "/jobs", one_shot("k", input="x"), ["/input"]),
+    ("POST", "/jobs", one_shot(""), ["/idempotency_key"]),
+    ("POST", "/jobs", one_shot("k" * 256), ["/idempotency_key"]),
+    ("POST", "/jobs", {"endpoint": "target", "trigger": "IMMEDIATE"}, ["/idempotency_key"]),
+    ("POST", "/jobs", one_shot("k", run_at="2030-01-01T00:00:00Z"), ["/run_at"]),
+    ("POST", "/jobs", one_shot("k", trigger="DELAYED"), ["/run_at"]),
+    ("POST", "/jobs", one_shot("k", trigger="CRON"), ["/cron", "/timezone"]),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "where"), WRONG)
+def test_a_wrong_field_is_named_by_its_pointer(
+    shared_api: Api, method: str, path: str, body: Any, where: list[str]
+) -> None:
+    assert sorted(pointers(problem(shared_api.send(method, path, json=body), 400, "INVALID_REQUEST"))) == sorted(where)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "A", "a_b", "-a", "a-", "a--b", "a b", "a/b", "a\n", "é", "a" * 129, "..", "\u0661"]
+)
+def test_names_are_safe_in_a_url(shared_api: Api, name: str) -> None:
+    for path, rest in (("/configs", {"values": {}}), ("/payload-specs", {"schema": {}}), ("/endpoints", {})):
+        body = {**http_endpoint(), "name": name} if path == "/endpoints" else {"name": name, **rest}
+        assert "/name" in pointers(problem(shared_api.post(path, body), 400, "INVALID_REQUEST"))
+
+
+INSTANTS = [
+    *(
+        "",
+        "now",
+        "2030-01-01",
+        "2030-01-01T00:00:00",
+        "2030-01-01 00:00:00Z",
+        "20300101T000000Z",
+        "2030-W01-1T00:00:00Z",
+    ),
+    *("2030-13-01T00:00:00Z", "2030-02-30T00:00:00Z", "2030-01-01T24:01:00Z", "2030-01-01T00:00:60Z"),
+    *("2030-01-01T00:00:00+25:00", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "1969-12-31T23:59:59Z"),
+    *("2200-01-01T00:00:00Z", "٢٠٣٠-01-01T00:00:00Z", "2030-01-01T00:00:00Z\n", "2030-01-01T00:00:00.1234567890Z"),
+    *(0, 1893456000, True, ["2030-01-01T00:00:00Z"], {}),
+]
+
+
+@pytest.mark.parametrize("instant", INSTANTS)
+def test_an_instant_needs_an_offset_and_a_sane_year(shared_api: Api, instant: Any) -> None:
+    error = problem(shared_api.post("/jobs", one_shot("k", trigger="DELAYED", run_at=instant)), 400, "INVALID_REQUEST")
+    assert pointers(error) == ["/run_at"]
+
+
+@pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded", "application/xml"])
+def test_another_content_type_is_415(shared_api: Api, content_type: str | None) -> None:
+    problem(shared_api.send("POST", "/configs", data=b"{}", content_type=content_type), 415, "UNSUPPORTED_MEDIA_TYPE")
+
+
+def test_a_large_body_is_413(shared_api: Api) -> None:
+    body = {"name": "x", "values": {"a": "v" * 10_000_000}}
+    problem(shared_api.post("/configs", body), 413, "PAYLOAD_TOO_LARGE")
+
+
+def test_a_client_that_went_away_in_the_middle_of_its_body(api: Api) -> None:
+    class Broken(io.BytesIO):
+        def read(self, *_: object) -> bytes:
+            raise OSError("connection reset")
+
+        readinto = read  # type: ignore[assignment]
+
+    body = Broken(b'{"name": "x", "values": {}}')
+    response = api.send("POST", "/configs", input_stream=body, content_type=JSON, content_length=27)
+    problem(response, 400, "INVALID_REQUEST")

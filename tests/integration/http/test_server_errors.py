@@ -1,0 +1,75 @@
+"""What goes wrong on our side: the client learns that it did, and nothing of the inside."""
+
+import io
+import json
+import logging
+from typing import Any
+import pytest
+from flask import Flask
+from sqlalchemy import text
+from app import db
+from app.config import Settings
+from tests.integration.client import Api, pointers, problem, running, services
+from tests.integration.http.malformed import MALFORMED
+from tests.integration.registered import http_endpoint, one_shot, register
+
+
+def test_an_unexpected_error_is_logged_and_not_told(
+    app: Flask, api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def crash(*_: object) -> None:
+        raise ZeroDivisionError("the password is hunter2")
+
+    monkeypatch.setattr("app.api.jobs.views.get_job", crash)
+    response = api.send("GET", "/jobs/x", headers={"X-Request-ID": "find-me"})
+    error = problem(response, 500, "INTERNAL_ERROR")
+    assert "hunter2" not in json.dumps(error)
+    (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert "find-me" in record.getMessage()
+    assert record.exc_info is not None
+
+
+def test_a_statement_never_reaches_the_client(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(database: db.Database, _job_id: str) -> None:
+        database.fetch(text("SELECT secret_column FROM nowhere"))
+
+    monkeypatch.setattr("app.api.jobs.views.get_job", fail)
+    response = api.get("/jobs/x")
+    problem(response, 500, "INTERNAL_ERROR")
+    assert "nowhere" not in response.get_data(as_text=True)
+
+
+def test_a_value_the_database_refuses_is_the_clients_fault(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The safety net behind the checks of the body."""
+
+    def fail(database: db.Database, _job_id: str) -> None:
+        database.fetch(text("SELECT CAST('x' AS BIGINT)"))
+
+    monkeypatch.setattr("app.api.jobs.views.get_job", fail)
+    problem(api.get("/jobs/x"), 400, "INVALID_REQUEST")
+
+
+def test_an_unreachable_database_is_503(settings: Settings) -> None:
+    away = Settings(database_url="postgresql://nobody@127.0.0.1:1/none")
+    with running(away) as app:
+        response = Api(app, "te_a_b").get("/jobs")
+    error = problem(response, 503, "SERVICE_UNAVAILABLE")
+    assert error["retryable"]
+    assert int(response.headers["Retry-After"]) >= 1
+
+
+def test_the_store_is_asked_again_after_a_lost_connection(api: Api) -> None:
+    """A pooled connection that the server closed is no error for the client."""
+    register(api)
+    database = services(api.app).database
+    database.fetch(text("SELECT 1"))
+    kill = text(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    other = db.connect(services(api.app).settings.database_url, pool_size=1, application_name="te-test")
+    try:
+        other.fetch(kill)
+    finally:
+        other.close()
+    assert api.get("/endpoints/target").status_code == 200
