@@ -1,17 +1,11 @@
 """What is not there, or not to be had this way, is a 4xx with the documented envelope; each answer has a request id."""
 
-import io
-import json
-import logging
 from typing import Any
+
 import pytest
-from flask import Flask
-from sqlalchemy import text
-from app import db
-from app.config import Settings
-from tests.integration.client import Api, pointers, problem, running, services
-from tests.integration.http.malformed import MALFORMED
-from tests.integration.registered import http_endpoint, one_shot, register
+
+from tests.integration.client import Api, problem
+from tests.integration.registered import http_endpoint
 
 
 @pytest.mark.parametrize(

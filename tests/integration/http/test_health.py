@@ -1,17 +1,9 @@
 """Health: alive is who answers, ready is who has a migrated database."""
 
-import io
-import json
-import logging
-from typing import Any
-import pytest
 from flask import Flask
-from sqlalchemy import text
-from app import db
+
 from app.config import Settings
-from tests.integration.client import Api, pointers, problem, running, services
-from tests.integration.http.malformed import MALFORMED
-from tests.integration.registered import http_endpoint, one_shot, register
+from tests.integration.client import Api, problem, running
 
 
 def test_health(app: Flask) -> None:

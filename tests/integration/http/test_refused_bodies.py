@@ -1,18 +1,13 @@
 """Whatever body a client sends, a refusal is a 4xx that points at its faults, never a 500."""
 
 import io
-import json
-import logging
 from typing import Any
-import pytest
-from flask import Flask
-from sqlalchemy import text
-from app import db
-from app.config import Settings
-from tests.integration.client import Api, pointers, problem, running, services
-from tests.integration.http.malformed import MALFORMED
-from tests.integration.registered import http_endpoint, one_shot, register
 
+import pytest
+
+from tests.integration.client import Api, pointers, problem
+from tests.integration.http.malformed import MALFORMED
+from tests.integration.registered import http_endpoint, one_shot
 
 JSON = "application/json"
 

@@ -1,17 +1,16 @@
 """What goes wrong on our side: the client learns that it did, and nothing of the inside."""
 
-import io
 import json
 import logging
-from typing import Any
+
 import pytest
 from flask import Flask
 from sqlalchemy import text
+
 from app import db
 from app.config import Settings
-from tests.integration.client import Api, pointers, problem, running, services
-from tests.integration.http.malformed import MALFORMED
-from tests.integration.registered import http_endpoint, one_shot, register
+from tests.integration.client import Api, problem, running, services
+from tests.integration.registered import register
 
 
 def test_an_unexpected_error_is_logged_and_not_told(
