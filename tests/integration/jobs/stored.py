@@ -1,10 +1,11 @@
-"""Rows of a job, as the database has them."""
+"""Rows of jobs and executions, as the database has them."""
 
 from typing import Any
 
 from sqlalchemy import text
 
 from app.db import Database
+from tests import rows
 
 
 def stored(database: Database, job: dict[str, Any]) -> tuple[Any, list[Any]]:
@@ -12,3 +13,9 @@ def stored(database: Database, job: dict[str, Any]) -> tuple[Any, list[Any]]:
     params = {"id": job["job_id"]}
     (row,) = database.fetch(text("SELECT * FROM jobs WHERE job_id = :id"), params)
     return row, list(database.fetch(text("SELECT * FROM executions WHERE job_id = :id"), params))
+
+
+def status_of(database: Database, execution_id: str) -> tuple[str, bool]:
+    """Read an execution's status, and whether it is on hold."""
+    row = rows.execution(database, execution_id)
+    return row.status, row.on_hold

@@ -1,0 +1,91 @@
+"""Pausing and resuming a job: what has not begun is held, and ticks stop until the job is resumed."""
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import text
+
+from app.db import Database
+from app.executions.paused import hold_retries
+from tests import rows
+from tests.integration.client import Api, pointers, problem
+from tests.integration.jobs.stored import status_of
+from tests.integration.registered import created, cron, interval, one_shot, register
+
+
+def test_a_pause_holds_what_has_not_begun_and_stops_ticks(api: Api, database: Database) -> None:
+    register(api)
+    job = created(api, cron(cron="* * * * *", timezone="UTC"))
+    now, later = (
+        rows.add_tick(database, job["job_id"]),
+        rows.add_tick(database, job["job_id"], "PENDING", due_in=timedelta(hours=1)),
+    )
+    paused = api.post(f"/jobs/{job['job_id']}/pause")
+    assert paused.status_code == 200
+    assert (paused.json["status"], paused.json["next_run_at"]) == ("PAUSED", None)
+    assert status_of(database, now) == status_of(database, later) == ("PENDING", True)
+    again = api.post(f"/jobs/{job['job_id']}/pause")
+    assert again.json == paused.json
+    assert [item["job_id"] for item in api.get("/jobs", status="PAUSED").json["items"]] == [job["job_id"]]
+
+    resumed = api.post(f"/jobs/{job['job_id']}/resume")
+    assert (resumed.json["status"], resumed.json["paused_at"]) == ("ACTIVE", None)
+    assert datetime.fromisoformat(resumed.json["next_run_at"]) > rows.database_now(database)
+    assert status_of(database, now) == ("QUEUED", False)
+    assert status_of(database, later) == ("PENDING", False)
+    assert api.post(f"/jobs/{job['job_id']}/resume").json["status"] == "ACTIVE"
+
+
+def test_retries_of_what_was_running_at_the_pause_are_held(api: Api, database: Database) -> None:
+    register(api)
+    job = created(api, cron())
+    failed = rows.add_tick(database, job["job_id"])
+    api.post(f"/jobs/{job['job_id']}/pause")
+    asked_for = api.post(f"/jobs/{job['job_id']}/run").json["execution_id"]
+    for execution_id in (failed, asked_for):
+        database.fetch(
+            text(
+                "UPDATE executions SET status = 'RETRYING', on_hold = false, attempt_count = 1, max_attempts = 3 "
+                "WHERE execution_id = :id"
+            ),
+            {"id": execution_id},
+        )
+    assert hold_retries(database) == 1
+    assert status_of(database, failed) == ("PENDING", True)
+    assert status_of(database, asked_for) == ("RETRYING", False)
+
+
+def test_a_one_shot_job_can_be_paused_and_cancelled(api: Api, database: Database) -> None:
+    register(api)
+    job = created(api, one_shot("k"))
+    execution_id = job["execution"]["execution_id"]
+    api.post(f"/jobs/{job['job_id']}/pause")
+    assert status_of(database, execution_id) == ("PENDING", True)
+    cancelled = api.post(f"/jobs/{job['job_id']}/cancel").json
+    assert (cancelled["status"], cancelled["paused_at"]) == ("RETIRED", None)
+    assert status_of(database, execution_id) == ("CANCELLED", False)
+    for verb in ("pause", "resume", "run"):
+        problem(api.post(f"/jobs/{job['job_id']}/{verb}"), 409, "CONFLICT")
+        problem(api.post(f"/jobs/job_none/{verb}"), 404, "JOB_NOT_FOUND")
+
+
+def test_a_job_whose_time_ended_in_the_pause_retires(api: Api, database: Database) -> None:
+    register(api)
+    job = created(api, interval(ends_at="2090-01-01T00:00:00Z"))
+    api.post(f"/jobs/{job['job_id']}/pause")
+    database.fetch(text("UPDATE jobs SET cron_ends_at = now()"))
+    resumed = api.post(f"/jobs/{job['job_id']}/resume").json
+    assert resumed["status"] == "RETIRED"
+    assert resumed["retired_at"] is not None
+
+
+def test_a_patch_pauses_resumes_or_updates(api: Api) -> None:
+    register(api)
+    job = created(api, cron())
+    path = f"/jobs/{job['job_id']}"
+    assert api.send("PATCH", path, json={"status": "PAUSED"}).json["status"] == "PAUSED"
+    assert api.send("PATCH", path, json={"status": "ACTIVE"}).json["status"] == "ACTIVE"
+    for body in ({"status": "RETIRED"}, {"status": "PAUSED", "cron": "* * * * *"}):
+        assert pointers(problem(api.send("PATCH", path, json=body), 400, "INVALID_REQUEST")) == ["/status"]
+    new = api.send("PATCH", path, json={"cron": "0 10 * * MON"}).json
+    assert (new["version"], new["cron"]) == (2, "0 10 * * MON")
+    problem(api.send("PATCH", path, json={"status": "PAUSED"}), 409, "CONFLICT")

@@ -1,0 +1,42 @@
+"""Running a job now: beside its schedule, once for each key, or ahead of its time."""
+
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import text
+
+from app.db import Database
+from tests import rows
+from tests.integration.client import Api, problem
+from tests.integration.registered import created, cron, one_shot, register
+
+
+def test_a_repeating_job_runs_now_as_well(api: Api, database: Database) -> None:
+    register(api)
+    job = created(api, cron())
+    response = api.post(f"/jobs/{job['job_id']}/run")
+    assert (response.status_code, response.json["status"], response.json["job_id"]) == (201, "QUEUED", job["job_id"])
+    assert api.post(f"/jobs/{job['job_id']}/run").json["execution_id"] != response.json["execution_id"]
+    assert api.get(f"/jobs/{job['job_id']}").json["next_run_at"] == job["next_run_at"]
+
+
+def test_a_key_makes_one_run_of_two(api: Api) -> None:
+    register(api)
+    job = created(api, cron())
+    first = api.post(f"/jobs/{job['job_id']}/run", headers={"Idempotency-Key": "now"})
+    again = api.post(f"/jobs/{job['job_id']}/run", headers={"Idempotency-Key": "now"})
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert again.json == first.json
+
+
+def test_a_delayed_job_is_brought_forward(api: Api, database: Database) -> None:
+    register(api)
+    at = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+    job = created(api, one_shot("k", trigger="DELAYED", run_at=at))
+    ran = api.post(f"/jobs/{job['job_id']}/run")
+    assert (ran.status_code, ran.json["execution_id"]) == (200, job["execution"]["execution_id"])
+    assert ran.json["status"] == "QUEUED"
+    assert datetime.fromisoformat(ran.json["run_at"]) <= rows.database_now(database)
+    database.fetch(
+        text("UPDATE executions SET status = 'RUNNING', worker_id = 'w', started_at = now(), attempt_count = 1")
+    )
+    problem(api.post(f"/jobs/{job['job_id']}/run"), 409, "CONFLICT")
