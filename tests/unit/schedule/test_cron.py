@@ -1,20 +1,15 @@
 """Cron schedules by example: skipped and repeated times, days of the calendar, zones, threads."""
 
-import bisect
 import sys
 import threading
-import zoneinfo
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from functools import cache
+
 import pytest
-from hypothesis import assume, example, given, settings
-from hypothesis import strategies as st
-from app.errors import InvalidCronError, InvalidRequestError
+
+from app.errors import InvalidRequestError
 from app.schedule.cron import Schedule
-from app.schedule.cron_expression import CronExpression
 from tests.ticks import walk
-from tests.unit.schedule.expressions import field
 
 
 def local_ticks(text: str, zone: str, begin: datetime, count: int) -> list[str]:

@@ -4,21 +4,20 @@ The oracle walks the instants minute by minute and looks at the wall clock, as a
 """
 
 import bisect
-import sys
-import threading
 import zoneinfo
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
+
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from app.errors import InvalidCronError, InvalidRequestError
+
+from app.errors import InvalidCronError
 from app.schedule.cron import Schedule
 from app.schedule.cron_expression import CronExpression
 from tests.ticks import walk
 from tests.unit.schedule.expressions import field
-
 
 MINUTE = timedelta(minutes=1)
 
