@@ -8,11 +8,7 @@ from hypothesis import strategies as st
 
 from app.catalog.specs import compile_spec
 from app.errors import TemplateError
-from schema.states import EndpointType
-
-HTTP, KAFKA, REDIS = EndpointType.HTTP, EndpointType.KAFKA, EndpointType.REDIS_STREAM
-SECRETS = {"key": "s3cret/+ =", "multi": "a\nb"}
-CONFIG = {"base": "https://api.example.com", "n": 5, "servers": "k1:9092", "obj": {"a": 1}, "url": "redis://r:6379"}
+from tests.unit.catalog.rendering import CONFIG, HTTP, REDIS, SECRETS
 
 
 def url(template, input_=None, config=CONFIG):

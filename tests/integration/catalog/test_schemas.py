@@ -1,0 +1,54 @@
+"""Schemas of payload specs: what is refused, and that none costs much time."""
+
+from typing import Any
+import pytest
+from sqlalchemy import text
+from app.catalog.crypto import SecretBox
+from app.config import Settings
+from app.db import Database
+from tests import rows
+from tests.integration.client import SECRET_KEY, Api, administrator, pointers, problem, running
+from tests.integration.registered import INPUT, SCHEMA, created, cron, http_endpoint, one_shot, register, register_all
+
+
+@pytest.mark.parametrize(
+    ("schema", "where"),
+    [
+        ("object", "/schema"),
+        ([], "/schema"),
+        (None, "/schema"),
+        ({"type": "banana"}, "/schema/type"),
+        ({"properties": {"a/b": {"minimum": "1"}}}, "/schema/properties/a~1b/minimum"),
+        ({"$ref": "http://127.0.0.1:1/schema.json"}, "/schema/$ref"),
+        ({"$ref": "#/nowhere"}, "/schema/$ref"),
+        ({"$ref": "#"}, "/schema"),
+        ({"$schema": "http://json-schema.org/draft-04/schema#"}, "/schema/$schema"),
+        ({"properties": {"a": {"pattern": "("}}}, "/schema/properties/a/pattern"),
+        ({"properties": {"a": {"pattern": "(?=a)"}}}, "/schema/properties/a/pattern"),
+        ({"description": "x" * 140_000}, "/schema"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_refused(shared_api: Api, schema: Any, where: str) -> None:
+    error = problem(shared_api.post("/payload-specs", {"name": "x", "schema": schema}), 422, "INVALID_SCHEMA")
+    assert pointers(error)[0] == where
+
+
+def test_a_stalling_pattern_costs_no_time(api: Api) -> None:
+    """With Python's re this input takes years."""
+    schema = {"properties": {"user_id": {"type": "string", "pattern": "^(a+)+$"}}}
+    assert api.post("/payload-specs", {"name": "evil", "schema": schema}).status_code == 201
+    register(api, payload_spec="evil")
+    problem(api.post("/jobs", one_shot("k", input={"user_id": "a" * 10_000 + "!"})), 422, "INPUT_VALIDATION_FAILED")
+    created(api, one_shot("k", input={"user_id": "a" * 10_000}))
+
+
+def test_a_stalling_schema_is_cut_off(api: Api) -> None:
+    """Thirty references that each double: the budget ends it, and the answer is the client's."""
+    parts: dict[str, Any] = {"d0": {"type": "string"}}
+    for number in range(1, 31):
+        parts[f"d{number}"] = {"allOf": [{"$ref": f"#/$defs/d{number - 1}"}] * 2}
+    schema = {"$defs": parts, "properties": {"user_id": {"$ref": "#/$defs/d30"}}}
+    assert api.post("/payload-specs", {"name": "evil", "schema": schema}).status_code == 201
+    register(api, payload_spec="evil")
+    error = problem(api.post("/jobs", one_shot("k", input=INPUT)), 422, "INPUT_VALIDATION_FAILED")
+    assert "too long" in error["message"]

@@ -1,0 +1,112 @@
+"""Templates: what compiles, in which field, and where a refusal points."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.catalog.specs import compile_spec
+from app.catalog.templates.compilation import MAX_DEPTH
+from app.errors import TemplateError
+from tests.unit.catalog.rendering import HTTP, KAFKA, REDIS, body
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{input.x",
+        "input.x}}",
+        "{{}}",
+        "{{input}}",
+        "{{input.}}",
+        "{{input..x}}",
+        "{{.x}}",
+        "{{env.HOME}}",
+        "{{Input.x}}",
+        "{{input.a b}}",
+        "{{{input.x}}}",
+        "{{ {{input.x}} }}",
+        "{{input.x}} and {{",
+        "{input.x}}",
+    ],
+)
+def test_a_malformed_template_is_refused_with_its_pointer(text):
+    with pytest.raises(TemplateError) as caught:
+        body({"a/b": ["ok", text]})
+    assert caught.value.details[0]["pointer"] == "/spec/body_template/a~1b/1"
+
+
+@pytest.mark.parametrize("key", ["{{input.x}}", "a{{", "}}"])
+def test_a_key_is_never_a_template(key):
+    with pytest.raises(TemplateError, match="key"):
+        body({key: 1})
+
+
+def test_every_fault_is_reported():
+    with pytest.raises(TemplateError) as caught:
+        body({"a": "{{", "b": "{{nope.x}}"})
+    assert [detail["pointer"] for detail in caught.value.details] == ["/spec/body_template/a", "/spec/body_template/b"]
+
+
+def test_a_spec_nested_without_end_is_refused():
+    value: object = "x"
+    for _ in range(MAX_DEPTH + 5):
+        value = [value]
+    with pytest.raises(TemplateError, match="deep"):
+        body(value)
+
+
+ALLOWED = {
+    (HTTP, "url"): "input config secret",
+    (HTTP, "headers"): "input config secret",
+    (HTTP, "body_template"): "input config secret",
+    (HTTP, "method"): "",
+    (HTTP, "timeout_ms"): "",
+    (KAFKA, "bootstrap_servers"): "config secret",
+    (KAFKA, "topic"): "config",
+    (KAFKA, "key_template"): "input config",
+    (KAFKA, "value_template"): "input config secret",
+    (KAFKA, "headers"): "input config secret",
+    (KAFKA, "properties"): "config secret",
+    (KAFKA, "acks"): "",
+    (REDIS, "redis_url"): "config secret",
+    (REDIS, "stream"): "config",
+    (REDIS, "fields_template"): "input config secret",
+    (REDIS, "max_len"): "config",
+    (REDIS, "approximate_trimming"): "",
+}
+
+
+@pytest.mark.parametrize("namespace", ["input", "config", "secret"])
+@pytest.mark.parametrize(("transport", "name"), ALLOWED)
+def test_each_field_takes_its_namespaces_only(transport, name, namespace):
+    template = "{{" + namespace + ".x}}"
+    value = {"k": template} if name in {"headers", "properties"} else template
+    if name == "url" and namespace == "input":
+        value = "https://h/" + template
+    if namespace in ALLOWED[transport, name].split():
+        assert compile_spec(transport, {name: value}).placeholders[0].namespace == namespace
+    else:
+        with pytest.raises(TemplateError, match="not allowed in this field"):
+            compile_spec(transport, {name: value})
+
+
+def test_secret_references_come_from_parsing():
+    spec = {"url": "https://h/{{secret.a}}", "headers": {"X": "Bearer {{ secret.b }}", "Y": "secret.c"}}
+    assert compile_spec(HTTP, spec).secret_refs == {"a", "b"}
+
+
+def test_max_len_is_the_placeholder_alone():
+    with pytest.raises(TemplateError, match="of its own"):
+        compile_spec(REDIS, {"max_len": "1{{config.n}}"})
+
+
+@given(st.text())
+def test_any_text_compiles_or_is_refused(text):
+    try:
+        rendered = body(json.loads(json.dumps(text)), {"x": 1})
+    except TemplateError:
+        assert "{{" in text or "}}" in text
+    else:
+        assert rendered == text
