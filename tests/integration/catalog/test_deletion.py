@@ -1,15 +1,14 @@
 """Deleting from the catalogue: what a live endpoint or an unfinished job needs stays."""
 
 from typing import Any
+
 import pytest
 from sqlalchemy import text
-from app.catalog.crypto import SecretBox
-from app.config import Settings
+
 from app.db import Database
 from tests import rows
-from tests.integration.client import SECRET_KEY, Api, administrator, pointers, problem, running
-from tests.integration.registered import INPUT, SCHEMA, created, cron, http_endpoint, one_shot, register, register_all
-
+from tests.integration.client import Api, problem
+from tests.integration.registered import INPUT, created, cron, http_endpoint, one_shot, register, register_all
 
 EVERY = {"endpoint": "target", "trigger": "INTERVAL", "every": "1h", "input": INPUT}
 THINGS = ["/payload-specs/spec", "/configs/config", "/secrets/token"]

@@ -1,15 +1,15 @@
 """Payload specs, configs and secrets: made, read, replaced and deleted; a secret is never shown."""
 
 from typing import Any
+
 import pytest
 from sqlalchemy import text
+
 from app.catalog.crypto import SecretBox
 from app.config import Settings
 from app.db import Database
-from tests import rows
 from tests.integration.client import SECRET_KEY, Api, administrator, pointers, problem, running
-from tests.integration.registered import INPUT, SCHEMA, created, cron, http_endpoint, one_shot, register, register_all
-
+from tests.integration.registered import SCHEMA, register
 
 VALUES = {"base": "https://api.example.com", "n": 5, "f": 1.5, "deep": {"list": [1, None, True, "ü€😀"]}}
 

@@ -1,14 +1,11 @@
 """Schemas of payload specs: what is refused, and that none costs much time."""
 
 from typing import Any
+
 import pytest
-from sqlalchemy import text
-from app.catalog.crypto import SecretBox
-from app.config import Settings
-from app.db import Database
-from tests import rows
-from tests.integration.client import SECRET_KEY, Api, administrator, pointers, problem, running
-from tests.integration.registered import INPUT, SCHEMA, created, cron, http_endpoint, one_shot, register, register_all
+
+from tests.integration.client import Api, pointers, problem
+from tests.integration.registered import INPUT, created, one_shot, register
 
 
 @pytest.mark.parametrize(
