@@ -100,15 +100,15 @@ def _triggers(plan: Sequence[Chore]) -> BlockingScheduler:
 
 def run_logged(chore: Chore, outages: OutageLog) -> None:
     """Run a chore once and log what it did; never raises, so that no chore can stop the others."""
-    ended_before = outages.count()
+    since = outages.count()
     try:
         counts = chore.run()
     except UnavailableError as error:
-        outages.begins(chore.name, error.explained, ended_before=ended_before)
+        outages.begins(chore.name, error.explained, since=since)
     except Exception:
         log.exception("%s failed", chore.name)
     else:
-        outages.is_over(chore.name)
+        outages.is_over(chore.name, since=since)
         done = [f"{count} {name}" for name, count in counts.items() if count]
         if done:
             log.info("%s: %s", chore.name, ", ".join(done))

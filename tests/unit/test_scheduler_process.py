@@ -112,6 +112,21 @@ def test_a_run_that_fails_after_the_end_of_its_outage_starts_no_other(caplog: py
     assert caplog.messages == [TRYING, AGAIN]
 
 
+def test_a_run_that_succeeds_after_it_began_before_the_outage_does_not_end_it(caplog: pytest.LogCaptureFixture) -> None:
+    """Its last answer may have come before the loss."""
+    outages = OutageLog()
+
+    def lose_and_end() -> Counts:
+        run_logged(chore("first", unreachable), outages)
+        return Counts()
+
+    run_logged(chore("slow", lose_and_end), outages)
+    run_logged(chore("second", unreachable), outages)
+    assert caplog.messages == [TRYING]
+    run_logged(chore("second"), outages)
+    assert caplog.messages == [TRYING, AGAIN]
+
+
 def test_a_chore_that_fails_stops_nobody_and_goes_on(running: Running, caplog: pytest.LogCaptureFixture) -> None:
     """Its every failure is logged, with the traceback."""
     failures, worked, other = iter(range(2)), threading.Event(), threading.Event()
