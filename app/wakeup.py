@@ -20,6 +20,7 @@ CHANNEL = "te_wakeup"
 # NOTIFY locks the whole database at commit: one for all queues per interval is enough.
 MIN_INTERVAL_SECONDS = 0.005
 REDIS_TIMEOUT_SECONDS = 2.0
+REDIS_HEALTH_SECONDS = 15.0  # a link that was dropped silently is noticed at the second check
 
 NOTIFY = statement("wakeup.notify", "SELECT pg_notify('te_wakeup', :queues)")
 
@@ -85,7 +86,12 @@ def decode(payload: str) -> list[str]:
 def redis_client(url: str) -> "redis.Redis":
     """Return the client that carries hints; it connects at its first command."""
     return redis.Redis.from_url(
-        url, socket_connect_timeout=REDIS_TIMEOUT_SECONDS, socket_timeout=None, decode_responses=True
+        url,
+        socket_connect_timeout=REDIS_TIMEOUT_SECONDS,
+        socket_timeout=REDIS_TIMEOUT_SECONDS,
+        socket_keepalive=True,
+        health_check_interval=REDIS_HEALTH_SECONDS,
+        decode_responses=True,
     )
 
 

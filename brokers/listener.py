@@ -5,9 +5,7 @@ import os
 import select
 from typing import Any, Protocol
 
-import psycopg2
 import redis
-from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import Database
 from app.threads import STOP_SECONDS, BackgroundThread
@@ -40,6 +38,7 @@ class WakeupListener(BackgroundThread):
         super().__init__("te-listener")
         self._process = process
         self._source = source
+        self._is_warned = False  # since the last time that there was a connection
 
     def stop(self, timeout_seconds: float = STOP_SECONDS) -> bool:
         """Stop listening."""
@@ -53,6 +52,7 @@ class WakeupListener(BackgroundThread):
 
     def connected(self) -> None:
         """Look at once: hints may have been missed before the connection was there."""
+        self._is_warned = False
         self._process.wake()
 
     def hear(self, payload: str) -> None:
@@ -65,8 +65,9 @@ class WakeupListener(BackgroundThread):
         while not self.stopping.is_set():
             try:
                 self._source.listen(self)
-            except (SQLAlchemyError, OSError, redis.RedisError, psycopg2.Error) as error:
-                log.debug("wake-ups are off, polling goes on: %s", type(error).__name__)
+            except Exception as error:  # noqa: BLE001 - a hint may be lost, the process that polls may not
+                level, self._is_warned = logging.DEBUG if self._is_warned else logging.WARNING, True
+                log.log(level, "wake-ups are off, polling goes on: %s", type(error).__name__)
                 self.stopping.wait(RECONNECT_SECONDS)
 
 
@@ -86,8 +87,12 @@ class PostgresSource:
             with driver.cursor() as cursor:
                 cursor.execute(f"LISTEN {CHANNEL}")
             listener.connected()
+            # Not select(), which takes no descriptor above 1,023: a busy process has more than that.
+            poller = select.poll()
+            poller.register(driver, select.POLLIN)
+            poller.register(self._reader, select.POLLIN)
             while not listener.stopping.is_set():
-                select.select([driver, self._reader], [], [])
+                poller.poll()
                 driver.poll()
                 for payload in {notify.payload for notify in driver.notifies}:
                     listener.hear(payload)
@@ -97,7 +102,7 @@ class PostgresSource:
             connection.invalidate()
 
     def interrupt(self) -> None:
-        """Make `select` return."""
+        """Make `poll` return."""
         os.write(self._writer, b"x")
 
     def close(self) -> None:
@@ -120,6 +125,8 @@ class RedisSource:
             listener.connected()
             while not listener.stopping.is_set():
                 message = pubsub.get_message(timeout=REDIS_WAIT_SECONDS)
+                if pubsub.health_check_response_counter > 1:
+                    raise redis.ConnectionError("a health check was not answered before the next one")
                 if message is not None:
                     listener.hear(message["data"])
 

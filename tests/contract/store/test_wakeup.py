@@ -1,16 +1,23 @@
 """Wake-up hints reach idle consumers, by either way."""
 
+import os
+import resource
 import threading
 from collections.abc import Iterator
 
 import pytest
 from sqlalchemy import text
 
+import app.wakeup
+import brokers.listener
 from app import db
 from app.db import Database
+from app.dev.process.proxy import Mode, Proxy
+from app.dev.servers import Valkey
 from app.wakeup import Notifier
 from brokers.listener import PostgresSource, RedisSource, Source, WakeupListener
 from brokers.worker_process import WorkerProcess
+from tests.waiting import eventually
 
 
 @pytest.fixture(params=["notify", "redis"])
@@ -66,3 +73,89 @@ def test_the_listener_comes_back_after_its_connection_was_cut(
     database.fetch(text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'te-cut'"))
     assert http.wait(60), "it must listen again, and look at once"
     assert listener.stop(60)
+
+
+@pytest.fixture
+def many_descriptors() -> Iterator[None]:
+    """Take every descriptor below 1,100, as a thousand open deliveries do."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2048:
+        pytest.skip("the hard limit of descriptors is too low")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+    taken = [os.open(os.devnull, os.O_RDONLY)]
+    while taken[-1] < 1100:
+        taken.append(os.dup(taken[0]))
+    yield
+    for descriptor in taken:
+        os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_hints_are_heard_on_a_high_descriptor(
+    process: WorkerProcess, database: Database, many_descriptors: None, database_url: str
+) -> None:
+    if database.is_cockroach:
+        pytest.skip("CockroachDB has no NOTIFY")
+    listener = WakeupListener(process, PostgresSource(db.connect(database_url, pool_size=1, application_name="te-hi")))
+    http = threading.Event()
+    process.on_wake("http", http.set)
+    listener.start()
+    assert http.wait(60)
+    http.clear()
+    notifier = Notifier.over(database, "")
+    notifier.hint("http")
+    assert http.wait(60)
+    assert notifier.stop(60)
+    assert listener.stop(60)
+
+
+class Failing:
+    """A source that fails in ways that nobody foresaw, and then works."""
+
+    def __init__(self, errors: list[Exception]) -> None:
+        self._errors = errors
+        self._stopped = threading.Event()
+
+    def listen(self, listener: WakeupListener) -> None:
+        if self._errors:
+            raise self._errors.pop()
+        listener.connected()
+        self._stopped.wait()
+
+    def interrupt(self) -> None:
+        self._stopped.set()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_no_error_of_a_source_ends_the_listener_and_it_is_said_once(
+    process: WorkerProcess, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(brokers.listener, "RECONNECT_SECONDS", 0.01)
+    http = threading.Event()
+    process.on_wake("http", http.set)
+    listener = WakeupListener(process, Failing([ValueError("x"), MemoryError(), RuntimeError("y")]))
+    listener.start()
+    assert http.wait(60)
+    assert listener.stop(60)
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert said == ["wake-ups are off, polling goes on: RuntimeError"]
+
+
+def test_a_redis_link_that_was_dropped_silently_is_replaced(
+    process: WorkerProcess, valkey: Valkey, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(app.wakeup, "REDIS_HEALTH_SECONDS", 0.2)
+    http = threading.Event()
+    process.on_wake("http", http.set)
+    with Proxy(valkey.port) as proxy:
+        listener = WakeupListener(process, RedisSource(proxy.url(valkey.url)))
+        listener.start()
+        assert http.wait(60)
+        proxy.set(Mode.DROP)
+        eventually(lambda: "wake-ups are off" in caplog.text, what="the loss to be noticed")
+        http.clear()
+        proxy.set(Mode.PASS)
+        assert http.wait(60), "it must subscribe again, and look at once"
+        assert listener.stop(60)
