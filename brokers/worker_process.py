@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 # How much longer than the lease a thread may be silent: for the database the lease is over first.
 SILENCE_LEASES = 4 / 3
+GIVE_UP_SECONDS = 5.0  # the longest that a process without a lease may take to end
 EXIT_LEASE_LOST = 75  # EX_TEMPFAIL of sysexits.h: a supervisor should start the process again
 
 
@@ -131,6 +132,10 @@ class WorkerProcess:
 
     def give_up(self, reason: str) -> None:
         """Exit without writing anything: others take over its claims once its lease has run out."""
+        # The log may be a pipe that nobody reads: what follows may then wait for ever.
+        rescue = threading.Timer(GIVE_UP_SECONDS, os._exit, [EXIT_LEASE_LOST])
+        rescue.daemon = True
+        rescue.start()
         log.critical("worker %s lost its lease and exits: %s", self.worker_id, reason)
         self.drain()
         self.finalizer.abandon()
