@@ -43,11 +43,13 @@ class ClaimConsumer(Consumer):
         self._next_poll = 0.0  # 0: at once, unless we wait for room
         self._idle_wait = FIRST_IDLE_WAIT_SECONDS
         self._shard = random.randrange(process.settings.shards)
-        self._uncertain = False
+        # The consumer before this one may have died between its claim and the answer.
+        self._uncertain = True
+        self._is_away = False
         # Slots that an idle queue reserves for its poll are missing for a busy one meanwhile, so start small.
         self._first_appetite = self._appetite = max(1, process.settings.capacity // 8)
         process.on_wake(queue, self._woken)
-        process.in_flight.on_room(self._wake.set)
+        process.in_flight.on_room(queue, self._wake.set)
 
     def __next__(self) -> MessageProxy | None:
         deadline = time.monotonic() + self._timeout
@@ -108,8 +110,9 @@ class ClaimConsumer(Consumer):
         try:
             attempts = self._claim(reserved)
         except UnavailableError as error:
-            if not self._uncertain:
+            if not self._is_away:
                 log.warning("cannot claim from %s, trying again: %s", self._queue, error.explained)
+            self._is_away = True
             self.after_lost_answer()
         finally:
             process.in_flight.settle(reserved, [attempt.claim.key for attempt in attempts])
@@ -131,6 +134,7 @@ class ClaimConsumer(Consumer):
         )
         process.on_revision(claimed.catalog_revision)
         process.counters.add("claimed", len(claimed.claims))
+        self._is_away = False
         self._plan_next_poll(len(claimed.claims) == limit, bool(claimed.claims), claimed.next_due_in_seconds)
         return [Attempt(claim, process.finalizer, process.in_flight) for claim in claimed.claims]
 

@@ -18,14 +18,17 @@ class InFlight:
         self._reserved = 0
         self._refused = False
         self._claims: dict[str, ClaimKey] = {}
-        self._wakers: list[Callable[[], None]] = []
+        self._wakers: dict[str, Callable[[], None]] = {}
 
     def __len__(self) -> int:
         return len(self._claims)
 
-    def on_room(self, wake: Callable[[], None]) -> None:
-        """Call `wake` when there is room again after a reservation was refused; it must neither block nor call back."""
-        self._wakers.append(wake)
+    def on_room(self, queue: str, wake: Callable[[], None]) -> None:
+        """Call `wake` when there is room again after a reservation was refused; it must neither block nor call back.
+
+        It replaces the one that the queue's last consumer gave.
+        """
+        self._wakers[queue] = wake
 
     def reserve(self, most: int) -> int:
         """Take up to `most` slots for a claim about to be sent; returns how many."""
@@ -64,5 +67,5 @@ class InFlight:
     def _wake_refused(self) -> None:
         if self._refused and self._reserved + len(self._claims) < self.capacity:
             self._refused = False
-            for wake in self._wakers:
+            for wake in list(self._wakers.values()):
                 wake()

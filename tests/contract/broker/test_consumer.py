@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
+from app.executions.claim import claim_batch
 from app.executions.verdict import Verdict
 from brokers import consumer as consumer_module
 from brokers import middleware
@@ -156,10 +157,31 @@ def test_reserved_slots_count_until_they_are_settled() -> None:
 def test_whoever_was_refused_is_told_of_room_however_it_comes() -> None:
     """Room comes back from a claim that found less than it reserved, not only from attempts that end."""
     in_flight, told = InFlight(capacity=2), []
-    in_flight.on_room(lambda: told.append(1))
+    in_flight.on_room("http", lambda: told.append(1))
     in_flight.settle(in_flight.reserve(2), [])
     assert told == [], "nobody was refused"
     reserved = in_flight.reserve(2)
     assert in_flight.reserve(1) == 0
     in_flight.settle(reserved, [])
     assert told == [1]
+
+
+def test_only_the_last_consumer_of_a_queue_is_told_of_room() -> None:
+    in_flight, told = InFlight(capacity=1), []
+    for consumer in (1, 2):
+        in_flight.on_room("http", lambda consumer=consumer: told.append(consumer))  # type: ignore[misc]
+    reserved = in_flight.reserve(1)
+    assert in_flight.reserve(1) == 0
+    in_flight.settle(reserved, [])
+    assert told == [2]
+
+
+def test_a_new_consumer_hands_back_what_a_dead_one_may_have_claimed(process: WorkerProcess) -> None:
+    """The dead one could not read the answer: its rows are ours, and nobody here knows of them."""
+    (stray,) = rows.add_executions(process.database, 1)
+    asked = {"queue": "http", "shard": 0, "worker_id": process.worker_id, "limit": 1, "ahead_ms": 0}
+    claim_batch(process.database, **asked)  # type: ignore[arg-type]
+    attempt = next_attempt(ClaimConsumer(process, "http", LONG_MS))
+    assert (attempt.claim.execution_id, attempt.claim.attempt) == (stray, 1)
+    attempt.begin()
+    attempt.conclude(OK)
