@@ -12,11 +12,14 @@ import time
 from datetime import timedelta
 from typing import Any
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from actors.dispatch import Dispatchers
 from actors.dispatch.base import MAX_BODY_BYTES, Identity
 from actors.loop import DeliveryLoop
 from app.catalog.loader import Catalog, Prepared
 from app.catalog.retry_policy import RetryPolicy
+from app.db.retry import explained
 from app.errors import TemplateError, UnavailableError
 from app.executions.model import Claim, DeliveryError, LogLine
 from app.executions.verdict import Tried, Verdict, decide
@@ -44,12 +47,12 @@ class Deliveries:
             prepared = self._catalog.prepare(claim.endpoint, claim.endpoint_version, claim.input)
         except TemplateError as error:
             _fail(attempt, DeliveryError("TEMPLATE_RESOLUTION_FAILED", error.message, permanent=True))
-        except UnavailableError as error:
+        except (UnavailableError, SQLAlchemyError) as error:
             # Nothing was sent: the attempt is not spent.
-            log.warning("%s handed back: %s", claim.execution_id, error.explained)
+            log.warning("%s handed back: %s", claim.execution_id, explained(error))
             attempt.release(even_if_started=True)
         except Exception as error:  # noqa: BLE001 - one odd row must not end the worker thread
-            _fail(attempt, _unexpected(error))
+            _fail(attempt, _unexpected(error, may_have_been_delivered=False))
         else:
             self._loop.submit(lambda dispatchers: deliver(dispatchers, attempt, prepared))
 
@@ -62,7 +65,9 @@ async def deliver(dispatchers: Dispatchers, attempt: Attempt, prepared: Prepared
     except DeliveryError as error:
         verdict = judge(_scrubbed(error, prepared), attempt.claim, prepared.policy)
     except Exception as error:  # noqa: BLE001 - see the module docstring
-        verdict = judge(_scrubbed(_unexpected(error), prepared), attempt.claim, prepared.policy)
+        verdict = judge(
+            _scrubbed(_unexpected(error, may_have_been_delivered=True), prepared), attempt.claim, prepared.policy
+        )
     attempt.conclude(verdict, _line(attempt.claim, verdict))
 
 
@@ -116,9 +121,11 @@ def _scrubbed(error: DeliveryError, prepared: Prepared) -> DeliveryError:
     )
 
 
-def _unexpected(error: Exception) -> DeliveryError:
+def _unexpected(error: Exception, *, may_have_been_delivered: bool) -> DeliveryError:
     # The text of an unforeseen exception may contain anything, even a secret: only its type is shown.
     log.error("unexpected %s in a delivery", type(error).__name__)
     return DeliveryError(
-        "INTERNAL_ERROR", f"unexpected {type(error).__name__} in the worker", may_have_been_delivered=True
+        "INTERNAL_ERROR",
+        f"unexpected {type(error).__name__} in the worker",
+        may_have_been_delivered=may_have_been_delivered,
     )

@@ -8,8 +8,11 @@ import logging
 import time
 from collections.abc import Callable
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from app import workers
 from app.db import Database
+from app.db.retry import explained
 from app.errors import UnavailableError
 from app.threads import STOP_SECONDS, BackgroundThread
 
@@ -53,8 +56,8 @@ class Heartbeat(BackgroundThread):
         ended = super().stop(timeout_seconds)
         try:
             workers.leave(self._database, self._worker_id)
-        except UnavailableError as error:
-            log.warning("the last heartbeat was not written: %s", error.explained)
+        except (UnavailableError, SQLAlchemyError) as error:
+            log.warning("the last heartbeat was not written: %s", explained(error))
         return ended
 
     def run(self) -> None:
@@ -69,11 +72,12 @@ class Heartbeat(BackgroundThread):
                     in_flight=self._in_flight(),
                     lease_ms=int(self._lease_seconds * 1000),
                 )
-            except UnavailableError as error:
+            except (UnavailableError, SQLAlchemyError) as error:
+                # Whatever the database says, only the end of the lease ends this thread.
                 if not self.is_valid():
                     return self._on_lost(f"no heartbeat could be written for {self._lease_seconds:.0f} s")
                 interval = min(1.0, self._lease_seconds / 10)
-                log.warning("heartbeat failed, trying again: %s", error.explained)
+                log.warning("heartbeat failed, trying again: %s", explained(error))
                 continue
             if not renewed:
                 return self._on_lost("the database says the lease is over")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, Executable, Row, create_engine, event
+from sqlalchemy import URL, Connection, Engine, Executable, Row, create_engine, event, text
 from sqlalchemy.exc import DisconnectionError
 
 from app.db import deadline
@@ -24,6 +24,7 @@ T = TypeVar("T")
 PING_AFTER_IDLE_SECONDS = 5.0
 TRANSACTION_STATEMENTS = 3  # how many statements' time a transaction may take
 AFTER_DEADLINE_SECONDS = 5.0
+_HARDLY_WAIT = text("SET LOCAL lock_timeout = '100ms'")
 _SOCKET_OPTIONS = {
     "connect_timeout": 5,
     "keepalives_idle": 10,
@@ -61,6 +62,20 @@ class Database:
         else) gets no second try after its outcome was lost.
         """
         return retried(partial(self._run, statement, params), self._breaker, most_lost=1 if repeatable else 0)
+
+    def fetch_unless_locked(
+        self, statement: Executable, params: Mapping[str, object] | None = None
+    ) -> Sequence[Row[Any]]:
+        """Run one statement as `fetch` does, but hardly wait for rows that others have locked.
+
+        Raises UnavailableError when one of them is.
+        """
+
+        def run(connection: Connection) -> Sequence[Row[Any]]:
+            connection.execute(_HARDLY_WAIT)
+            return connection.execute(statement, params or {}).all()
+
+        return self.transact(run)
 
     def transact(self, body: Callable[[Connection], T]) -> T:
         """Run `body` in one transaction; it may run several times, so it must have no other effect."""
@@ -120,6 +135,7 @@ def connect(
     engine = create_engine(
         parsed.set(query=query),
         json_deserializer=stored_json,
+        hide_parameters=True,
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=statement_timeout_seconds,  # never waited for: Database lets nobody in when all are in use
@@ -130,6 +146,7 @@ def connect(
         | {"application_name": application_name, "options": f"{_session(statement_timeout_seconds)} {mine}".strip()},
     )
     event.listen(engine, "handle_error", _mark_disconnects)
+    event.listen(engine, "handle_error", _hide_values)
     return Database(engine, statement_timeout_seconds=statement_timeout_seconds)
 
 
@@ -165,6 +182,22 @@ def _ping_idle_connections(engine: Engine, stalled: StalledConnections) -> None:
 
 def _mark_disconnects(context: Any) -> None:
     # SQLAlchemy's list of messages lacks CockroachDB's shutdown text; the SQLSTATE is the same on both engines.
+    # A server that is read-only (25006) was the primary before a failover: the next connection may find the new one.
     state = getattr(context.original_exception, "pgcode", None)
-    if state is not None and state.startswith(("08", "57P")):
+    if state is not None and (state.startswith(("08", "57P")) or state == "25006"):
         context.is_disconnect = True
+
+
+def _hide_values(context: Any) -> None:
+    """Shorten what the server said to its first line and its SQLSTATE: the rest may hold whole rows.
+
+    So may the first line, where the server refuses a value (class 22).
+    """
+    original, wrapped = context.original_exception, context.sqlalchemy_exception
+    state = getattr(original, "pgcode", None)
+    if state is None:
+        return
+    line = type(original).__name__ if state.startswith("22") else str(original).partition("\n")[0]
+    original.args = (f"{line} (SQLSTATE {state})",)
+    if wrapped is not None:
+        wrapped.args = (f"({type(original).__name__}) {original.args[0]}",)

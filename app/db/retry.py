@@ -1,17 +1,19 @@
-"""Retries: which failed statements run again, and how often.
+"""Retries: whose fault an error is, which failed statements run again, and how often.
 
 The rule is by SQLSTATE, never by exception class: psycopg2 files "outcome unknown" (40003) in the same class as
-a serialization failure. Every statement of ours may be repeated: ids come from the client, and each write has a
-witness that makes its second run a no-op.
+a serialization failure. Only a few classes blame what the statement was given. All others are trouble of the database,
+known or not: they end as UnavailableError, and whoever can waits for their end. Every statement of ours may be
+repeated: ids come from the client, and each write has a witness that makes its second run a no-op.
 """
 
+import logging
 import random
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TypeVar
 
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError, StatementError
 
 from app.db import deadline
 from app.db.breaker import Breaker
@@ -20,28 +22,35 @@ from app.errors import UnavailableError
 
 T = TypeVar("T")
 
+log = logging.getLogger(__name__)
+
 CONFLICT = frozenset({"40001", "40P01", "55P03"})  # serialization failure, deadlock, lock timeout: certainly undone
+LOCKED = "55P03"
 OUTCOME_UNKNOWN = "40003"
 MAX_TRIES = 8
-_LOST_CLASSES = ("08", "57P", "53", "XX")
+MAX_LOCK_WAITS = 2  # each has lasted for the lock timeout already
+# A value that cannot be stored, a broken constraint, too large or deep for any server.
+_ROWS_FAULTS = ("22", "23", "54")
+_STATEMENTS_FAULT = "42"  # no such table or column, no permission
 
 
 def retried(run: Callable[[], T], breaker: Breaker, *, most_lost: int = 1) -> T:
     """Run until it succeeds, or fails for good; a lost connection or outcome is tried again `most_lost` times."""
-    lost, began = 0, time.monotonic()
+    lost, waited, began = 0, 0, time.monotonic()
     with breaker.probe() if breaker.is_open else nullcontext():
         for tries in range(1, MAX_TRIES + 1):
             if time.monotonic() >= deadline.current.at:
-                if lost:
-                    breaker.trip()
-                deadline.check()
+                _end(breaker, lost)
             try:
                 result = run()
             except DBAPIError as error:
-                if is_conflict(error):
-                    time.sleep(random.uniform(0, 0.005 * 2**tries))
-                elif not is_lost(error):
+                if is_rows_fault(error):
+                    _alarm(error)
                     raise
+                if is_conflict(error):
+                    if (waited := waited + (sqlstate(error) == LOCKED)) >= MAX_LOCK_WAITS:
+                        break
+                    time.sleep(random.uniform(0, 0.005 * 2**tries))
                 elif (lost := lost + 1) > most_lost or not _may_reconnect(error):
                     raise _unreachable(error, breaker, began) from error
             else:
@@ -49,6 +58,18 @@ def retried(run: Callable[[], T], breaker: Breaker, *, most_lost: int = 1) -> T:
                     breaker.reset()
                 return result
     raise UnavailableError("the database is too busy; try again")
+
+
+def _end(breaker: Breaker, lost: int) -> None:
+    """Raise TimedOutError."""
+    if lost:
+        breaker.trip()
+    deadline.check()
+
+
+def _alarm(error: DBAPIError) -> None:
+    if is_statements_fault(error):
+        log.error("the schema or its permissions do not fit this version: %s", driver_message(error))
 
 
 def _may_reconnect(error: DBAPIError) -> bool:
@@ -73,14 +94,31 @@ def driver_message(error: SQLAlchemyError) -> str:
     return (str(getattr(error, "orig", None) or error).strip().splitlines() or ["no reason given"])[0]
 
 
+def explained(error: Exception) -> str:
+    """Return a reason for the log, without any value that a statement was given."""
+    if isinstance(error, UnavailableError):
+        return error.explained
+    return driver_message(error) if isinstance(error, SQLAlchemyError) else type(error).__name__
+
+
 def is_conflict(error: DBAPIError) -> bool:
     """Return whether the transaction was certainly rolled back and may simply run again."""
     return sqlstate(error) in CONFLICT
 
 
-def is_lost(error: DBAPIError) -> bool:
-    """Return whether the connection, or the outcome of the statement, was lost."""
-    state = sqlstate(error)
-    if state is None:
-        return error.connection_invalidated or type(error).__name__ in {"OperationalError", "InterfaceError"}
-    return state in {OUTCOME_UNKNOWN, "57014"} or state.startswith(_LOST_CLASSES)
+def is_rows_fault(error: BaseException) -> bool:
+    """Return whether an error is due to what the statement was given; else it is the database's, and may pass.
+
+    An unknown table or column and a missing permission count too, although an operator must see to it: waiting does
+    not help.
+    """
+    if isinstance(error, DBAPIError):
+        state = sqlstate(error) or ""
+        return state.startswith((*_ROWS_FAULTS, _STATEMENTS_FAULT))
+    # What the driver cannot send at all, such as a NUL or half a surrogate pair.
+    return isinstance(error, StatementError | ValueError)
+
+
+def is_statements_fault(error: BaseException) -> bool:
+    """Return whether no row could have passed, because the schema or the permissions do not fit the code."""
+    return isinstance(error, DBAPIError) and (sqlstate(error) or "").startswith(_STATEMENTS_FAULT)

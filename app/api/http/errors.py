@@ -11,7 +11,7 @@ from werkzeug.exceptions import HTTPException
 
 from app.api.http.body import MAX_DETAILS, drain
 from app.api.http.request_ids import current_request_id
-from app.db.retry import sqlstate
+from app.db.retry import is_rows_fault, sqlstate
 from app.errors import (
     Detail,
     InternalError,
@@ -20,6 +20,7 @@ from app.errors import (
     RateLimitedError,
     TaskExecutorError,
     UnauthorizedError,
+    UnavailableError,
     UnsupportedMediaTypeError,
 )
 
@@ -132,11 +133,14 @@ def _http(error: HTTPException) -> Response | HTTPException:
 
 
 def _database(error: DBAPIError) -> Response:
-    # Class 22 is "data exception": a value that passed our checks and that the database cannot hold. The checks
+    # What Database raises is never its own trouble, which comes as UnavailableError. In class 22, "data exception", and
+    # 54, "program limit exceeded", it is a value that passed our checks and that the database cannot hold. The checks
     # should have caught it, hence the warning, but the fault is in the request.
-    if (sqlstate(error) or "").startswith("22"):
+    if (sqlstate(error) or "").startswith(("22", "54")):
         log.warning("request %s: the database refused a value: %s", current_request_id(), sqlstate(error))
         return _answer(InvalidRequestError("The request holds a value that cannot be stored."))
+    if not is_rows_fault(error):
+        return _answer(UnavailableError("the database cannot be reached; try again"))
     return _unexpected(error)
 
 

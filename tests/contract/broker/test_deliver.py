@@ -2,6 +2,8 @@
 
 from contextlib import closing
 
+from sqlalchemy import text
+
 import tests.worker_environment  # noqa: F401 - first
 from actors.deliver import Deliveries
 from actors.dispatch import Dispatchers
@@ -29,6 +31,20 @@ def test_what_cannot_be_prepared_now_goes_back_unspent(database: Database, proce
     with closing(away):
         catalog = Catalog(away, None, config_ttl_seconds=60, secret_ttl_seconds=60)
         Deliveries(catalog, DeliveryLoop(nothing_may_be_sent)).start(attempt)
+    assert process.finalizer.flush(60)
+    row = rows.execution(database, execution_id)
+    assert (row.status, row.attempt_count) == ("QUEUED", 0)
+    assert rows.attempts(database, execution_id) == []
+
+
+def test_what_the_database_refuses_to_read_goes_back_unspent(database: Database, process: WorkerProcess) -> None:
+    """Missing tables or permissions are no failure of the target either."""
+    (execution_id,) = rows.add_executions(database)
+    message = next(ClaimConsumer(process, "http", 60_000))
+    assert message is not None
+    database.fetch(text("ALTER TABLE endpoint_versions RENAME TO elsewhere"))
+    catalog = Catalog(database, None, config_ttl_seconds=60, secret_ttl_seconds=60)
+    Deliveries(catalog, DeliveryLoop(nothing_may_be_sent)).start(message.args[0])
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)

@@ -9,6 +9,7 @@ from sqlalchemy import text
 from app import db, workers
 from app.db import Database
 from brokers.heartbeat import Heartbeat
+from tests.contract.broker.faults import Faults
 from tests.waiting import eventually
 
 WORKER = "wrk_1"
@@ -55,3 +56,31 @@ def test_a_lease_that_nobody_could_renew_is_given_up(database: Database, start: 
     reasons = start(away)
     eventually(lambda: reasons, what="the end of the lease to be noticed")
     assert reasons == ["no heartbeat could be written for 6 s"]
+
+
+@pytest.fixture
+def faults(database: Database) -> Faults:
+    if database.is_cockroach:
+        pytest.skip("needs PL/pgSQL to fail on demand")
+    return Faults(database)
+
+
+@pytest.mark.parametrize("state", ["25006", "53200", "58030", "58C00", "XXUUU", "P0001", "23514", "42501"])
+def test_a_lease_that_cannot_be_renewed_now_is_renewed_later(
+    database: Database, faults: Faults, start: Start, state: str
+) -> None:
+    """Also after an error that would blame the row: only the end of the lease ends the heartbeat."""
+    faults.set(state)
+    reasons = start(database)
+    eventually(lambda: faults.met() >= 2, what="another try after the first")
+    faults.clear()
+    eventually(lambda: in_flight(database) == 7, what="a renewal")
+    assert reasons == []
+
+
+def test_a_read_only_database_costs_the_lease_in_the_end(database: Database, faults: Faults, start: Start) -> None:
+    faults.set("25006")
+    reasons = start(database)
+    eventually(lambda: reasons, what="the end of the lease to be noticed")
+    faults.clear()
+    assert len(reasons) == 1, "either clock may be the first to say so"

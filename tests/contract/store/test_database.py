@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -12,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app import db
 from app.db import Database, deadline
-from app.db.retry import MAX_TRIES
+from app.db.retry import MAX_LOCK_WAITS, MAX_TRIES
 from app.errors import TimedOutError, UnavailableError
 
 
@@ -29,26 +30,61 @@ def runs(database: Database) -> Callable[[], int]:
     return lambda: int(database.fetch(text("SELECT last_value FROM runs"))[0].last_value)
 
 
-@pytest.mark.parametrize("state", ["40001", "40P01", "55P03"])
+@pytest.mark.parametrize(("state", "tries"), [("40001", MAX_TRIES), ("40P01", MAX_TRIES), ("55P03", MAX_LOCK_WAITS)])
 def test_a_conflict_is_tried_again_and_ends_as_unavailable(
-    database: Database, runs: Callable[[], int], state: str
+    database: Database, runs: Callable[[], int], state: str, tries: int
 ) -> None:
     with pytest.raises(UnavailableError, match="too busy"):
         database.fetch(text(raising(state)))
-    assert runs() == MAX_TRIES
+    assert runs() == tries
 
 
-@pytest.mark.parametrize("state", ["40003", "53300", "57014", "08006"])
+@pytest.mark.parametrize(
+    "state", ["40003", "53300", "57014", "08006", "25006", "58030", "58C00", "XXUUU", "0A000", "P0001"]
+)
 def test_a_lost_outcome_is_unavailable(database: Database, runs: Callable[[], int], state: str) -> None:
     with pytest.raises(UnavailableError, match="cannot be reached"):
         database.fetch(text(raising(state)), repeatable=False)
     assert runs() == 1
 
 
-def test_any_other_error_is_the_callers(database: Database, runs: Callable[[], int]) -> None:
+@pytest.mark.parametrize("state", ["22P02", "23514", "42P01", "54000"])
+def test_what_blames_the_statement_is_the_callers(
+    database: Database, runs: Callable[[], int], caplog: pytest.LogCaptureFixture, state: str
+) -> None:
+    """Of an unknown table or a missing permission an operator must hear too."""
     with pytest.raises(DBAPIError):
-        database.fetch(text(raising("23514")))
+        database.fetch(text(raising(state)))
     assert runs() == 1
+    assert [record.levelname for record in caplog.records] == (["ERROR"] if state.startswith("42") else [])
+
+
+def test_a_read_only_server_is_left_for_a_new_connection(database: Database, runs: Callable[[], int]) -> None:
+    """After a failover the old primary still answers; whoever listens at its address next is asked."""
+    backend = text("SELECT pg_backend_pid() AS pid")
+    one = db.connect(database.engine.url, pool_size=1, application_name="te-one")
+    before = one.fetch(backend)[0].pid
+    with pytest.raises(UnavailableError):
+        one.fetch(text(raising("25006")), repeatable=False)
+    assert one.fetch(backend)[0].pid != before
+    one.close()
+
+
+def test_an_error_tells_its_state_and_no_value(database: Database) -> None:
+    """The server's own text may hold the whole row."""
+    if database.is_cockroach:
+        pytest.skip("its texts differ")
+    database.fetch(text("CREATE TABLE picky (a TEXT CHECK (a <> 'hunter2'), b BIGINT)"))
+    for statement, params in [
+        ("INSERT INTO picky VALUES (:a, 1)", {"a": "hunter2"}),
+        ("SELECT CAST(:a AS BIGINT)", {"a": "hunter2"}),
+        ("SELECT secret FROM nowhere WHERE a = :a", {"a": "hunter2"}),
+    ]:
+        with pytest.raises(DBAPIError) as caught:
+            database.fetch(text(statement), params)
+        shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + repr(caught.value.orig)
+        assert "hunter2" not in shown
+        assert "SQLSTATE" in shown
 
 
 def test_a_pooled_connection_that_died_is_replaced_unseen(database: Database, database_url: str) -> None:

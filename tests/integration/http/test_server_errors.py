@@ -38,6 +38,34 @@ def test_a_statement_never_reaches_the_client(api: Api, monkeypatch: pytest.Monk
     assert "nowhere" not in response.get_data(as_text=True)
 
 
+@pytest.mark.parametrize("state", ["25006", "53200", "58030", "58C00", "XXUUU", "0A000", "55P03"])
+def test_trouble_of_the_database_is_503(api: Api, monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+    if services(api.app).database.is_cockroach:
+        pytest.skip("needs PL/pgSQL to fail on demand")
+
+    def fail(database: db.Database, _job_id: str) -> None:
+        database.fetch(text(f"DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '{state}'; END $$"))
+
+    monkeypatch.setattr("app.api.jobs.views.get_job", fail)
+    assert problem(api.get("/jobs/x"), 503, "SERVICE_UNAVAILABLE")["retryable"]
+
+
+@pytest.mark.parametrize("statement", ["SELECT a FROM nowhere WHERE a = :a", "INSERT INTO picky VALUES (:a)"])
+def test_an_unexpected_error_of_the_database_is_logged_without_its_values(
+    api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, statement: str
+) -> None:
+    services(api.app).database.fetch(text("CREATE TABLE picky (a TEXT CHECK (length(a) < 3))"))
+    value = "hunter" + str(2)  # a traceback shows this line too
+
+    def fail(database: db.Database, _job_id: str) -> None:
+        database.fetch(text(statement), {"a": value})
+
+    monkeypatch.setattr("app.api.jobs.views.get_job", fail)
+    problem(api.get("/jobs/x"), 500, "INTERNAL_ERROR")
+    assert "SQLSTATE" in caplog.text
+    assert value not in caplog.text
+
+
 def test_a_value_the_database_refuses_is_the_clients_fault(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """The safety net behind the checks of the body."""
 
