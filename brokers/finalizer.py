@@ -1,31 +1,34 @@
 """Finalizer: the one thread of a process that writes results, in batches that form by themselves.
 
 Results that arrive while one batch commits form the next; none waits to fill a batch. `submit` neither blocks nor
-raises; the backlog is bounded by the consumers, which stop claiming above HIGH_WATER. While the database is unreachable
-results are kept and tried again, for as long as the lease allows.
+raises; the backlog is bounded by the consumers, which stop claiming above HIGH_WATER. What the database cannot write is
+kept and tried again, until it is written or its claim is known to be lost; the lease bounds that.
 """
 
 import logging
 import threading
-from collections import deque
+import time
 from collections.abc import Callable
-from functools import partial
+from typing import TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import Database
+from app.db.retry import explained, is_rows_fault, is_statements_fault
 from app.errors import UnavailableError
-from app.executions.conclusion import Conclusion, conclude
+from app.executions.conclusion import Conclusion, conclude, still_held, written
 from app.executions.model import ClaimKey
 from app.executions.release import release
 from app.threads import STOP_SECONDS, BackgroundThread
 from brokers.counters import Counters
+from brokers.lane import FITTING, RETRY_SECONDS, TRIES_WHOLE, Batch, Lane, by_bytes
+
+T = TypeVar("T", Conclusion, ClaimKey)
 
 log = logging.getLogger(__name__)
 
-MOST_PER_STATEMENT = 500
 HIGH_WATER = 5000  # results that wait to be written
-RETRY_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0)
+LONGEST_PAUSE_SECONDS = 1.0  # between two tries while none succeeds
 
 
 class Finalizer(BackgroundThread):
@@ -37,33 +40,34 @@ class Finalizer(BackgroundThread):
         self._worker_id = worker_id
         self._counters = counters
         self._ready = threading.Condition()
-        self._conclusions: deque[Conclusion] = deque()
-        self._releases: deque[ClaimKey] = deque()
+        self._conclusions = Lane[Conclusion](lambda conclusion: conclusion.claim.key)
+        self._releases = Lane[ClaimKey](lambda claim: claim)
         self._writing: set[ClaimKey] = set()
+        self._failures = 0  # in a row, of either kind
         self._abandoned = False
 
     def submit(self, conclusion: Conclusion) -> None:
         """Take a conclusion to write."""
         with self._ready:
-            self._conclusions.append(conclusion)
+            self._conclusions.add(conclusion)
             self._ready.notify_all()
 
     def submit_release(self, claim: ClaimKey) -> None:
         """Take an unstarted claim to hand back."""
         with self._ready:
-            self._releases.append(claim)
+            self._releases.add(claim)
             self._ready.notify_all()
 
     @property
     def is_backed_up(self) -> bool:
         """Whether claiming should wait until results are written."""
-        return len(self._conclusions) >= HIGH_WATER
+        return self._conclusions.count >= HIGH_WATER
 
     def flush(self, timeout_seconds: float) -> bool:
-        """Wait until all that was submitted is written; False after the timeout."""
+        """Wait until all is written that was submitted and not refused for good; False after the timeout."""
         with self._ready:
             return self._ready.wait_for(
-                lambda: not (self._conclusions or self._releases or self._writing), timeout_seconds
+                lambda: self._conclusions.may_end() and self._releases.may_end() and not self._writing, timeout_seconds
             )
 
     def stop(self, timeout_seconds: float = STOP_SECONDS) -> bool:
@@ -81,7 +85,7 @@ class Finalizer(BackgroundThread):
         """Drop everything: the lease is lost, the rows belong to others now."""
         with self._ready:
             self._abandoned = True
-            self._counters.add("results_abandoned", len(self._conclusions))
+            self._counters.add("results_abandoned", self._conclusions.count)
             self._conclusions.clear()
             self._releases.clear()
             self._ready.notify_all()
@@ -89,77 +93,119 @@ class Finalizer(BackgroundThread):
     def pending(self) -> set[ClaimKey]:
         """List the claims whose end is not written yet."""
         with self._ready:
-            waiting = {conclusion.claim.key for conclusion in self._conclusions}
-            return waiting | set(self._releases) | self._writing
+            return self._conclusions.keys() | self._releases.keys() | self._writing
 
     def run(self) -> None:
-        """Write what is submitted, until nothing is left and the thread is stopping."""
-        while True:
-            with self._ready:
-                self._writing = set()
-                self._ready.notify_all()
-                self._ready.wait_for(lambda: self._conclusions or self._releases or self.stopping.is_set())
-                if not (self._conclusions or self._releases):
-                    return
-                batch = [self._conclusions.popleft() for _ in range(min(MOST_PER_STATEMENT, len(self._conclusions)))]
-                releases = [self._releases.popleft() for _ in range(len(self._releases))]
-                self._writing = {conclusion.claim.key for conclusion in batch} | set(releases)
-            if releases:
-                self._hand_back(releases)
-            if batch:
-                self._write(batch)
+        """Write what is submitted, until nothing is left to do and the thread is stopping."""
+        while (taken := self._take()) is not None:
+            releases, conclusions = taken
+            if releases is not None:
+                self._try(self._releases, releases, self._release)
+            if conclusions is None:
+                continue
+            parts = [conclusions]
+            if len(conclusions.items) > FITTING:
+                parts = list(by_bytes(conclusions, lambda conclusion: conclusion.size))
+            for part in parts:
+                self._try(self._conclusions, part, self._conclude)
 
-    def _hand_back(self, releases: list[ClaimKey]) -> None:
-        def run() -> None:
-            self._counters.add("released", release(self._database, self._worker_id, releases))
+    def _take(self) -> tuple[Batch[ClaimKey] | None, Batch[Conclusion] | None] | None:
+        """Wait for something to write; None at the end."""
+        with self._ready:
+            self._writing = set()
+            self._ready.notify_all()
+            while True:
+                now = time.monotonic()
+                releases, conclusions = self._releases.take(now), self._conclusions.take(now)
+                if releases is not None or conclusions is not None:
+                    held = set(releases.items) if releases is not None else set()
+                    results = conclusions.items if conclusions is not None else []
+                    self._writing = held | {conclusion.claim.key for conclusion in results}
+                    return releases, conclusions
+                if self.stopping.is_set():
+                    return None
+                dues = [lane.next_due() - now for lane in (self._releases, self._conclusions) if lane.count]
+                self._ready.wait(max(0.0, min(dues)) if dues else None)
 
+    def _try(self, lane: Lane[T], batch: Batch[T], write: Callable[[Batch[T]], None]) -> None:
+        """Write a batch, or keep it; no item may hold up the others."""
         try:
-            self._persist(run, "hand back unstarted claims")
-        except SQLAlchemyError:
-            # They stay RUNNING and are reclaimed once this worker's lease has run out.
-            log.exception("%d unstarted claims could not be handed back", len(releases))
-
-    def _write(self, batch: list[Conclusion]) -> None:
-        """Write a batch; when the database refuses it, split it so that one bad row cannot hold up the rest."""
-        try:
-            self._persist(partial(self._conclude, batch), f"write {len(batch)} results")
-        except SQLAlchemyError as error:
-            if len(batch) > 1:
-                middle = len(batch) // 2
-                self._write(batch[:middle])
-                self._write(batch[middle:])
+            write(batch)
+        except (UnavailableError, SQLAlchemyError, ValueError) as error:
+            if is_rows_fault(error) and not is_statements_fault(error):
+                self._divide(lane, batch, error)
             else:
-                self._write_poison(batch[0], error)
+                self._postpone(lane, batch, error)
+        else:
+            self._failures = 0
 
-    def _write_poison(self, conclusion: Conclusion, error: SQLAlchemyError) -> None:
-        """Store the bare outcome of a result that the database refuses to store in full."""
-        self._counters.add("results_refused", 1)
-        log.error("the result of %s was refused: %s", conclusion.claim.execution_id, type(error).__name__)
-        bare = conclusion.without_payload("the result could not be stored")
-        try:
-            self._conclude([bare])
-        except (SQLAlchemyError, UnavailableError):
+    def _postpone(self, lane: Lane[T], batch: Batch[T], error: Exception) -> None:
+        """Keep a batch that the database cannot write now."""
+        self._failures += 1
+        with self._ready:
+            if self._abandoned:
+                return
+            lane.retry(batch, time.monotonic())
+            # Said at the beginning of an outage, and of the one item that fails while others pass.
+            is_news = batch.failures == 1 or len(batch.items) == 1
+            if self._failures == 1 and is_news and not batch.is_reported:
+                batch.is_reported = True
+                log.warning("cannot write %s, keeping them: %s", _named(batch), explained(error))
+            if self._failures > 1:
+                pause = RETRY_SECONDS[min(self._failures - 1, len(RETRY_SECONDS)) - 1]
+                self._ready.wait_for(
+                    lambda: self._abandoned or self.stopping.is_set(), min(pause, LONGEST_PAUSE_SECONDS)
+                )
+
+    def _divide(self, lane: Lane[T], batch: Batch[T], error: Exception) -> None:
+        """Find the item that the database refuses; store its bare outcome, or else keep it until its claim is lost."""
+        now = time.monotonic()
+        with self._ready:
+            if self._abandoned:
+                return
+            if len(batch.items) > 1:
+                lane.put_back_halves(batch, now)
+                return
+            item = batch.items[0]
+            if isinstance(item, Conclusion) and not batch.is_bare:
+                self._counters.add("results_refused", 1)
+                log.error("the result of %s was refused: %s", item.claim.execution_id, explained(error))
+                bare = item.without_payload("the result could not be stored")
+                lane.put_back(Batch([bare], is_bare=True), now)
+                return
+            if not batch.is_refused:
+                log.error("the outcome of %s could not be written: %s", _named(batch), explained(error))
             # The reclaim of stuck executions will find the row; nothing else depends on it.
-            log.exception("the outcome of %s could not be written", conclusion.claim.execution_id)
+            batch.is_refused, batch.failures = True, TRIES_WHOLE
+            lane.put_back(batch, now + RETRY_SECONDS[-1])
 
-    def _persist(self, run: Callable[[], None], what: str) -> None:
-        tries = 0
-        while not self._abandoned:
-            try:
-                return run()
-            except UnavailableError as error:
-                pause = RETRY_SECONDS[min(tries, len(RETRY_SECONDS) - 1)]
-                if tries == 0:
-                    log.warning("cannot %s, keeping them: %s", what, error.explained)
-                tries += 1
-                with self._ready:
-                    self._ready.wait_for(lambda: self._abandoned, pause)
-        return None
+    def _release(self, batch: Batch[ClaimKey]) -> None:
+        if batch.failures >= TRIES_WHOLE:
+            held = still_held(self._database, self._worker_id, batch.items)
+            batch.items = [claim for claim in batch.items if claim.execution_id in held]
+        released = release(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
+        self._counters.add("released", released)
 
-    def _conclude(self, batch: list[Conclusion]) -> None:
-        effective = conclude(self._database, self._worker_id, batch)
+    def _conclude(self, batch: Batch[Conclusion]) -> None:
+        if batch.failures >= TRIES_WHOLE:
+            self._drop_lost(batch)
+        effective = conclude(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
         self._counters.add("concluded", len(effective))
-        for conclusion in batch:
+        if len(effective) < len(batch.items):
+            self._report_lost(batch.items, effective)
+
+    def _drop_lost(self, batch: Batch[Conclusion]) -> None:
+        """Drop results whose claim is known to be lost, which needs no lock; an earlier try may have written them."""
+        held = still_held(self._database, self._worker_id, [conclusion.claim.key for conclusion in batch.items])
+        ended = [conclusion for conclusion in batch.items if conclusion.claim.execution_id not in held]
+        if ended:
+            effective = written(self._database, ended)
+            batch.items = [conclusion for conclusion in batch.items if conclusion.claim.execution_id in held]
+            self._counters.add("concluded", len(effective))
+            self._report_lost(ended, effective)
+
+    def _report_lost(self, conclusions: list[Conclusion], effective: set[str]) -> None:
+        for conclusion in conclusions:
             if conclusion.claim.execution_id not in effective:
                 self._counters.add("leases_lost", 1)
                 log.warning(
@@ -167,3 +213,11 @@ class Finalizer(BackgroundThread):
                     conclusion.claim.execution_id,
                     conclusion.claim.attempt,
                 )
+
+
+def _named(batch: Batch[T]) -> str:
+    """Return the id of a single execution, else how many there are."""
+    first, *others = batch.items
+    if others:
+        return f"{len(batch.items)} results"
+    return first.claim.execution_id if isinstance(first, Conclusion) else first.execution_id

@@ -47,10 +47,15 @@ FAULTS = [
 
 
 class PgProxy(Proxy):
-    """Stands in front of a local server. `arm` breaks the next statement with these words."""
+    """Stands in front of a local server. `arm` breaks the next statement with these words.
 
-    def __init__(self, server_port: int) -> None:
+    It hangs up at a message that is larger than `largest`, and notes the `longest`.
+    """
+
+    def __init__(self, server_port: int, *, largest: int | None = None) -> None:
         super().__init__(server_port, passage=lambda client: _PgPassage(client, self))
+        self.largest = largest
+        self.longest = 0
         self._lock = threading.Lock()
         self._armed: tuple[str, Fault] | None = None
         self.meanwhile: Callable[[], object] | None = None
@@ -152,6 +157,9 @@ class _PgPassage(Passage):
         return b""
 
     async def _pass(self, kind: bytes, body: bytes) -> bytes:
+        self._proxy.longest = max(self._proxy.longest, len(body))
+        if self._proxy.largest is not None and len(body) > self._proxy.largest:
+            raise ConnectionResetError
         query = body[:-1].decode(errors="replace") if kind == b"Q" else ""
         fault = self._fault_for(query)
         if fault is None:

@@ -1,13 +1,13 @@
 """Conclusions: how attempts ended, written to execution, attempt, log and job in one fenced statement."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from app import ids
 from app.db import Database
-from app.executions.model import Claim, LogLine
+from app.executions.model import Claim, ClaimKey, LogLine
 from app.executions.settlement import settlement_of
 from app.executions.verdict import Verdict
 from app.sql import statement
@@ -66,6 +66,20 @@ WRITTEN = statement(
 )
 
 
+# Whose claims are lost already can be seen without a lock: a claim that has ended never comes back.
+HELD = statement(
+    "executions.held",
+    """
+    SELECT e.execution_id FROM executions AS e
+      JOIN unnest(CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[])) AS u (execution_id, attempt)
+        ON e.execution_id = u.execution_id AND e.attempt_count = u.attempt
+     WHERE e.worker_id = :worker AND e.status = 'RUNNING'
+    """,
+)
+
+ROW_BYTES = 1000  # the columns of a conclusion that have about one size
+
+
 @dataclass(frozen=True, slots=True)
 class Conclusion:
     """An attempt that has ended, ready to be written; times by the database's clock."""
@@ -77,6 +91,14 @@ class Conclusion:
     duration_ms: int
     logs: tuple[LogLine, ...]
 
+    @property
+    def size(self) -> int:
+        """About how many bytes of the statement it takes; the driver writes values into its text, escaped."""
+        texts = [json.dumps(value) for value in (self.verdict.output, self.verdict.error) if value is not None]
+        texts += [line.message for line in self.logs]
+        escaped = sum(text.count("\\") + text.count("'") for text in texts)
+        return ROW_BYTES + escaped + sum(len(text.encode(errors="surrogatepass")) for text in texts)
+
     def without_payload(self, reason: str) -> "Conclusion":
         """Return the bare outcome, without what the database refused to store."""
         verdict = Verdict(self.verdict.status, self.verdict.delay_ms, None, None)
@@ -85,22 +107,41 @@ class Conclusion:
         return Conclusion(self.claim, self.attempt_id, verdict, self.started_at, self.duration_ms, ())
 
 
-def conclude(database: Database, worker_id: str, conclusions: Sequence[Conclusion]) -> set[str]:
+def conclude(
+    database: Database, worker_id: str, conclusions: Sequence[Conclusion], *, unless_locked: bool = False
+) -> set[str]:
     """Write conclusions and return the ids of the executions they took effect on.
 
     An id that is missing from the answer lost its claim (to reclaim, or to another worker) and changed nothing.
+    With `unless_locked` rows that others have locked are hardly waited for.
     """
     if not conclusions:
         return set()
     # In key order, so that two batches never lock the same rows crosswise.
     ordered = sorted(conclusions, key=lambda c: c.claim.execution_id)
-    effective = {row.execution_id for row in database.fetch(CONCLUDE, _params(worker_id, ordered))}
+    fetch = database.fetch_unless_locked if unless_locked else database.fetch
+    effective = {row.execution_id for row in fetch(CONCLUDE, _params(worker_id, ordered))}
     missing = [c for c in ordered if c.claim.execution_id not in effective]
     if missing:
         # The statement may have run twice (its first answer lost): then our attempt row is there.
-        rows = database.fetch(WRITTEN, {"attempt_ids": [c.attempt_id for c in missing]})
-        effective |= {row.execution_id for row in rows}
+        effective |= written(database, missing)
     return effective
+
+
+def still_held(database: Database, worker_id: str, claims: Collection[ClaimKey]) -> set[str]:
+    """Return the ids of those executions whose claim the worker has not lost; waits for no lock."""
+    params = {
+        "worker": worker_id,
+        "ids": [claim.execution_id for claim in claims],
+        "attempts": [claim.attempt for claim in claims],
+    }
+    return {row.execution_id for row in database.fetch(HELD, params)}
+
+
+def written(database: Database, conclusions: Sequence[Conclusion]) -> set[str]:
+    """Return the ids of those executions whose conclusion was written by an earlier try."""
+    rows = database.fetch(WRITTEN, {"attempt_ids": [c.attempt_id for c in conclusions]})
+    return {row.execution_id for row in rows}
 
 
 def _params(worker_id: str, conclusions: Sequence[Conclusion]) -> dict[str, object]:

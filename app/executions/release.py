@@ -43,8 +43,11 @@ RELEASE = statement(
 )
 
 
-def release(database: Database, worker_id: str, claims: Collection[ClaimKey]) -> int:
-    """Release unstarted claims with no attempt spent; returns how many were still held."""
+def release(database: Database, worker_id: str, claims: Collection[ClaimKey], *, unless_locked: bool = False) -> int:
+    """Release unstarted claims with no attempt spent; returns how many were still held.
+
+    With `unless_locked` rows that others have locked are hardly waited for.
+    """
     if not claims:
         return 0
     ordered = sorted(claims)
@@ -56,4 +59,5 @@ def release(database: Database, worker_id: str, claims: Collection[ClaimKey]) ->
         "claim_events": [ids.event_id() for _ in ordered],
         "return_events": [ids.event_id() for _ in ordered],
     }
-    return len(database.fetch(RELEASE, params))
+    fetch = database.fetch_unless_locked if unless_locked else database.fetch
+    return len(fetch(RELEASE, params))

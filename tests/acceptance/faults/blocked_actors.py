@@ -34,7 +34,7 @@ async def _deliver(*_arguments: object) -> None:
     _block()
 
 
-def _conclude(*_arguments: object) -> set[str]:
+def _conclude(*_arguments: object, **_named: object) -> set[str]:
     raise RuntimeError("a fault that nobody foresaw")
 
 
