@@ -29,19 +29,24 @@ HOLD = statement(
 RETRIES = statement(
     "executions.retries_of_paused_jobs",
     """
-    SELECT e.execution_id FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
+    SELECT e.execution_id, e.job_id FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
      WHERE j.paused_at IS NOT NULL AND e.completed_at IS NULL
        AND e.status = 'RETRYING' AND e.created_at <= j.paused_at
      ORDER BY e.execution_id LIMIT 500
     """,
 )
+# A resume locks the job too: it comes first, and the job is not paused any more, or it comes second and lets these go.
 HOLD_RETRIES = statement(
     "executions.hold_retries",
     """
+    WITH paused AS MATERIALIZED (
+      SELECT job_id, paused_at FROM jobs
+       WHERE job_id = ANY (CAST(:jobs AS TEXT[])) AND paused_at IS NOT NULL
+       ORDER BY job_id FOR SHARE)
     UPDATE executions AS e SET status = 'PENDING', on_hold = true
-      FROM jobs AS j
+      FROM paused AS j
      WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) AND j.job_id = e.job_id
-       AND j.paused_at IS NOT NULL AND e.status = 'RETRYING' AND e.created_at <= j.paused_at
+       AND e.status = 'RETRYING' AND e.created_at <= j.paused_at
     RETURNING e.execution_id, e.attempt_count
     """,
 )
@@ -72,12 +77,13 @@ def hold(connection: Connection, job_id: str, actor: str | None) -> int:
 
 def hold_retries(database: Database) -> int:
     """Hold back the retries of paused jobs; returns how many there were."""
-    found = [row.execution_id for row in database.fetch(RETRIES)]
+    found = database.fetch(RETRIES)
     if not found:
         return 0
+    params = {"ids": [row.execution_id for row in found], "jobs": sorted({row.job_id for row in found})}
 
     def body(connection: Connection) -> int:
-        rows = connection.execute(HOLD_RETRIES, {"ids": found}).all()
+        rows = connection.execute(HOLD_RETRIES, params).all()
         changes = [
             StateChange(row.execution_id, ExecutionStatus.RETRYING, ExecutionStatus.PENDING, row.attempt_count)
             for row in rows

@@ -16,19 +16,20 @@ def settlement_of(ended: str, *, at: str, when: str = "true") -> str:
     """Return the UPDATE that settles the jobs of `ended`, a CTE of executions with their job_id and scheduled_at.
 
     A fixed delay counts from the instant `at`, unless a later tick of the job exists already. `when` says which rows
-    of `ended` are over.
+    of `ended` are over. Whether the job is paused is looked at once its row is locked: a pause may be about to end, and
+    what it leaves to this execution nobody else would do.
     """
     return f"""
       UPDATE jobs AS j
          SET status = CASE WHEN j.fixed_delay THEN j.status ELSE 'RETIRED' END,
              retired_at = CASE WHEN j.fixed_delay THEN j.retired_at ELSE now() END,
-             paused_at = NULL,
-             cron_next_run_at = CASE WHEN j.fixed_delay THEN {at} + j.interval_ms * INTERVAL '1 millisecond' END
+             paused_at = CASE WHEN j.fixed_delay THEN j.paused_at END,
+             cron_next_run_at = CASE WHEN j.fixed_delay AND j.status = 'ACTIVE'
+                                     THEN {at} + j.interval_ms * INTERVAL '1 millisecond' END
         FROM {ended}
        WHERE j.job_id = {ended}.job_id AND {when} AND j.status <> 'RETIRED'
          AND ({ONE_SHOT}
-              OR j.fixed_delay AND j.status = 'ACTIVE' AND j.cron_next_run_at IS NULL
-                 AND j.cron_last_tick_at = {ended}.scheduled_at)
+              OR j.fixed_delay AND j.cron_next_run_at IS NULL AND j.cron_last_tick_at = {ended}.scheduled_at)
       RETURNING j.job_id"""  # noqa: S608 - parts of statements, composed at import
 
 

@@ -1,0 +1,197 @@
+"""All pairs of verbs about one job, in every interleaving of their statements: what must never be is never.
+
+Where only one of a pair finds something to do, the other one's refusal is tried.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import partial
+from itertools import combinations_with_replacement, product
+
+import pytest
+from sqlalchemy import text
+
+from app import ids
+from app.db import Database
+from app.executions import paused, reclaim
+from app.executions.conclusion import Conclusion, conclude
+from app.executions.model import Claim, DeliveryError
+from app.executions.retry import retry_execution
+from app.executions.verdict import Verdict
+from app.jobs.cancellation import cancel_job
+from app.jobs.creation import Creator
+from app.jobs.pause import pause_job, resume_job
+from app.jobs.run_now import run_job
+from app.jobs.update import update_job
+from tests import rows
+from tests.contract.store.interleaving import Body, Pair, interleavings, pair
+
+WORKER = "wrk_gone"
+ERROR = DeliveryError("HTTP_ERROR", "answered 503")
+
+# Where an execution and its job stand before both begin.
+EXECUTIONS = {
+    "queued": "status = 'QUEUED'",
+    "held": "status = 'PENDING', on_hold = true",
+    "running": f"status = 'RUNNING', worker_id = '{WORKER}', started_at = now(), attempt_count = 1",
+    "retrying": "status = 'RETRYING', attempt_count = 1",
+    "failed": "status = 'FAILED', attempt_count = 1, completed_at = now()",
+}
+JOBS = {
+    "active": "status = 'ACTIVE'",
+    "paused": "status = 'PAUSED', paused_at = now() + INTERVAL '1 millisecond', cron_next_run_at = NULL",
+    "retired": "status = 'RETIRED', retired_at = now(), cron_next_run_at = NULL",
+}
+FIXED_DELAY = "trigger_type = 'INTERVAL', fixed_delay = true, interval_ms = 60000, cron_starts_at = now()"
+STARTS = [
+    ("active", "queued"),
+    ("active", "running"),
+    ("active", "failed"),
+    ("paused", "held"),
+    ("paused", "running"),
+    ("paused", "retrying"),
+]
+
+# The starts at which each verb changes something.
+VERBS: dict[str, Callable[[str, str], bool]] = {
+    "resume": lambda job, _: job == "paused",
+    "pause": lambda job, execution: job == "active",
+    "cancel": lambda job, execution: execution != "failed",
+    "succeed": lambda job, execution: execution == "running",
+    "fail for now": lambda job, execution: execution == "running",
+    "reclaim": lambda job, execution: execution == "running",
+    "hold retries": lambda job, execution: (job, execution) == ("paused", "retrying"),
+    "update": lambda job, execution: True,
+    "run now": lambda job, execution: True,
+    "retry": lambda job, execution: execution == "failed",
+}
+PAIRS = list(combinations_with_replacement(VERBS, 2))
+
+BREACHES = {
+    "a fixed delay that never ends": """
+        SELECT 1 FROM jobs AS j WHERE j.fixed_delay AND j.status = 'ACTIVE' AND j.cron_next_run_at IS NULL
+           AND NOT EXISTS (SELECT 1 FROM executions AS e WHERE e.job_id = j.job_id AND e.completed_at IS NULL
+                                                           AND e.scheduled_at = j.cron_last_tick_at)""",
+    "on hold, and its job is not paused": """
+        SELECT 1 FROM executions AS e JOIN jobs AS j ON j.job_id = e.job_id WHERE e.on_hold AND j.status <> 'PAUSED'""",
+    "a one-shot job that is active after its end": """
+        SELECT 1 FROM jobs AS j WHERE j.trigger_type = 'IMMEDIATE' AND j.status <> 'RETIRED'
+           AND NOT EXISTS (SELECT 1 FROM executions AS e WHERE e.job_id = j.job_id AND e.completed_at IS NULL)""",
+    "a one-shot job that is retired before its end": """
+        SELECT 1 FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
+         WHERE j.trigger_type = 'IMMEDIATE' AND j.status = 'RETIRED' AND e.completed_at IS NULL""",
+    "attempts with gaps": """
+        SELECT 1 FROM executions AS e
+         WHERE e.execution_id = :execution_id AND e.status <> 'RUNNING' AND e.attempt_count - :untold <>
+               (SELECT count(*) FROM attempts AS a WHERE a.execution_id = e.execution_id)""",
+    "two versions that live": """
+        SELECT 1 FROM jobs WHERE status <> 'RETIRED' HAVING count(*) > 1""",
+    "claimable after its job was cancelled or replaced": """
+        SELECT 1 FROM executions AS e JOIN jobs AS j ON j.job_id = e.job_id
+         WHERE j.status = 'RETIRED' AND e.completed_at IS NULL AND e.status NOT IN ('RUNNING', 'RETRYING')
+           AND NOT :is_retried""",
+    "claimable although its job is paused": """
+        SELECT 1 FROM executions AS e JOIN jobs AS j ON j.job_id = e.job_id
+         WHERE j.status = 'PAUSED' AND e.status = 'QUEUED' AND e.created_at <= j.paused_at AND NOT :is_run""",
+}
+ANY_BREACH = text(
+    " UNION ALL ".join(f"(SELECT '{name}' AS breach WHERE EXISTS ({sql}))" for name, sql in BREACHES.items())
+)
+CLEAR = text(
+    "DELETE FROM attempts; DELETE FROM execution_logs; DELETE FROM execution_events; DELETE FROM executions; "
+    "DELETE FROM jobs"
+)
+
+
+class Arena:
+    """A pair of sides, each with its own cache of endpoints, and the job that both are about."""
+
+    def __init__(self, database: Database, sides: Pair) -> None:
+        self.database = database
+        self._sides = sides
+        self._creators = {side.database: Creator(side.database, shards=1, look_ahead_ms=0) for side in sides.sides}
+        for creator in self._creators.values():
+            creator.targets.checked("target", {})
+        self.execution_id = self.job_id = ""
+        self._facts: dict[str, object] = {}
+        self._started_at = rows.database_now(database) - timedelta(seconds=1)
+
+    def _put(self, job: str, execution: str, *, repeats: bool) -> None:
+        """Replace what is there by one job with one execution."""
+        self.database.fetch(CLEAR)
+        (self.execution_id,) = rows.add_executions(self.database, max_attempts=3)
+        self.job_id = rows.job_of(self.database, self.execution_id).job_id
+        self.database.fetch(text(f"UPDATE executions SET {EXECUTIONS[execution]}"))
+        is_over = execution == "failed"
+        columns = JOBS["retired" if is_over and not repeats else job]
+        if repeats:
+            columns += f", {FIXED_DELAY}, cron_last_tick_at = (SELECT scheduled_at FROM executions)"
+            if is_over:
+                columns += ", cron_next_run_at = now() + INTERVAL '1 minute'"
+        self.database.fetch(text(f"UPDATE jobs SET {columns}"))
+
+    def run(self, verbs: tuple[str, str], start: tuple[str, str], repeats: bool, choices: Sequence[int]) -> list[int]:
+        """Let both verbs happen at once, in one order of their steps."""
+        self._put(*start, repeats=repeats)
+        self._facts = {
+            "execution_id": self.execution_id,
+            "untold": int(start[1] in {"retrying", "failed"}),
+            "is_retried": "retry" in verbs,
+            "is_run": "run now" in verbs,
+        }
+        return self._sides.run([self._body(verb) for verb in verbs], choices)
+
+    def breaches(self) -> list[str]:
+        """Name the invariants that are broken now."""
+        return [row.breach for row in self.database.fetch(ANY_BREACH, self._facts)]
+
+    def _body(self, verb: str) -> Body:
+        job_id, execution_id = self.job_id, self.execution_id
+        return {
+            "resume": lambda one: resume_job(one, job_id, 0),
+            "pause": lambda one: pause_job(one, job_id),
+            "cancel": lambda one: cancel_job(one, job_id),
+            "succeed": lambda one: self._conclude(one, Verdict.success({})),
+            "fail for now": lambda one: self._conclude(one, Verdict.retry(ERROR, 0)),
+            "reclaim": lambda one: reclaim.reclaim_lost(one, reclaim.lost(one, limit=9)),
+            "hold retries": paused.hold_retries,
+            "update": lambda one: update_job(self._creators[one], job_id, {}),
+            "run now": lambda one: run_job(one, job_id, None, 1),
+            "retry": lambda one: retry_execution(one, execution_id, actor=None),
+        }[verb]
+
+    def _conclude(self, database: Database, verdict: Verdict) -> None:
+        now = self._started_at
+        claim = Claim(
+            execution_id=self.execution_id,
+            job_id=self.job_id,
+            endpoint="target",
+            endpoint_version=1,
+            endpoint_type="HTTP",
+            worker_id=WORKER,
+            attempt=1,
+            max_attempts=3,
+            scheduled_at=now,
+            claimed_at=now,
+            due_in_seconds=0,
+            received_at=0,
+        )
+        conclude(database, WORKER, [Conclusion(claim, ids.attempt_id(), verdict, now, 5, ())])
+
+
+def starts_of(first: str, second: str) -> list[tuple[str, str]]:
+    """The starts at which both have something to do; at which one has, where there is none."""
+    both = [start for start in STARTS if VERBS[first](*start) and VERBS[second](*start)]
+    return both or [start for start in STARTS if VERBS[first](*start) or VERBS[second](*start)]
+
+
+@pytest.mark.parametrize("level", ["read committed", "serializable"])
+def test_no_interleaving_leaves_what_nobody_would_find(database: Database, database_url: str, level: str) -> None:
+    if database.is_cockroach:
+        pytest.skip("needs to see who waits for whose lock")
+    with pair(database_url, level) as sides:
+        arena = Arena(database, sides)
+        for first, second in PAIRS:
+            for start, repeats in product(starts_of(first, second), (True, False)):
+                for _ in interleavings(partial(arena.run, (first, second), start, repeats)):
+                    assert arena.breaches() == [], f"{first} and {second} of {start}, {repeats=}: {sides.taken}"
