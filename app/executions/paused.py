@@ -63,6 +63,20 @@ LET_GO = statement(
     """,
 )
 
+# On hold although their job goes on: no statement of ours leaves that, and nothing else would find them.
+ASTRAY = statement(
+    "executions.held_astray",
+    """
+    SELECT DISTINCT j.job_id FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
+     WHERE j.job_id > :after AND j.job_id <= :last AND j.status = 'ACTIVE'
+       AND e.completed_at IS NULL AND e.on_hold
+     ORDER BY j.job_id
+    """,
+)
+STILL_ACTIVE = statement(
+    "jobs.still_active", "SELECT job_id FROM jobs WHERE job_id = :job_id AND status = 'ACTIVE' FOR SHARE"
+)
+
 
 def hold(connection: Connection, job_id: str, actor: str | None) -> int:
     """Hold back the waiting executions of a job; returns how many there were."""
@@ -103,3 +117,19 @@ def let_go(connection: Connection, job_id: str, ahead_ms: int, actor: str | None
     ]
     events.record(connection, changes, actor=actor, reason=Reason.JOB_RESUMED)
     return Counter(row.queue for row in rows if row.status == ExecutionStatus.QUEUED)
+
+
+def held_astray(database: Database, *, after: str, last: str) -> list[str]:
+    """Return the ACTIVE jobs of a stretch of which executions are on hold."""
+    return [row.job_id for row in database.fetch(ASTRAY, {"after": after, "last": last})]
+
+
+def let_go_astray(database: Database, job_id: str, ahead_ms: int) -> Counter[str]:
+    """Let the held executions of a job go unless it was paused meanwhile; returns how many of each queue are queued."""
+
+    def body(connection: Connection) -> Counter[str]:
+        if connection.execute(STILL_ACTIVE, {"job_id": job_id}).first() is None:
+            return Counter()
+        return let_go(connection, job_id, ahead_ms, None)
+
+    return database.transact(body)

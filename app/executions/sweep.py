@@ -1,4 +1,4 @@
-"""Safety nets: end executions that have no attempts left, and retire jobs that have nothing left to do."""
+"""Safety nets: end executions that have no attempts left, retire jobs that are over, restart those that stand still."""
 
 from dataclasses import dataclass
 
@@ -48,6 +48,22 @@ RETIRE = statement(
     """,  # noqa: S608 - constants of this package
 )
 
+# Nothing would set the next run of such a job any more. What its last tick left counts from when that ended.
+RESTART = statement(
+    "jobs.restart_stalled",
+    """
+    UPDATE jobs AS j SET cron_next_run_at = GREATEST(now(), COALESCE(
+             (SELECT max(e.completed_at) FROM executions AS e
+               WHERE e.job_id = j.job_id AND e.scheduled_at = j.cron_last_tick_at)
+             + j.interval_ms * INTERVAL '1 millisecond', now()))
+     WHERE j.job_id > :after AND j.job_id <= :last
+       AND j.fixed_delay AND j.status = 'ACTIVE' AND j.cron_next_run_at IS NULL
+       AND NOT EXISTS (SELECT 1 FROM executions AS e
+                        WHERE e.job_id = j.job_id AND e.completed_at IS NULL AND e.scheduled_at = j.cron_last_tick_at)
+    RETURNING j.job_id
+    """,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
@@ -78,3 +94,8 @@ def retire_finished(database: Database, *, after: str, limit: int) -> Stretch:
     """Retire the finished one-shot jobs among the `limit` jobs that follow `after`."""
     (row,) = database.fetch(RETIRE, {"after": after, "limit": limit})
     return Stretch(row.last, row.seen, row.retired)
+
+
+def restart_stalled(database: Database, *, after: str, last: str) -> list[str]:
+    """Give each fixed-delay job of a stretch that waits for no execution its next run; returns their ids."""
+    return [row.job_id for row in database.fetch(RESTART, {"after": after, "last": last})]

@@ -12,12 +12,11 @@ from app import audit
 from app.config import Settings
 from app.db import Database
 from app.errors import TaskExecutorError
-from app.executions import pruning, reclaim
+from app.executions import paused, pruning, reclaim
 from app.executions.materialization import due, materialize
-from app.executions.paused import hold_retries
 from app.executions.promotion import promote
 from app.executions.reclaim import Candidate, Reclaimed
-from app.executions.sweep import fail_exhausted, retire_finished
+from app.executions.sweep import fail_exhausted, restart_stalled, retire_finished
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks
 
 log = logging.getLogger(__name__)
@@ -117,7 +116,7 @@ class Chores:
     def promote(self) -> Counts:
         """Queue every PENDING execution due within the look-ahead; hold back the retries of paused jobs."""
         promoted = sum(self._until_short(partial(self._promote_batch, shard), BATCH) for shard in range(self._shards))
-        return Counts(promoted=promoted, held=hold_retries(self._database))
+        return Counts(promoted=promoted, held=paused.hold_retries(self._database))
 
     def _promote_batch(self, shard: int) -> int:
         promoted = promote(self._database, shard=shard, ahead_ms=self._ahead_ms, limit=BATCH)
@@ -154,18 +153,31 @@ class Chores:
         return counts
 
     def retire(self) -> Counts:
-        """Retire one-shot jobs that were missed at their end; walks a stretch of jobs per run, then starts over."""
+        """Put right what was missed at an end or a resume; walks a stretch of jobs per run, then starts over."""
         counts = Counts()
         for _ in range(MAX_RETIRE_BATCHES):
             if self._stopping():
                 break
             stretch = retire_finished(self._database, after=self._retired_up_to, limit=BATCH)
             counts.update(retired=stretch.retired)
+            if stretch.last is not None:
+                counts.update(self._free(self._retired_up_to, stretch.last))
             if stretch.last is None or stretch.seen < BATCH:
                 self._retired_up_to = ""
                 break
             self._retired_up_to = stretch.last
         return counts
+
+    def _free(self, after: str, last: str) -> Counts:
+        """Restart the jobs of a stretch that wait for nothing, and let go what waits for a job that is not paused."""
+        restarted = restart_stalled(self._database, after=after, last=last)
+        astray = paused.held_astray(self._database, after=after, last=last)
+        for job_id in astray:
+            self._hint_all(paused.let_go_astray(self._database, job_id, self._ahead_ms))
+        for what, found in (("stood still and goes on", restarted), ("had executions on hold: let go", astray)):
+            for job_id in found:
+                log.warning("job %s %s", job_id, what)
+        return Counts(restarted=len(restarted), freed=len(astray))
 
     def exhaust(self) -> Counts:
         """Fail the executions that wait although all their attempts are used up."""

@@ -1,0 +1,86 @@
+"""The safety net for jobs that nothing else would wake: fixed delays without a next run, and forgotten holds."""
+
+import logging
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from tests import rows
+from tests.contract.scheduler.conftest import chores
+from tests.contract.store.racing import Hints
+from tests.cron_jobs import job
+
+MINUTE = timedelta(minutes=1)
+FIXED_DELAY = """
+    UPDATE jobs SET trigger_type = 'INTERVAL', fixed_delay = true, interval_ms = 60000,
+                    cron_last_tick_at = (SELECT scheduled_at FROM executions AS e WHERE e.job_id = jobs.job_id)"""
+ENDED = "UPDATE executions SET status = 'SUCCESS', completed_at = now() + INTERVAL '1 hour'"
+
+
+def stalled(database: Database) -> str:
+    """Make a fixed-delay job whose latest tick has ended without setting the next."""
+    (execution_id,) = rows.add_executions(database)
+    for change in (FIXED_DELAY, ENDED):
+        database.fetch(text(change))
+    found: str = rows.job_of(database, execution_id).job_id
+    return found
+
+
+def test_a_fixed_delay_that_stands_still_goes_on_an_interval_after_its_last_end(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    job_id = stalled(database)
+    (ended,) = database.fetch(text("SELECT completed_at FROM executions"))
+    with caplog.at_level(logging.WARNING):
+        assert chores(database).retire()["restarted"] == 1
+    assert job(database, job_id).cron_next_run_at == ended.completed_at + MINUTE
+    assert job_id in caplog.text
+    assert chores(database).retire()["restarted"] == 0
+
+
+@pytest.mark.parametrize("change", [None, "DELETE FROM executions"], ids=["it ended long ago", "it was pruned"])
+def test_what_would_be_in_the_past_is_due_now(database: Database, change: str | None) -> None:
+    job_id = stalled(database)
+    database.fetch(text(change or "UPDATE executions SET completed_at = now() - INTERVAL '1 day'"))
+    before = rows.database_now(database)
+    assert chores(database).retire()["restarted"] == 1
+    assert before <= job(database, job_id).cron_next_run_at <= rows.database_now(database)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE executions SET status = 'QUEUED', completed_at = NULL",
+        "UPDATE jobs SET status = 'PAUSED', paused_at = now()",
+        "UPDATE jobs SET status = 'RETIRED', retired_at = now()",
+        "UPDATE jobs SET cron_next_run_at = now() + INTERVAL '1 hour'",
+        "UPDATE jobs SET fixed_delay = false",
+    ],
+    ids=["its execution is unfinished", "paused", "retired", "it has a next run", "fixed rate"],
+)
+def test_other_jobs_are_left_alone(database: Database, change: str) -> None:
+    job_id = stalled(database)
+    database.fetch(text(change))
+    before = job(database, job_id)
+    assert chores(database).retire()["restarted"] == 0
+    assert job(database, job_id) == before
+
+
+def test_what_is_on_hold_for_no_pause_is_let_go(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+    held = rows.add_executions(database, 3, status="PENDING")
+    database.fetch(text("UPDATE executions SET on_hold = true"))
+    still = rows.job_of(database, held[0]).job_id
+    database.fetch(text("UPDATE jobs SET status = 'PAUSED', paused_at = now() WHERE job_id = :job"), {"job": still})
+    hints = Hints()
+    with caplog.at_level(logging.WARNING):
+        assert chores(database, hints=hints).retire()["freed"] == 2
+    assert rows.statuses(database) == {"PENDING": 1, "QUEUED": 2}
+    assert rows.execution(database, held[0]).on_hold
+    assert rows.job_of(database, held[1]).job_id in caplog.text
+    assert still not in caplog.text
+    assert set(hints.queues) == {"http"}
+    events = database.fetch(text("SELECT reason, actor FROM execution_events"))
+    assert {(row.reason, row.actor) for row in events} == {("JOB_RESUMED", None)}
+    assert chores(database).retire()["freed"] == 0
