@@ -29,7 +29,9 @@ _IS_LOST = """NOT EXISTS (SELECT 1 FROM workers AS w
 _IS_STUCK = "e.started_at <= now() - CAST(:stuck_ms AS BIGINT) * INTERVAL '1 millisecond'"
 
 _CANDIDATES = """
-    SELECT e.execution_id, e.attempt_count, e.max_attempts, now() - e.scheduled_at AS age, v.retry_policy
+    SELECT e.execution_id, e.attempt_count, e.max_attempts, now() - e.scheduled_at AS age, v.retry_policy,
+           EXISTS (SELECT 1 FROM attempts AS a
+                    WHERE a.execution_id = e.execution_id AND a.error->>'type' = 'WORKER_LOST') AS was_lost
       FROM executions AS e
       LEFT JOIN endpoint_versions AS v ON v.endpoint = e.endpoint AND v.version = e.endpoint_version
      WHERE e.status = 'RUNNING' AND {condition}
@@ -39,7 +41,8 @@ LOST = statement("executions.lost", _CANDIDATES.format(condition=_IS_LOST))
 STUCK = statement("executions.stuck", _CANDIDATES.format(condition=_IS_STUCK))
 
 # = ANY is implied by the join; it keeps the plan to the primary key while the table's statistics are old. A request to
-# cancel turns the retry that would follow into the end.
+# cancel turns the retry that would follow into the end. A retry although no attempt is left (see Tried.most_attempts)
+# needs one more, or no claim would take it.
 RECLAIM = statement(
     "executions.reclaim",
     f"""
@@ -57,6 +60,8 @@ RECLAIM = statement(
                            THEN now() ELSE e.run_at END,
              completed_at = CASE WHEN lost.status = 'RETRYING' AND e.cancel_requested_at IS NULL
                                  THEN NULL ELSE now() END,
+             max_attempts = CASE WHEN lost.status = 'RETRYING' AND e.cancel_requested_at IS NULL
+                                 THEN GREATEST(e.max_attempts, e.attempt_count + 1) ELSE e.max_attempts END,
              duration_ms = CAST(EXTRACT(EPOCH FROM (now() - e.started_at)) * 1000 AS BIGINT)
         FROM lost
        WHERE e.execution_id = ANY (CAST(:ids AS TEXT[]))
@@ -132,7 +137,9 @@ def reclaim_stuck(database: Database, candidates: Sequence[Candidate], *, stuck_
 
 
 def _candidate(row: Row[Any], reason: LossReason) -> Candidate:
-    tried = Tried(row.execution_id, row.attempt_count, row.max_attempts, row.age / timedelta(milliseconds=1))
+    first_loss = reason is LossReason.WORKER_LOST and not row.was_lost
+    age_ms = row.age / timedelta(milliseconds=1)
+    tried = Tried(row.execution_id, row.attempt_count, row.max_attempts, age_ms, first_loss)
     error = DeliveryError(reason.name, reason.value, may_have_been_delivered=True)
     try:
         verdict = decide(error, tried, RetryPolicy.from_json(row.retry_policy), None)
@@ -180,7 +187,8 @@ def _params(candidates: Sequence[Candidate], reason: LossReason, stuck_ms: int |
 
 def _consequence(candidate: Candidate) -> str:
     if candidate.verdict.status is ExecutionStatus.RETRYING:
-        return "trying again"
+        is_extra = candidate.tried.attempt >= candidate.tried.max_attempts
+        return "trying once more, since it may never have been sent" if is_extra else "trying again"
     if candidate.tried.attempt >= candidate.tried.max_attempts and (candidate.verdict.error or {})["retryable"]:
         return "no attempts are left"
     return "the retry policy allows no other attempt"

@@ -40,19 +40,29 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """The facts that the verdict on an attempt depends on; `age_ms` is the time since the instant first planned."""
+    """The facts that the verdict on an attempt depends on.
+
+    `age_ms` is the time since the instant first planned. `first_loss` says that this attempt ends because its worker
+    was lost, as no earlier one of the execution did.
+    """
 
     execution_id: str
     attempt: int
     max_attempts: int
     age_ms: float = 0.0
+    first_loss: bool = False
+
+    @property
+    def most_attempts(self) -> int:
+        """The attempts that it may have: one more for the first lost worker, which may have sent nothing."""
+        return self.max_attempts + int(self.first_loss)
 
 
 def decide(error: DeliveryError, tried: Tried, policy: RetryPolicy, spread: float | None) -> Verdict:
     """Choose between another attempt and giving up; `spread` in [-1, 1] is the jitter of the wait, None for no wait."""
     if is_final(error, policy):
         return Verdict.fail(error, is_final=True)
-    if error.permanent or tried.attempt >= tried.max_attempts:
+    if error.permanent or tried.attempt >= tried.most_attempts:
         return Verdict.fail(error)
     wait = 0
     if spread is not None:

@@ -54,14 +54,20 @@
 #define LOOKS_LOST (!lease[row_worker])
 #endif
 
+#ifdef NO_SECOND_CHANCE
+#define SECOND_CHANCE false
+#else
+#define SECOND_CHANCE (attempts == most_attempts && !cancel_requested) /* may have sent nothing */
+#endif
+
 mtype = { PENDING, QUEUED, RUNNING, SUCCESS, FAILED, CANCELLED };
 mtype = { NOTHING, OK, ERROR, HAND_BACK };
 
 /* The database: the row of the execution, the leases, and how many rows `attempts` has. */
 mtype status = PENDING;
 byte row_worker, row_claim; /* the claim stands for `started_at`, which no two claims share */
-byte attempts;
-bool cancel_requested;
+byte attempts, most_attempts = MAX_ATTEMPTS;
+bool cancel_requested, was_lost; /* was_lost: `attempts` has a lost worker */
 bool lease[WORKERS] = true;
 byte recorded;
 
@@ -74,7 +80,7 @@ bool has_sent[WORKERS];
 
 /* For the invariants only. */
 bool was_sent[MOST_CLAIMS + 1], is_told[MOST_CLAIMS + 1];
-byte sends[MAX_ATTEMPTS + 1];
+byte sends[MAX_ATTEMPTS + 2];
 
 #define IS_FINAL (status == SUCCESS || status == FAILED || status == CANCELLED)
 #define NEXT (cancel_requested -> CANCELLED : QUEUED)
@@ -90,7 +96,7 @@ inline conclude(c) { /* app/executions/conclude.py */
     assert(!IS_FINAL);
     assert(row_claim == c); /* no write of a stale claim takes effect */
     record();
-    status = (mail[c] == OK -> SUCCESS : (attempts == MAX_ATTEMPTS -> FAILED : NEXT))
+    status = (mail[c] == OK -> SUCCESS : (attempts == most_attempts -> FAILED : NEXT))
 }
 
 inline release(c) { /* app/executions/release.py */
@@ -127,7 +133,7 @@ inline claim(w) { /* app/executions/claim.py */
     printf("worker %d makes claim %d, attempt %d\n", w, claims, attempts)
 }
 
-#define CAN_CLAIM(w) (status == QUEUED && MAY_CLAIM(w) && !hand[w] && attempts < MAX_ATTEMPTS && claims < MOST_CLAIMS)
+#define CAN_CLAIM(w) (status == QUEUED && MAY_CLAIM(w) && !hand[w] && attempts < most_attempts && claims < MOST_CLAIMS)
 
 proctype worker(byte w) {
     byte number;
@@ -185,7 +191,14 @@ proctype scheduler() {
                 printf("it takes claim %d back\n", row_claim);
                 assert(!lease[row_worker]); /* nobody takes what the living hold */
                 record();
-                status = (attempts == MAX_ATTEMPTS -> FAILED : NEXT)
+                if
+                :: !was_lost && SECOND_CHANCE -> most_attempts++
+                :: else
+                fi;
+                status = (attempts == most_attempts -> (cancel_requested -> CANCELLED : FAILED) : NEXT);
+                assert(status != FAILED || was_lost); /* the first lost worker fails nothing */
+                assert(most_attempts <= MAX_ATTEMPTS + 1);
+                was_lost = true
             :: else
             fi;
             candidate = 0

@@ -47,6 +47,7 @@ class Rules:
     reclaim_needs_lost_lease: bool = True
     expired_lease_stays_expired: bool = True
     claim_needs_lease: bool = True
+    second_chance: bool = True  # the first lost worker is followed by another attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,11 @@ def _claim(state: State, worker: int, rules: Rules) -> Iterator[tuple[str, State
         if not any(mail.claim == row for mail in state.mail):
             yield f"{worker} finds a stray", replace(state, mail=state.mail | {Mail("hand back", row)})
         return
-    if state.status != "QUEUED" or state.attempts >= MAX_ATTEMPTS or state.claims >= MOST_CLAIMS:
+    if (
+        state.status != "QUEUED"
+        or state.attempts >= _most_attempts(state.recorded, rules)
+        or state.claims >= MOST_CLAIMS
+    ):
         return
     if not state.leases[worker] and rules.claim_needs_lease:
         return
@@ -137,7 +142,7 @@ def _arrive(state: State, mail: Mail, rules: Rules) -> State:
             return state
         after = replace(state, status="QUEUED", attempts=state.attempts - 1)
     else:
-        after = _recorded(state, mail.kind, "SUCCESS" if mail.kind == "ok" else None)
+        after = _recorded(state, mail.kind, "SUCCESS" if mail.kind == "ok" else None, rules)
     return after if row.serial == claim.serial else replace(after, fault="a stale write took effect")
 
 
@@ -146,14 +151,23 @@ def _reclaim(state: State, rules: Rules) -> Iterator[tuple[str, State]]:
     if state.status == "RUNNING" and state.row is not None:
         lease = state.leases[state.row.worker]
         if not lease or not rules.reclaim_needs_lost_lease:
-            yield "a scheduler reclaims", _recorded(state, "WORKER_LOST", None)
+            yield "a scheduler reclaims", _recorded(state, "WORKER_LOST", None, rules)
 
 
-def _recorded(state: State, ended: str, status: str | None) -> State:
+def _recorded(state: State, ended: str, status: str | None, rules: Rules) -> State:
     assert state.row is not None
-    attempt = Attempt(state.attempts, state.row.serial, ended)
-    following = "QUEUED" if state.attempts < MAX_ATTEMPTS else "FAILED"
-    return replace(state, status=status or following, recorded=(*state.recorded, attempt))
+    recorded = (*state.recorded, Attempt(state.attempts, state.row.serial, ended))
+    following = "QUEUED" if state.attempts < _most_attempts(recorded, rules) else "FAILED"
+    return replace(state, status=status or following, recorded=recorded)
+
+
+def _most_attempts(recorded: tuple[Attempt, ...], rules: Rules) -> int:
+    """One more when the first lost worker had the last attempt: it may have sent nothing."""
+    return MAX_ATTEMPTS + int(rules.second_chance and _losses(recorded)[:1] == [MAX_ATTEMPTS])
+
+
+def _losses(recorded: tuple[Attempt, ...]) -> list[int]:
+    return [attempt.number for attempt in recorded if attempt.ended == "WORKER_LOST"]
 
 
 def _gone(state: State, worker: int) -> State:
@@ -178,4 +192,12 @@ def breach_of(state: State) -> str | None:
         a.serial for a in state.recorded
     }:
         return "a send that no attempt tells of"
+    return _wrong_end(state)
+
+
+def _wrong_end(state: State) -> str | None:
+    if state.status == "FAILED" and _losses(state.recorded) == [state.attempts]:
+        return "the first lost worker ends it"
+    if len(state.recorded) > MAX_ATTEMPTS + 1:
+        return "more than one attempt beyond the policy"
     return None

@@ -88,3 +88,23 @@ def test_nothing_leaves_a_final_state_except_for_another_try() -> None:
     assert not [after for after in ExecutionStatus if may_become(ExecutionStatus.SUCCESS, after)]
     for final in (ExecutionStatus.FAILED, ExecutionStatus.CANCELLED):
         assert [after for after in ExecutionStatus if may_become(final, after)] == [ExecutionStatus.QUEUED]
+
+
+LOST = DeliveryError("WORKER_LOST", "no result", may_have_been_delivered=True)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "first_loss", "policy", "status"),
+    [
+        (1, True, RetryPolicy(), ExecutionStatus.RETRYING),
+        (1, False, RetryPolicy(), ExecutionStatus.FAILED),
+        (2, True, RetryPolicy(), ExecutionStatus.FAILED),
+        (1, True, RetryPolicy(fail_on=("WORKER_LOST",)), ExecutionStatus.FAILED),
+        (1, True, RetryPolicy(max_age_ms=5), ExecutionStatus.FAILED),
+    ],
+    ids=["the first", "a second", "one more only", "the policy names it", "too old"],
+)
+def test_the_first_lost_worker_spends_no_last_attempt(
+    attempt: int, first_loss: bool, policy: RetryPolicy, status: ExecutionStatus
+) -> None:
+    assert decide(LOST, Tried("exec_1", attempt, 1, 10, first_loss), policy, None).status is status

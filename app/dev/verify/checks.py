@@ -50,6 +50,8 @@ def nothing_lost(evidence: Evidence) -> Iterator[str]:
             execution, attempts.get(execution.execution_id, [])
         ):
             yield f"{execution.execution_id}: FAILED with attempts left and no error that forbids another"
+        if execution.status is ExecutionStatus.FAILED and _perhaps_unsent(attempts.get(execution.execution_id, [])):
+            yield f"{execution.execution_id}: FAILED, and its only attempt was that of a lost worker"
 
 
 def one_execution_each(evidence: Evidence) -> Iterator[str]:
@@ -149,6 +151,10 @@ def _by_job(evidence: Evidence) -> dict[str, list[Execution]]:
 
 def _may_fail(execution: Execution, attempts: list[Attempt]) -> bool:
     return execution.attempt_count >= execution.max_attempts or bool(attempts and not attempts[-1].retryable)
+
+
+def _perhaps_unsent(attempts: list[Attempt]) -> bool:
+    return [(attempt.error_type, attempt.retryable) for attempt in attempts] == [("WORKER_LOST", True)]
 
 
 def _ticks(job: Accepted, executions: list[Execution]) -> Iterator[str]:

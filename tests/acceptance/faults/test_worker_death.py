@@ -2,6 +2,7 @@
 
 import os
 import signal
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -18,18 +19,20 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.acceptance
 
 
-def target(database: Database, receiver: Receiver, path: str, name: str = "target") -> str:
-    url = f"{receiver.base_url}{path}"
-    return rows.add_endpoint(database, name, spec={"url": url, "method": "POST", "timeout_ms": 60_000})
+def target(
+    database: Database, receiver: Receiver, path: str, name: str = "target", policy: dict[str, Any] | None = None
+) -> str:
+    spec = {"url": f"{receiver.base_url}{path}", "method": "POST", "timeout_ms": 60_000}
+    return rows.add_endpoint(database, name, spec=spec, retry_policy=policy)
 
 
-def test_a_killed_workers_execution_runs_elsewhere_and_a_last_attempt_fails_for_good(
+def test_a_killed_workers_execution_runs_elsewhere_or_fails_where_its_policy_says_so(
     database: Database, stack: Stack, receiver: Receiver
 ) -> None:
     """Invariants 4 and 6: taken back after the worker timeout, numbered without gaps, same idempotency key."""
     path, last_path = "/held/killed-worker", "/hang/last-attempt"
     target(database, receiver, path)
-    target(database, receiver, last_path, "last")
+    target(database, receiver, last_path, "last", {"fail_on": ["WORKER_LOST"]})
     victim = stack.worker(**SHORT_LEASE)
     stack.scheduler(**SHORT_LEASE)
     (execution_id,) = rows.add_executions(database, max_attempts=3)
@@ -52,6 +55,30 @@ def test_a_killed_workers_execution_runs_elsewhere_and_a_last_attempt_fails_for_
 
     assert [a.error["type"] for a in rows.attempts(database, last_id)] == ["WORKER_LOST"]
     assert rows.job_of(database, last_id).status == "RETIRED"
+
+
+def test_what_a_killed_worker_had_claimed_and_not_sent_is_delivered_all_the_same(
+    database: Database, stack: Stack, receiver: Receiver
+) -> None:
+    """With the default policy, which allows one attempt: it is counted at the claim, and nothing had been sent."""
+    path = "/held/claimed-unsent"
+    target(database, receiver, path)
+    victim = stack.worker(**SHORT_LEASE, TE_WORKER_MAX_CONCURRENT="100", TE_CONNECTIONS_PER_HOST="2")
+    stack.scheduler(**SHORT_LEASE)
+    executions = rows.add_executions(database, 100, max_attempts=1)
+    receiver.wait_for(1, path=path)
+    eventually(lambda: rows.statuses(database) == {"RUNNING": 100})
+    victim.kill()
+    assert len({r.headers["Idempotency-Key"] for r in receiver.wait_for(0, path=path)}) < 100
+    receiver.release(path)
+    stack.worker(**SHORT_LEASE)
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 100})
+
+    assert {r.headers["Idempotency-Key"] for r in receiver.wait_for(0, path=path)} == set(executions)
+    numbers = database.fetch(text("SELECT DISTINCT attempt_count, max_attempts FROM executions"))
+    assert {tuple(row) for row in numbers} == {(2, 2)}
+    ends = database.fetch(text("SELECT DISTINCT attempt_number, error->>'type' AS type FROM attempts"))
+    assert {tuple(row) for row in ends} == {(1, "WORKER_LOST"), (2, None)}
 
 
 def test_a_frozen_worker_that_wakes_after_its_lease_changes_nothing(

@@ -181,7 +181,7 @@ class LeaseProtocol(LeaseModel):
             row = self.rows[tried.execution_id]
             is_as_read = (row.attempt, row.max_attempts) == (tried.attempt, tried.max_attempts)
             if self.is_lost(row) and is_as_read:
-                row.end_attempt(S.RETRYING if row.attempt < row.max_attempts else S.FAILED, "WORKER_LOST")
+                row.lose()
                 taken += 1
         done = reclaim.reclaim_lost(self.database, self.read[scheduler])
         assert done.retrying + done.failed + done.cancelled == taken
@@ -209,7 +209,7 @@ class LeaseProtocol(LeaseModel):
             return
         found = self.database.fetch(text("SELECT * FROM executions"))
         assert {row.execution_id: _shown(row) for row in found} == {
-            name: (row.status, row.attempt, row.worker) for name, row in self.rows.items()
+            name: (row.status, row.attempt, row.max_attempts, row.worker) for name, row in self.rows.items()
         }
         tried: dict[str, list[tuple[int, str | None, str]]] = {name: [] for name in self.rows}
         for one in self.database.fetch(text("SELECT * FROM attempts ORDER BY attempt_number")):
@@ -228,5 +228,5 @@ class LeaseProtocol(LeaseModel):
         assert self.database.fetch(text(wrong)) == []
 
 
-def _shown(row: Any) -> tuple[S, int, str | None]:
-    return S(row.status), row.attempt_count, row.worker_id
+def _shown(row: Any) -> tuple[S, int, int, str | None]:
+    return S(row.status), row.attempt_count, row.max_attempts, row.worker_id

@@ -82,9 +82,11 @@ def test_only_the_retry_becomes_a_cancellation(process: WorkerProcess, verdict: 
     assert line.endswith("not tried again") == (status == "CANCELLED")
 
 
-@pytest.mark.parametrize(("max_attempts", "status"), [(3, "CANCELLED"), (1, "FAILED")])
-def test_a_lost_worker_ends_what_was_asked_to_end(process: WorkerProcess, max_attempts: int, status: str) -> None:
-    claim = running(process, max_attempts=max_attempts)
+@pytest.mark.parametrize(("policy", "status"), [(None, "CANCELLED"), ('{"fail_on": ["WORKER_LOST"]}', "FAILED")])
+def test_a_lost_worker_ends_what_was_asked_to_end(process: WorkerProcess, policy: str | None, status: str) -> None:
+    claim = running(process, max_attempts=1)
+    no_more = text("UPDATE endpoint_versions SET retry_policy = CAST(:policy AS JSONB)")
+    process.database.fetch(no_more, {"policy": policy})
     ask(process.database, claim)
     process.database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone'"))
     done = reclaim.reclaim_lost(process.database, reclaim.lost(process.database, limit=9))

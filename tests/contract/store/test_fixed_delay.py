@@ -56,6 +56,8 @@ def conclude_with(process: WorkerProcess, claim: Claim, verdict: Verdict) -> Non
 
 
 def lose(process: WorkerProcess, claim: Claim) -> None:
+    no_more = """UPDATE endpoint_versions SET retry_policy = CAST('{"fail_on": ["WORKER_LOST"]}' AS JSONB)"""
+    process.database.fetch(text(no_more))
     process.database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone'"))
     reclaim.reclaim_lost(process.database, reclaim.lost(process.database, limit=9))
 

@@ -50,6 +50,10 @@ BREACHES: dict[str, tuple[str, Evidence]] = {
     "a success never arrived": (LOST, with_arrivals()),
     "a success was only refused": (LOST, with_arrivals(came(taken=False))),
     "it failed with attempts left": (LOST, with_execution(status=S.FAILED)),
+    "its only worker was lost": (
+        LOST,
+        replace(with_execution(status=S.FAILED, attempt_count=1, max_attempts=1), attempts=(FIRST,)),
+    ),
     "a key has two jobs": (ONE, replace(GOOD, contradictions=("k1: j1 and j9",))),
     "a job has two executions": (
         ONE,
