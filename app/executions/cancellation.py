@@ -1,7 +1,7 @@
 """Cancellation of executions: a waiting one ends at once, a running one can be asked not to retry."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, TextClause
@@ -13,6 +13,8 @@ from app.executions.events import Reason, StateChange
 from app.executions.settlement import settle_jobs
 from app.sql import statement
 from schema.states import CANCELLABLE, ExecutionStatus
+
+BATCH = 500  # executions of a job in one transaction
 
 # Read before they are changed: the history records the state before.
 LOCK = statement(
@@ -26,9 +28,9 @@ LOCK_OF_JOB = statement(
     "executions.lock_of_job",
     """
     SELECT execution_id, status, attempt_count, cancel_requested_at FROM executions
-     WHERE job_id = :job_id AND completed_at IS NULL
+     WHERE job_id = :job_id AND completed_at IS NULL AND execution_id > :after
        AND (status IN ('PENDING', 'QUEUED', 'RETRYING') OR CAST(:running AS BOOLEAN))
-     ORDER BY execution_id FOR UPDATE
+     ORDER BY execution_id LIMIT :limit FOR UPDATE
     """,
 )
 # The status is tested in the UPDATE too, so a claim at the same moment either comes first and is left alone, or comes
@@ -69,10 +71,14 @@ class _Locked:
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """Counts of executions: those that ended, and those that run and were asked not to retry."""
+    """Counts of executions: those that ended, and those that run and were asked not to retry.
+
+    More of the job follow after `last`; there are no more when it is None.
+    """
 
     ended: int
     asked: int
+    last: str | None = None
 
 
 def cancel_execution(database: Database, execution_id: str, *, ask_running: bool, actor: str | None) -> Cancelled:
@@ -101,10 +107,36 @@ def cancel_executions_of(
     actor: str | None,
     ask_running: bool = False,
     reason: Reason = Reason.JOB_CANCELLED,
+    after: str = "",
 ) -> Cancelled:
-    """Cancel the waiting executions of a job; with `ask_running`, ask the running ones not to retry."""
-    rows = connection.execute(LOCK_OF_JOB, {"job_id": job_id, "running": ask_running})
-    return _cancel(connection, [_Locked.from_row(row) for row in rows], actor, reason)
+    """Cancel a batch of the waiting executions of a job; with `ask_running`, ask the running ones not to retry."""
+    params = {"job_id": job_id, "running": ask_running, "after": after, "limit": BATCH}
+    found = [_Locked.from_row(row) for row in connection.execute(LOCK_OF_JOB, params)]
+    done = _cancel(connection, found, actor, reason)
+    return replace(done, last=found[-1].execution_id) if len(found) == BATCH else done
+
+
+def cancel_the_rest(
+    database: Database,
+    job_id: str,
+    first: Cancelled,
+    *,
+    actor: str | None,
+    ask_running: bool = False,
+    reason: Reason = Reason.JOB_CANCELLED,
+) -> Cancelled:
+    """Cancel what follows the first batch, each batch in a transaction of its own; returns the counts of all."""
+    ended, asked, last = first.ended, first.asked, first.last
+    while last is not None:
+
+        def body(connection: Connection, after: str = last) -> Cancelled:
+            return cancel_executions_of(
+                connection, job_id, actor=actor, ask_running=ask_running, reason=reason, after=after
+            )
+
+        done = database.transact(body)
+        ended, asked, last = ended + done.ended, asked + done.asked, done.last
+    return Cancelled(ended, asked)
 
 
 def refuse_unless_cancelled(execution_id: str, status: ExecutionStatus) -> None:

@@ -8,16 +8,21 @@ from app.db import Database
 from app.executions import events
 from app.executions.events import Reason, StateChange
 from app.sql import statement
-from schema.states import ExecutionStatus
+from schema.states import ExecutionStatus, JobStatus
+
+BATCH = 500  # executions of a job in one transaction
 
 # `on_hold` takes a PENDING row out of the promoter's index; it can neither be claimed nor promoted. run_at stays.
+# What was requested during the pause is not held back by a later batch.
 HOLD = statement(
     "executions.hold",
     """
     WITH waiting AS MATERIALIZED (
       SELECT execution_id, status FROM executions
        WHERE job_id = :job_id AND completed_at IS NULL AND status IN ('PENDING', 'QUEUED', 'RETRYING') AND NOT on_hold
-       ORDER BY execution_id FOR UPDATE)
+         AND NOT (idempotency_key LIKE 'run_%'
+                  AND created_at > COALESCE((SELECT paused_at FROM jobs WHERE job_id = :job_id), now()))
+       ORDER BY execution_id LIMIT :limit FOR UPDATE)
     UPDATE executions AS e SET status = 'PENDING', on_hold = true
       FROM waiting
      WHERE e.execution_id = waiting.execution_id AND e.status IN ('PENDING', 'QUEUED', 'RETRYING')
@@ -54,11 +59,16 @@ HOLD_RETRIES = statement(
 LET_GO = statement(
     "executions.let_go",
     """
+    WITH held AS MATERIALIZED (
+      SELECT execution_id FROM executions
+       WHERE job_id = :job_id AND completed_at IS NULL AND status = 'PENDING' AND on_hold
+       ORDER BY execution_id LIMIT :limit FOR UPDATE)
     UPDATE executions AS e
        SET on_hold = false,
            status = CASE WHEN e.run_at > now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
                          THEN 'PENDING' ELSE 'QUEUED' END
-     WHERE e.job_id = :job_id AND e.completed_at IS NULL AND e.status = 'PENDING' AND e.on_hold
+      FROM held
+     WHERE e.execution_id = held.execution_id AND e.status = 'PENDING' AND e.on_hold
     RETURNING e.execution_id, e.status, e.queue, e.attempt_count
     """,
 )
@@ -73,20 +83,31 @@ ASTRAY = statement(
      ORDER BY j.job_id
     """,
 )
-STILL_ACTIVE = statement(
-    "jobs.still_active", "SELECT job_id FROM jobs WHERE job_id = :job_id AND status = 'ACTIVE' FOR SHARE"
-)
+# Between two batches a job may have been paused, resumed or retired by somebody else.
+STATUS = statement("jobs.status_between_batches", "SELECT status FROM jobs WHERE job_id = :job_id FOR SHARE")
 
 
 def hold(connection: Connection, job_id: str, actor: str | None) -> int:
-    """Hold back the waiting executions of a job; returns how many there were."""
-    rows = connection.execute(HOLD, {"job_id": job_id}).all()
+    """Hold back a batch of the waiting executions of a job; returns how many there were."""
+    rows = connection.execute(HOLD, {"job_id": job_id, "limit": BATCH}).all()
     changes = [
         StateChange(row.execution_id, ExecutionStatus(row.status), ExecutionStatus.PENDING, row.attempt_count)
         for row in rows
     ]
     events.record(connection, changes, actor=actor, reason=Reason.JOB_PAUSED)
     return len(rows)
+
+
+def hold_the_rest(database: Database, job_id: str, first: int, actor: str | None) -> None:
+    """Hold back what follows the first batch, each batch in a transaction of its own, while the job is paused."""
+
+    def body(connection: Connection) -> int:
+        if connection.execute(STATUS, {"job_id": job_id}).scalar() != JobStatus.PAUSED:
+            return 0
+        return hold(connection, job_id, actor)
+
+    while first == BATCH:
+        first = database.transact(body)
 
 
 def hold_retries(database: Database) -> int:
@@ -109,27 +130,34 @@ def hold_retries(database: Database) -> int:
 
 
 def let_go(connection: Connection, job_id: str, ahead_ms: int, actor: str | None) -> Counter[str]:
-    """Let the held executions of a job go; returns how many of each queue are queued by that."""
-    rows = connection.execute(LET_GO, {"job_id": job_id, "ahead_ms": ahead_ms}).all()
+    """Let a batch of the held executions of a job go; returns how many of each queue there were.
+
+    A queue is in it also when nothing of it is due yet.
+    """
+    rows = connection.execute(LET_GO, {"job_id": job_id, "ahead_ms": ahead_ms, "limit": BATCH}).all()
     changes = [
         StateChange(row.execution_id, ExecutionStatus.PENDING, ExecutionStatus(row.status), row.attempt_count)
         for row in rows
     ]
     events.record(connection, changes, actor=actor, reason=Reason.JOB_RESUMED)
-    return Counter(row.queue for row in rows if row.status == ExecutionStatus.QUEUED)
+    return Counter(row.queue for row in rows)
+
+
+def let_the_rest_go(database: Database, job_id: str, ahead_ms: int, actor: str | None = None) -> Counter[str]:
+    """Let all held executions of a job go, each batch in a transaction of its own, while the job is not paused."""
+
+    def body(connection: Connection) -> Counter[str]:
+        if connection.execute(STATUS, {"job_id": job_id}).scalar() == JobStatus.PAUSED:
+            return Counter()
+        return let_go(connection, job_id, ahead_ms, actor)
+
+    total = batch = database.transact(body)
+    while batch.total() == BATCH:
+        batch = database.transact(body)
+        total = total + batch
+    return total
 
 
 def held_astray(database: Database, *, after: str, last: str) -> list[str]:
     """Return the ACTIVE jobs of a stretch of which executions are on hold."""
     return [row.job_id for row in database.fetch(ASTRAY, {"after": after, "last": last})]
-
-
-def let_go_astray(database: Database, job_id: str, ahead_ms: int) -> Counter[str]:
-    """Let the held executions of a job go unless it was paused meanwhile; returns how many of each queue are queued."""
-
-    def body(connection: Connection) -> Counter[str]:
-        if connection.execute(STILL_ACTIVE, {"job_id": job_id}).first() is None:
-            return Counter()
-        return let_go(connection, job_id, ahead_ms, None)
-
-    return database.transact(body)

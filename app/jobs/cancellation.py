@@ -23,10 +23,13 @@ EXECUTIONS = statement("jobs.executions", "SELECT execution_id, status FROM exec
 def cancel_job(database: Database, job_id: str, *, ask_running: bool = False, actor: str | None = None) -> Cancelled:
     """Cancel a job; does nothing if it is cancelled already. With `ask_running`, what runs is asked not to retry.
 
+    The job is retired with the first batch of its executions. Where the others are not reached, a repetition goes on.
+
     Raises JobNotFoundError, or ExecutionNotCancellableError for a one-shot job whose execution is over, or running
     without `ask_running`.
     """
-    return database.transact(lambda connection: _cancel(connection, job_id, ask_running, actor))
+    first = database.transact(lambda connection: _cancel(connection, job_id, ask_running, actor))
+    return cancellation.cancel_the_rest(database, job_id, first, actor=actor, ask_running=ask_running)
 
 
 def _cancel(connection: Connection, job_id: str, ask_running: bool, actor: str | None) -> Cancelled:

@@ -4,6 +4,7 @@ A pause stops ticks and holds waiting executions back. A running one continues; 
 Ticks that fall into a pause are not made up for.
 """
 
+from collections import Counter
 from collections.abc import Collection
 from datetime import datetime
 
@@ -45,31 +46,37 @@ UNFINISHED = statement(
 
 
 def pause_job(database: Database, job_id: str, actor: str | None = None) -> None:
-    """Pause a job; does nothing to a paused one. Raises JobNotFoundError, or ConflictError for a retired job."""
+    """Pause a job; what is waiting is held back in batches, the first of them with the pause itself.
 
-    def body(connection: Connection) -> None:
+    Does nothing more to a paused one. Raises JobNotFoundError, or ConflictError for a retired job.
+    """
+
+    def body(connection: Connection) -> int:
         _refuse_retired(queries.lock_job(connection, job_id).job, "paused")
         connection.execute(PAUSE, {"job_id": job_id})
-        paused.hold(connection, job_id, actor)
+        return paused.hold(connection, job_id, actor)
 
-    database.transact(body)
+    paused.hold_the_rest(database, job_id, database.transact(body), actor)
 
 
 def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str | None = None) -> Collection[str]:
-    """Resume a job with its first tick from now on; returns the queues in which something is due.
+    """Resume a job with its first tick from now on; returns the queues to wake.
 
     Does nothing to an active job. A job that ended during the pause retires, and what was held back is let go.
     Raises JobNotFoundError, or ConflictError for a retired job.
     """
 
-    def body(connection: Connection) -> Collection[str]:
+    def body(connection: Connection) -> Counter[str]:
         locked = queries.lock_job(connection, job_id)
         _refuse_retired(locked.job, "resumed")
         if locked.job.status is JobStatus.PAUSED:
             connection.execute(RESUME, {"job_id": job_id} | _next(connection, locked.job, locked.now))
         return paused.let_go(connection, job_id, look_ahead_ms, actor)
 
-    return database.transact(body)
+    first = database.transact(body)
+    if first.total() < paused.BATCH:
+        return first
+    return first + paused.let_the_rest_go(database, job_id, look_ahead_ms, actor)
 
 
 def _next(connection: Connection, job: Job, now: datetime) -> dict[str, object]:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from app import ids
 from app.errors import Detail, InvalidRequestError, JobNotUpdatableError, UnavailableError
 from app.executions import cancellation
+from app.executions.cancellation import Cancelled
 from app.executions.events import Reason
 from app.jobs import insertion, queries
 from app.jobs.creation import MAX_TRIES, Creator
@@ -46,7 +47,8 @@ def update_job(creator: Creator, job_id: str, changes: Mapping[str, Any], actor:
     target = creator.targets.fitting(wanted.endpoint, wanted.input)
     for _ in range(MAX_TRIES):
         try:
-            _replace(creator, (job_id, new_id), changes, target, actor)
+            first = _replace(creator, (job_id, new_id), changes, target, actor)
+            cancellation.cancel_the_rest(database, job_id, first, actor=actor, reason=Reason.JOB_UPDATED)
         except _EndpointChangedError:
             target = creator.targets.checked(wanted.endpoint, wanted.input)
         else:
@@ -60,14 +62,15 @@ class _EndpointChangedError(Exception):
 
 def _replace(
     creator: Creator, ids_: tuple[str, str], changes: Mapping[str, Any], target: CachedEndpoint, actor: str | None
-) -> None:
+) -> Cancelled:
     """Replace the old version by the new one; raises _EndpointChangedError."""
     job_id, new_id = ids_
 
-    def body(connection: Connection) -> None:
+    def body(connection: Connection) -> Cancelled:
         locked = queries.lock_job(connection, job_id)
         if locked.job.replaced_by_id == new_id:
-            return  # a first run, whose answer was lost, did it
+            # A first run, whose answer was lost, did it.
+            return _cancel_waiting(connection, job_id, actor)
         old = _updatable(locked.job, new_id)
         new = _scheduled(old, changes, locked.now)
         # This statement decides; the lock is only a hint. Of two updates one finds the old version retired.
@@ -76,9 +79,13 @@ def _replace(
         params = insertion.params_of(new, target, new_id, creator.shards) | _versions(old)
         if connection.execute(insertion.REPEATING, params).first() is None:
             raise _EndpointChangedError
-        cancellation.cancel_executions_of(connection, job_id, actor=actor, reason=Reason.JOB_UPDATED)
+        return _cancel_waiting(connection, job_id, actor)
 
-    creator.database.transact(body)
+    return creator.database.transact(body)
+
+
+def _cancel_waiting(connection: Connection, job_id: str, actor: str | None) -> Cancelled:
+    return cancellation.cancel_executions_of(connection, job_id, actor=actor, reason=Reason.JOB_UPDATED)
 
 
 def _updatable(job: Job, new_id: str) -> Job:

@@ -173,7 +173,7 @@ class Chores:
         restarted = restart_stalled(self._database, after=after, last=last)
         astray = paused.held_astray(self._database, after=after, last=last)
         for job_id in astray:
-            self._hint_all(paused.let_go_astray(self._database, job_id, self._ahead_ms))
+            self._hint_all(paused.let_the_rest_go(self._database, job_id, self._ahead_ms))
         for what, found in (("stood still and goes on", restarted), ("had executions on hold: let go", astray)):
             for job_id in found:
                 log.warning("job %s %s", job_id, what)

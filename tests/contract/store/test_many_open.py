@@ -1,0 +1,112 @@
+"""A job with very many open executions: each change of it is done in transactions of a few hundred rows."""
+
+import os
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import Connection, event, text
+
+from app.db import Database
+from app.executions import cancellation
+from app.jobs.cancellation import cancel_job
+from app.jobs.creation import Creator
+from app.jobs.pause import pause_job, resume_job
+from app.jobs.update import update_job
+from tests.cron_jobs import add_interval_job, job
+
+OPEN = int(os.environ.get("TE_TEST_OPEN_EXECUTIONS", "20000"))
+MOST_IN_A_TRANSACTION = 500
+BY_STATUS = text("SELECT status, on_hold, count(*) AS number FROM executions GROUP BY status, on_hold ORDER BY status")
+ADD = text(
+    """
+    INSERT INTO executions (execution_id, job_id, endpoint, endpoint_version, endpoint_type, queue, shard,
+                            idempotency_key, status, on_hold, max_attempts)
+    SELECT 'exec_' || md5(CAST(n AS TEXT)), :job, 'target', 1, 'HTTP', 'http', 0, :job || '_' || CAST(n AS TEXT),
+           CASE WHEN :held THEN 'PENDING' ELSE 'QUEUED' END, :held, 3
+      FROM generate_series(1, CAST(:count AS BIGINT)) AS n
+    """
+)
+
+
+@pytest.fixture
+def job_id(database: Database) -> str:
+    return add_interval_job(database, timedelta(hours=1), missed=timedelta(minutes=-30))
+
+
+def put(database: Database, job_id: str, *, held: bool, count: int = OPEN) -> None:
+    database.fetch(ADD, {"job": job_id, "held": held, "count": count})
+    database.fetch(text("ANALYZE executions"))
+    if held:
+        paused = "UPDATE jobs SET status = 'PAUSED', paused_at = now(), cron_next_run_at = NULL WHERE job_id = :job"
+        database.fetch(text(paused), {"job": job_id})
+
+
+def counts(database: Database) -> list[tuple[str, bool, int]]:
+    return [(row.status, row.on_hold, row.number) for row in database.fetch(BY_STATUS)]
+
+
+def timed(database: Database, change: Callable[[], object]) -> int:
+    """Make a change; returns the most rows of executions that one of its statements changed."""
+    most = [0]
+
+    def after(_connection: Connection, cursor: object, sql: str, *_more: object) -> None:
+        if "UPDATE executions" in sql:
+            most.append(cursor.rowcount)  # type: ignore[attr-defined]
+
+    event.listen(database.engine, "after_cursor_execute", after)
+    began = time.monotonic()
+    change()
+    print(f"{OPEN} open executions: {time.monotonic() - began:.1f} s")
+    event.remove(database.engine, "after_cursor_execute", after)
+    return max(most)
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["waiting", "on hold"])
+def test_cancel(database: Database, job_id: str, held: bool) -> None:
+    put(database, job_id, held=held)
+    assert timed(database, lambda: cancel_job(database, job_id)) == MOST_IN_A_TRANSACTION
+    assert counts(database) == [("CANCELLED", False, OPEN)]
+    assert job(database, job_id).status == "RETIRED"
+
+
+def test_update(database: Database, job_id: str) -> None:
+    put(database, job_id, held=False)
+    creator = Creator(database, shards=1, look_ahead_ms=0)
+    assert timed(database, lambda: update_job(creator, job_id, {"input": {}})) == MOST_IN_A_TRANSACTION
+    assert counts(database) == [("CANCELLED", False, OPEN)]
+    (reasons,) = database.fetch(text("SELECT reason, count(*) AS number FROM execution_events GROUP BY reason"))
+    assert tuple(reasons) == ("JOB_UPDATED", OPEN)
+
+
+def test_pause(database: Database, job_id: str) -> None:
+    put(database, job_id, held=False)
+    assert timed(database, lambda: pause_job(database, job_id)) == MOST_IN_A_TRANSACTION
+    assert counts(database) == [("PENDING", True, OPEN)]
+
+
+def test_resume(database: Database, job_id: str) -> None:
+    put(database, job_id, held=True)
+    assert timed(database, lambda: resume_job(database, job_id, 0)) == MOST_IN_A_TRANSACTION
+    assert counts(database) == [("QUEUED", False, OPEN)]
+
+
+def test_a_cancellation_that_was_cut_off_goes_on_when_it_is_repeated(database: Database, job_id: str) -> None:
+    """As after the deadline of a request: what was committed stays."""
+    put(database, job_id, held=False, count=1200)
+    batches = []
+
+    def cut_off(_connection: Connection, _cursor: object, sql: str, *_more: object) -> None:
+        if sql == str(cancellation.LOCK_OF_JOB.compile(database.engine)):
+            batches.append(sql)
+            if len(batches) == 2:
+                raise KeyboardInterrupt
+
+    event.listen(database.engine, "before_cursor_execute", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        cancel_job(database, job_id)
+    assert job(database, job_id).status == "RETIRED"
+    assert counts(database) == [("CANCELLED", False, 500), ("QUEUED", False, 700)]
+    cancel_job(database, job_id)
+    assert counts(database) == [("CANCELLED", False, 1200)]
