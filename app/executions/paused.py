@@ -83,6 +83,17 @@ ASTRAY = statement(
      ORDER BY j.job_id
     """,
 )
+# Left by a pause that was cut off between two batches, or handed back by a worker during the pause.
+UNHELD = statement(
+    "executions.not_held",
+    """
+    SELECT DISTINCT j.job_id FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
+     WHERE j.job_id > :after AND j.job_id <= :last AND j.status = 'PAUSED' AND j.trigger_type IN ('CRON', 'INTERVAL')
+       AND e.completed_at IS NULL AND e.status IN ('PENDING', 'QUEUED') AND NOT e.on_hold
+       AND NOT (e.idempotency_key LIKE 'run_%' AND e.created_at > j.paused_at)
+     ORDER BY j.job_id
+    """,
+)
 # Between two batches a job may have been paused, resumed or retired by somebody else.
 STATUS = statement("jobs.status_between_batches", "SELECT status FROM jobs WHERE job_id = :job_id FOR SHARE")
 
@@ -98,8 +109,8 @@ def hold(connection: Connection, job_id: str, actor: str | None) -> int:
     return len(rows)
 
 
-def hold_the_rest(database: Database, job_id: str, first: int, actor: str | None) -> None:
-    """Hold back what follows the first batch, each batch in a transaction of its own, while the job is paused."""
+def hold_the_rest(database: Database, job_id: str, first: int = BATCH, actor: str | None = None) -> None:
+    """Hold back what follows a batch of this size, each batch in a transaction of its own, while the job is paused."""
 
     def body(connection: Connection) -> int:
         if connection.execute(STATUS, {"job_id": job_id}).scalar() != JobStatus.PAUSED:
@@ -161,3 +172,8 @@ def let_the_rest_go(database: Database, job_id: str, ahead_ms: int, actor: str |
 def held_astray(database: Database, *, after: str, last: str) -> list[str]:
     """Return the ACTIVE jobs of a stretch of which executions are on hold."""
     return [row.job_id for row in database.fetch(ASTRAY, {"after": after, "last": last})]
+
+
+def not_held(database: Database, *, after: str, last: str) -> list[str]:
+    """Return the PAUSED repeating jobs of a stretch of which executions wait that a pause holds back."""
+    return [row.job_id for row in database.fetch(UNHELD, {"after": after, "last": last})]

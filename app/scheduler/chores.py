@@ -177,7 +177,10 @@ class Chores:
         for what, found in (("stood still and goes on", restarted), ("had executions on hold: let go", astray)):
             for job_id in found:
                 log.warning("job %s %s", job_id, what)
-        return Counts(restarted=len(restarted), freed=len(astray))
+        unheld = paused.not_held(self._database, after=after, last=last)
+        for job_id in unheld:
+            paused.hold_the_rest(self._database, job_id)
+        return Counts(restarted=len(restarted), freed=len(astray), paused=len(unheld))
 
     def exhaust(self) -> Counts:
         """Fail the executions that wait although all their attempts are used up."""

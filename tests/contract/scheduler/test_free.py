@@ -84,3 +84,17 @@ def test_what_is_on_hold_for_no_pause_is_let_go(database: Database, caplog: pyte
     events = database.fetch(text("SELECT reason, actor FROM execution_events"))
     assert {(row.reason, row.actor) for row in events} == {("JOB_RESUMED", None)}
     assert chores(database).retire()["freed"] == 0
+
+
+def test_what_a_pause_has_not_reached_is_held(database: Database) -> None:
+    """A tick is, what was asked for during the pause is not."""
+    tick, by_hand = rows.add_executions(database, 2)
+    for change in (
+        "UPDATE jobs SET trigger_type = 'INTERVAL', interval_ms = 60000, status = 'PAUSED', paused_at = now()",
+        "UPDATE executions SET created_at = now() + INTERVAL '1 second'",
+    ):
+        database.fetch(text(change))
+    database.fetch(text("UPDATE executions SET idempotency_key = 'run_now' WHERE execution_id = :id"), {"id": by_hand})
+    assert chores(database).retire()["paused"] == 1
+    assert (rows.execution(database, tick).on_hold, rows.execution(database, by_hand).on_hold) == (True, False)
+    assert chores(database).retire()["paused"] == 0
