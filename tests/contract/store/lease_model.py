@@ -31,6 +31,13 @@ class Row:
         self.tried.append((self.attempt, self.worker, error))
         self.status = S.CANCELLED if outcome is S.RETRYING and self.asked_to_end else outcome
 
+    def lose(self) -> None:
+        """End the attempt of a lost worker; the first of them is always followed by another."""
+        is_first = not any(error == "WORKER_LOST" for _, _, error in self.tried)
+        self.end_attempt(S.RETRYING if is_first or self.attempt < self.max_attempts else S.FAILED, "WORKER_LOST")
+        if self.status is S.RETRYING:
+            self.max_attempts = max(self.max_attempts, self.attempt + 1)
+
 
 @dataclass(slots=True)
 class Worker:
