@@ -5,11 +5,20 @@ OF_JOB = ("job_id", "endpoint", "endpoint_version", "endpoint_type", "max_attemp
 
 
 def insert_executions(
-    job: str, *, execution_id: str, shard: str, queue: str, idempotency_key: str, status: str, due: str
+    job: str,
+    *,
+    execution_id: str,
+    shard: str,
+    queue: str,
+    idempotency_key: str,
+    status: str,
+    scheduled_at: str,
+    run_at: str | None = None,
 ) -> str:
     """Return the `INSERT … SELECT` of executions, to be followed by its FROM.
 
-    `job` names what OF_JOB is selected from; the other arguments are SQL expressions.
+    `job` names what OF_JOB is selected from; the other arguments are SQL expressions. Without `run_at` an execution is
+    due when it is scheduled.
     """
     columns = {name: f"{job}.{name}" for name in OF_JOB} | {
         "execution_id": execution_id,
@@ -17,8 +26,8 @@ def insert_executions(
         "queue": queue,
         "idempotency_key": idempotency_key,
         "status": status,
-        "run_at": due,
-        "scheduled_at": due,
+        "run_at": run_at or scheduled_at,
+        "scheduled_at": scheduled_at,
     }
     return f"""INSERT INTO executions ({", ".join(columns)})
       SELECT {", ".join(columns.values())}"""

@@ -32,6 +32,8 @@ DUE = statement(
     """,
 )
 
+# A missed tick is due now, not when it was missed: claims go by run_at, so it would go before everything else that is
+# due. The microseconds keep the missed ticks of a job in order.
 _INSERT = insert_executions(
     "a",
     execution_id="t.execution_id",
@@ -39,7 +41,8 @@ _INSERT = insert_executions(
     queue="a.queue",
     idempotency_key="t.idempotency_key",
     status="'QUEUED'",
-    due="t.tick",
+    scheduled_at="t.tick",
+    run_at="GREATEST(t.tick, now() + t.place * INTERVAL '1 microsecond')",
 )
 
 # The ticks of a job are inserted only if its cron_next_run_at was still the first of them, and in the same
@@ -76,8 +79,8 @@ MATERIALIZE = statement(
       {_INSERT}
         FROM unnest(
                CAST(:tick_jobs AS TEXT[]), CAST(:ticks AS TIMESTAMPTZ[]), CAST(:executions AS TEXT[]),
-               CAST(:shards AS BIGINT[]), CAST(:keys AS TEXT[]))
-             AS t (job_id, tick, execution_id, shard, idempotency_key)
+               CAST(:shards AS BIGINT[]), CAST(:keys AS TEXT[]), CAST(:places AS BIGINT[]))
+             AS t (job_id, tick, execution_id, shard, idempotency_key, place)
         JOIN advanced AS a ON a.job_id = t.job_id
       ON CONFLICT (job_id, idempotency_key) DO NOTHING
       RETURNING execution_id, job_id)
@@ -155,4 +158,5 @@ def _params(advances: Sequence[Advance], shards: int) -> dict[str, object]:
         "executions": executions,
         "shards": [ids.shard_of(execution, shards) for execution in executions],
         "keys": [f"{job_id}_{(tick - EPOCH) // timedelta(milliseconds=1)}" for job_id, tick in ticks],
+        "places": list(range(len(ticks))),
     }

@@ -84,7 +84,7 @@ def _insert_executions(values: Mapping[str, str]) -> str:
         queue=values["queue"],
         idempotency_key="j.idempotency_key",
         status=f"CASE WHEN {waits} THEN 'PENDING' ELSE 'QUEUED' END",
-        due="j.due",
+        scheduled_at="j.due",
     )
 
 

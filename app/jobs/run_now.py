@@ -22,7 +22,7 @@ _INSERT = insert_executions(
     queue=":queue",
     idempotency_key=":key",
     status="'QUEUED'",
-    due="now()",
+    scheduled_at="now()",
 )
 EXTRA = statement(
     "executions.extra",

@@ -29,7 +29,10 @@ class ExecutionSchema(Schema):
     max_attempts = fields.Integer(required=True)
     worker_id = fields.String(required=True, allow_none=True)
     scheduled_at = Instant(required=True)
-    run_at = Instant(required=True, metadata={"description": "when it is, or was, due: later after a failed attempt"})
+    run_at = Instant(
+        required=True,
+        metadata={"description": "when it is, or was, due: later after a failed attempt, and for a missed tick"},
+    )
     started_at = Instant(required=True, allow_none=True)
     completed_at = Instant(required=True, allow_none=True)
     duration_ms = fields.Integer(required=True, allow_none=True)

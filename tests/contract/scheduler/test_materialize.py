@@ -50,10 +50,30 @@ def test_an_execution_has_everything_from_its_job_and_its_tick(database: Databas
     tick = job(database, job_id).cron_last_tick_at
     assert (row.job_id, row.endpoint, row.endpoint_version) == (job_id, "stream", 7)
     assert (row.endpoint_type, row.queue, row.status) == ("REDIS_STREAM", "redis_stream", "QUEUED")
-    assert (row.run_at, row.scheduled_at) == (tick, tick)
+    assert (row.run_at, row.scheduled_at) == (row.created_at, tick)
     assert (row.attempt_count, row.max_attempts) == (0, 4)
     assert row.idempotency_key == f"{job_id}_{int(tick.timestamp())}000"
     assert hints.queues == ["redis_stream"]
+
+
+def test_missed_ticks_go_in_order_and_behind_what_is_due_already(database: Database) -> None:
+    (waiting,) = rows.add_executions(database)
+    job_id = add_cron_job(database, missed=timedelta(minutes=30))
+    chores(database).materialize()
+    (later,) = rows.add_executions(database)
+    by_turn = database.fetch(text("SELECT execution_id, job_id, scheduled_at FROM executions ORDER BY run_at"))
+    assert (by_turn[0].execution_id, by_turn[-1].execution_id) == (waiting, later)
+    ticks = [row.scheduled_at for row in by_turn[1:-1]]
+    assert ticks == sorted(ticks)
+    assert ticks == scheduled(database, job_id)
+
+
+def test_a_tick_taken_ahead_is_due_at_its_instant(database: Database) -> None:
+    add_cron_job(database)
+    chores(database, look_ahead_seconds=61).materialize()
+    rows_ahead = database.fetch(text("SELECT run_at, scheduled_at FROM executions WHERE scheduled_at > created_at"))
+    assert rows_ahead
+    assert all(row.run_at == row.scheduled_at for row in rows_ahead)
 
 
 def test_a_tick_within_the_look_ahead_is_queued_before_its_time(database: Database) -> None:
