@@ -33,6 +33,20 @@ REPLACE = statement(
     """,
 )
 
+# A tick is claimed a little ahead of its instant, and its execution then runs to its end: the new version must not take
+# the same tick. What still waits is cancelled, in this transaction or right after it. What lies ahead was created within
+# the look-ahead: the index on (job_id, created_at) bounds the scan.
+TAKEN = statement(
+    "jobs.last_taken_tick",
+    """
+    SELECT max(scheduled_at) AS tick FROM executions
+     WHERE job_id = :job_id AND status IN ('RUNNING', 'SUCCESS', 'FAILED')
+       AND created_at > CAST(:now AS TIMESTAMPTZ) - :recent_ms * INTERVAL '1 millisecond'
+       AND scheduled_at > CAST(:now AS TIMESTAMPTZ) AND scheduled_at <= CAST(:last_tick AS TIMESTAMPTZ)
+    """,
+)
+_MARGIN_MS = 60_000
+
 
 def update_job(creator: Creator, job_id: str, changes: Mapping[str, Any], actor: str | None = None) -> Job:
     """Make the next version of a repeating job and return it; `changes` are fields of Timetable, and `input`.
@@ -72,14 +86,16 @@ def _replace(
             # A first run, whose answer was lost, did it.
             return _cancel_waiting(connection, job_id, actor)
         old = _updatable(locked.job, new_id)
-        new = _scheduled(old, changes, locked.now)
         # This statement decides; the lock is only a hint. Of two updates one finds the old version retired.
         if connection.execute(REPLACE, {"job_id": job_id, "new_id": new_id}).first() is None:
             raise JobNotUpdatableError(f"The job {job_id!r} was updated or retired at the same moment.")
+        cancelled = _cancel_waiting(connection, job_id, actor)
+        taken = _last_taken_tick(connection, old, locked.now, creator.look_ahead_ms)
+        new = _scheduled(old, changes, locked.now, taken)
         params = insertion.params_of(new, target, new_id, creator.shards) | _versions(old)
         if connection.execute(insertion.REPEATING, params).first() is None:
             raise _EndpointChangedError
-        return _cancel_waiting(connection, job_id, actor)
+        return cancelled
 
     return creator.database.transact(body)
 
@@ -102,9 +118,16 @@ def next_version(old: Job, changes: Mapping[str, Any]) -> NewJob:
     return NewJob(endpoint=old.endpoint, trigger=old.trigger, input=changes.get("input", old.input))
 
 
-def _scheduled(old: Job, changes: Mapping[str, Any], now: datetime) -> NewJob:
+def _last_taken_tick(connection: Connection, old: Job, now: datetime, look_ahead_ms: int) -> datetime | None:
+    """Return the last tick after `now` that the old version delivers all the same."""
+    params = {"job_id": old.job_id, "now": now, "last_tick": old.last_tick_at, "recent_ms": look_ahead_ms + _MARGIN_MS}
+    tick: datetime | None = connection.execute(TAKEN, params).one().tick
+    return tick
+
+
+def _scheduled(old: Job, changes: Mapping[str, Any], now: datetime, taken: datetime | None) -> NewJob:
     table = _changed(old, changes)
-    tick = table.first_tick(now, start_given=changes.get("starts_at") is not None)
+    tick = table.first_tick(now, start_given=changes.get("starts_at") is not None, after=taken)
     paused = old.status is JobStatus.PAUSED
     return replace(next_version(old, changes), timetable=table, first_tick=None if paused else tick)
 

@@ -86,14 +86,16 @@ class Timetable:
             return instant.astimezone(UTC)
         return Schedule.parse(self.cron, self.timezone or "").local(instant)
 
-    def first_tick(self, now: datetime, *, start_given: bool) -> datetime:
-        """Return the tick that a new job begins with.
+    def first_tick(self, now: datetime, *, start_given: bool, after: datetime | None = None) -> datetime:
+        """Return the tick that a new job begins with, strictly after `after`.
 
         A start in the past counts as now: the job did not exist then, so it missed no tick. Without a given start an
         interval passes before the first tick, as in setInterval. Raises InvalidCronError for a cron expression that
         does not fire in its time, InvalidRequestError for an interval that does not.
         """
         tick = self.next_after(max(self.starts_at, now) - MICROSECOND) if start_given else self.next_tick(now)
+        if tick is not None and after is not None and tick <= after:
+            tick = self.next_after(after)
         if tick is not None:
             return tick
         message = "does not fire between starts_at and ends_at"
