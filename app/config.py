@@ -13,6 +13,8 @@ import redis
 
 from schema.url import database_url
 
+MOST_SHARDS = 256
+
 
 class SettingError(ValueError):
     """A setting is missing or malformed; the message names the variable and the fix."""
@@ -107,7 +109,7 @@ class Settings:
 
     database_url: str = _env("TE_DATABASE_URL", "", _url)
     db_pool_size: int | None = _env("TE_DB_POOL_SIZE", None, _whole(1, 1000))
-    queue_shards: int | None = _env("TE_QUEUE_SHARDS", None, _whole(1, 256))
+    queue_shards: int | None = _env("TE_QUEUE_SHARDS", None, _whole(1, MOST_SHARDS))
     startup_timeout_seconds: float = _env("TE_STARTUP_TIMEOUT_SEC", 60.0, _seconds(0))
     wakeup_redis_url: str = _env("TE_WAKEUP_REDIS_URL", "", _redis_url)
     secret_encryption_key: str = _env("TE_SECRET_ENCRYPTION_KEY", "")

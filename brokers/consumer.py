@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from dramatiq.broker import Consumer, MessageProxy
@@ -14,16 +15,16 @@ from dramatiq.message import Message
 
 from app.catalog.retry_policy import RetryPolicy
 from app.errors import UnavailableError
+from app.executions import shards
 from app.executions.claim import claim_batch, claims_of
 from app.executions.model import DeliveryError
 from app.executions.verdict import Tried, decide
 from brokers.attempt import Attempt, Stage
+from brokers.turns import FIRST_IDLE_WAIT_SECONDS, Turn, Turns
 from brokers.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)
 
-MOST_PER_CLAIM = 200
-FIRST_IDLE_WAIT_SECONDS = 0.01
 AWAY_WAIT_SECONDS = 0.5
 
 
@@ -40,14 +41,17 @@ class ClaimConsumer(Consumer):
         self._wake = threading.Event()
         self._ahead: list[tuple[float, int, Attempt]] = []  # claimed ahead, by the instant to start at
         self._order = itertools.count()
-        self._next_poll = 0.0  # 0: at once, unless we wait for room
-        self._idle_wait = FIRST_IDLE_WAIT_SECONDS
-        self._shard = random.randrange(process.settings.shards)
+        self._paused_until = 0.0
+        self._hinted = False
         # The consumer before this one may have died between its claim and the answer.
         self._uncertain = True
         self._is_away = False
+        settings = process.settings
         # Slots that an idle queue reserves for its poll are missing for a busy one meanwhile, so start small.
-        self._first_appetite = self._appetite = max(1, process.settings.capacity // 8)
+        appetite = max(1, settings.capacity // 8)
+        self._turns = Turns(settings.shards, appetite=appetite, longest_wait=settings.poll_interval_ms / 1000)
+        self._survey_at = 0.0
+        self._shards = shards.ShardCount(settings.shards, partial(shards.claimable_beyond, process.database, queue))
         process.on_wake(queue, self._woken)
         process.in_flight.on_room(queue, self._wake.set)
 
@@ -60,10 +64,17 @@ class ClaimConsumer(Consumer):
             if now >= deadline:
                 return None
             self._wake.clear()
-            if now >= self._next_poll and self._poll():
-                continue
+            if self._hinted:
+                self._hinted = False
+                self._turns.look_now(now)
+            turn = self._turns.next()
+            poll_at = max(turn.at, self._paused_until)
+            if now >= poll_at:
+                if self._poll(turn):
+                    continue
+                poll_at = deadline  # `in_flight` wakes us when there is room
             # Sleep until the next instant at which there is something to do without being woken.
-            until = min(deadline, self._next_poll or deadline, self._ahead[0][0] if self._ahead else deadline)
+            until = min(deadline, poll_at, self._ahead[0][0] if self._ahead else deadline)
             self._wake.wait(max(0.0, until - time.monotonic()))
         self.close()
         # Dramatiq asks again until its workers have stopped; do not let it spin.
@@ -93,22 +104,20 @@ class ClaimConsumer(Consumer):
     def after_lost_answer(self) -> None:
         """Pause, and before the next claim hand back what a claim whose answer was lost may have taken."""
         self._uncertain = True
-        self._next_poll = time.monotonic() + AWAY_WAIT_SECONDS * random.uniform(0.5, 1.5)
+        self._paused_until = time.monotonic() + AWAY_WAIT_SECONDS * random.uniform(0.5, 1.5)
 
-    def _poll(self) -> bool:
-        """Claim once; True when something was claimed."""
+    def _poll(self, turn: Turn) -> bool:
+        """Take a turn, or put it off; False when there is no room for more claims."""
         process = self._process
         if not process.may_claim():
-            self._next_poll = time.monotonic() + FIRST_IDLE_WAIT_SECONDS
-            return False
-        reserved = process.in_flight.reserve(self._appetite)
+            self._paused_until = time.monotonic() + FIRST_IDLE_WAIT_SECONDS
+            return True
+        reserved = process.in_flight.reserve(turn.appetite)
         if not reserved:
-            # `in_flight` wakes us when there is room.
-            self._next_poll = 0.0
             return False
         attempts: list[Attempt] = []
         try:
-            attempts = self._claim(reserved)
+            attempts = self._take_turn(turn.shard, reserved)
         except UnavailableError as error:
             if not self._is_away:
                 log.warning("cannot claim from %s, trying again: %s", self._queue, error.explained)
@@ -118,16 +127,33 @@ class ClaimConsumer(Consumer):
             process.in_flight.settle(reserved, [attempt.claim.key for attempt in attempts])
         for attempt in attempts:
             heapq.heappush(self._ahead, (attempt.due_at, next(self._order), attempt))
-        return bool(attempts)
+        return True
 
-    def _claim(self, limit: int) -> list[Attempt]:
-        process, settings = self._process, self._process.settings
+    def _take_turn(self, shard: int | None, limit: int) -> list[Attempt]:
+        """Claim from a shard, or look at all of them and then claim from the first in which something is due."""
         if self._uncertain:
             self._hand_back_strays()
+        if time.monotonic() >= self._survey_at:
+            self._turns.extend(self._shards.survey())
+            self._survey_at = time.monotonic() + shards.SURVEY_SECONDS
+        shard = self._look() if shard is None else shard
+        return [] if shard is None else self._claim(shard, limit)
+
+    def _look(self) -> int | None:
+        """Learn when each shard has something due; returns one that has it now."""
+        ahead = self._process.settings.claim_ahead_ms / 1000
+        due = shards.next_due(self._process.database, queue=self._queue, shards=len(self._turns))
+        now = time.monotonic()
+        self._turns.looked(now, {shard: due_in - ahead for shard, due_in in due.items()})
+        turn = self._turns.next()
+        return turn.shard if turn.at <= now else None
+
+    def _claim(self, shard: int, limit: int) -> list[Attempt]:
+        process, settings = self._process, self._process.settings
         claimed = claim_batch(
             process.database,
             queue=self._queue,
-            shard=self._shard,
+            shard=shard,
             worker_id=process.worker_id,
             limit=limit,
             ahead_ms=settings.claim_ahead_ms,
@@ -135,24 +161,10 @@ class ClaimConsumer(Consumer):
         process.on_revision(claimed.catalog_revision)
         process.counters.add("claimed", len(claimed.claims))
         self._is_away = False
-        self._plan_next_poll(len(claimed.claims) == limit, bool(claimed.claims), claimed.next_due_in_seconds)
+        next_due = claimed.next_due_in_seconds
+        due_in = None if next_due is None else next_due - settings.claim_ahead_ms / 1000
+        self._turns.claimed(shard, time.monotonic(), count=len(claimed.claims), limit=limit, due_in=due_in)
         return [Attempt(claim, process.finalizer, process.in_flight) for claim in claimed.claims]
-
-    def _plan_next_poll(self, full: bool, any_claimed: bool, next_due_in: float | None) -> None:
-        """Poll again at once after a full batch, else when the next row is due, else after the idle wait."""
-        settings = self._process.settings
-        self._appetite = min(self._appetite * 2, MOST_PER_CLAIM) if full else self._first_appetite
-        # A hint that came while the claim was under way may be about a row the claim did not see.
-        if full or self._wake.is_set():
-            self._next_poll = 0.0
-            return
-        self._shard = (self._shard + 1) % settings.shards
-        longest = settings.poll_interval_ms / 1000
-        self._idle_wait = FIRST_IDLE_WAIT_SECONDS if any_claimed else min(self._idle_wait * 2, longest)
-        wait = self._idle_wait / settings.shards * random.uniform(0.9, 1.1)
-        if next_due_in is not None:
-            wait = min(wait, max(0.0, next_due_in - settings.claim_ahead_ms / 1000))
-        self._next_poll = time.monotonic() + wait
 
     def _hand_back_strays(self) -> None:
         """Hand back the executions of a claim whose answer was lost.
@@ -169,7 +181,7 @@ class ClaimConsumer(Consumer):
         self._uncertain = False
 
     def _woken(self) -> None:
-        self._next_poll = 0.0
+        self._hinted = True
         self._wake.set()
 
     def _message(self, attempt: Attempt) -> MessageProxy:

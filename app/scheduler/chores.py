@@ -16,6 +16,7 @@ from app.executions import paused, pruning, reclaim
 from app.executions.materialization import due, materialize
 from app.executions.promotion import promote
 from app.executions.reclaim import Candidate, Reclaimed
+from app.executions.shards import SURVEY_SECONDS, ShardCount, stored_beyond
 from app.executions.sweep import fail_exhausted, restart_stalled, retire_finished
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks
 
@@ -56,6 +57,7 @@ class Chores:
         self._hint = hint
         self._stopping = stopping
         self._shards = settings.shards(cockroach=database.is_cockroach)
+        self._served = ShardCount(self._shards, partial(stored_beyond, database))
         self._ahead_ms = int(settings.look_ahead_seconds * 1000)
         self._retired_up_to = ""
         self._unreadable: set[str] = set()
@@ -65,6 +67,7 @@ class Chores:
         settings = self._settings
         dead_every = min(settings.worker_timeout_seconds / 3, settings.reclaim_interval_seconds)
         return [
+            Chore("survey of shards", SURVEY_SECONDS, self.survey_shards),
             Chore("materialize", settings.cron_tick_interval_seconds, self.materialize),
             Chore("promote", settings.promote_interval_ms / 1000, self.promote),
             Chore("reclaim from dead workers", dead_every, self.reclaim_from_dead_workers),
@@ -113,9 +116,15 @@ class Chores:
                     log.error("job %s is passed over: %s", job.job_id, error.message)  # noqa: TRY400
         return [found for found in advances if found is not None]
 
+    def survey_shards(self) -> Counts:
+        """Find the shards that hold executions although the setting does not know them."""
+        self._served.survey()
+        return Counts()
+
     def promote(self) -> Counts:
         """Queue every PENDING execution due within the look-ahead; hold back the retries of paused jobs."""
-        promoted = sum(self._until_short(partial(self._promote_batch, shard), BATCH) for shard in range(self._shards))
+        shards = self._served.count
+        promoted = sum(self._until_short(partial(self._promote_batch, shard), BATCH) for shard in range(shards))
         return Counts(promoted=promoted, held=paused.hold_retries(self._database))
 
     def _promote_batch(self, shard: int) -> int:
@@ -191,7 +200,7 @@ class Chores:
         """Delete what finished before the retention, the oldest first; then worker rows of the distant past."""
         counts = Counts()
         ends_at = time.monotonic() + MAX_PRUNE_SECONDS
-        for shard in range(self._shards):
+        for shard in range(self._served.survey()):
             self._until_short(partial(self._prune_batch, shard, ends_at, counts), BATCH)
         counts.update(workers=pruning.prune_workers(self._database, limit=BATCH))
         return counts

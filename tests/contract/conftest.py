@@ -43,10 +43,16 @@ def worker_process(database: Database, lease: Database, **changes: object) -> Wo
 
 
 @pytest.fixture
-def process(database: Database, database_url: str) -> Iterator[WorkerProcess]:
+def shards() -> int:
+    """The number of shards of a worker process; some tests run with several numbers."""
+    return 1
+
+
+@pytest.fixture
+def process(database: Database, database_url: str, shards: int) -> Iterator[WorkerProcess]:
     """An open process with a valid lease; no consumer runs."""
     lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
-    process = worker_process(database, lease)
+    process = worker_process(database, lease, shards=shards)
     process.open(["http"])
     yield process
     process.close()
@@ -56,14 +62,14 @@ StartWorker = Callable[..., tuple[Worker, WorkerProcess]]
 
 
 @pytest.fixture
-def start_worker(database_url: str) -> Iterator[StartWorker]:
+def start_worker(database_url: str, shards: int) -> Iterator[StartWorker]:
     """Start a real Dramatiq worker over our broker with a given actor body; stopped at the end."""
     started: list[Worker] = []
 
     def start(body: Callable[[Attempt], None], **changes: object) -> tuple[Worker, WorkerProcess]:
         database = db.connect(database_url, pool_size=5, application_name="te-test-worker")
         lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
-        process = worker_process(database, lease, **changes)
+        process = worker_process(database, lease, **({"shards": shards} | changes))
         broker = ExecutionsBroker(process, [Lifecycle(process, []), Verdicts()])
         dramatiq.Actor(body, broker=broker, actor_name="http", queue_name="http", priority=0, options={})
         worker = Worker(broker, worker_threads=4, worker_timeout=100)

@@ -23,8 +23,8 @@ def succeed(attempt: Attempt) -> None:
     attempt.conclude(OK)
 
 
-def test_everything_due_is_delivered_once(database: Database, start_worker: StartWorker) -> None:
-    expected = rows.add_executions(database, 100)
+def test_everything_due_is_delivered_once(database: Database, start_worker: StartWorker, shards: int) -> None:
+    expected = rows.add_executions(database, 100, shards=shards)
     seen: list[str] = []
 
     def body(attempt: Attempt) -> None:
@@ -36,9 +36,9 @@ def test_everything_due_is_delivered_once(database: Database, start_worker: Star
     assert sorted(seen) == sorted(expected)
 
 
-def test_nothing_starts_before_its_instant(database: Database, start_worker: StartWorker) -> None:
+def test_nothing_starts_before_its_instant(database: Database, start_worker: StartWorker, shards: int) -> None:
     for step in range(10):
-        rows.add_executions(database, 1, due_in=timedelta(milliseconds=300 + 20 * step))
+        rows.add_executions(database, 1, due_in=timedelta(milliseconds=300 + 20 * step), shards=shards)
     start_worker(succeed)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 10})
     early = database.fetch(text("SELECT execution_id FROM executions WHERE started_at < run_at"))
@@ -59,17 +59,17 @@ def forgets(attempt: Attempt) -> None:
 
 
 @pytest.mark.parametrize("body", [raises, raises_after_begin, forgets])
-def test_no_success_without_a_verdict(database: Database, start_worker: StartWorker, body: object) -> None:
+def test_no_success_without_a_verdict(database: Database, start_worker: StartWorker, body: object, shards: int) -> None:
     """Invariant 3: Dramatiq would acknowledge each of these as done."""
-    (execution_id,) = rows.add_executions(database)
+    (execution_id,) = rows.add_executions(database, shards=shards)
     start_worker(body)
     eventually(lambda: rows.statuses(database) == {"FAILED": 1})
     (tried,) = rows.attempts(database, execution_id)
     assert tried.error["type"] == "NO_VERDICT"
 
 
-def test_capacity_bounds_what_is_in_flight(database: Database, start_worker: StartWorker) -> None:
-    rows.add_executions(database, 30)
+def test_capacity_bounds_what_is_in_flight(database: Database, start_worker: StartWorker, shards: int) -> None:
+    rows.add_executions(database, 30, shards=shards)
     begun: list[Attempt] = []
     full = threading.Semaphore(0)
 
@@ -91,10 +91,10 @@ def test_capacity_bounds_what_is_in_flight(database: Database, start_worker: Sta
 
 
 def test_stop_hands_unstarted_claims_back_and_lets_started_ones_end(
-    database: Database, start_worker: StartWorker
+    database: Database, start_worker: StartWorker, shards: int
 ) -> None:
-    rows.add_executions(database, 5, due_in=timedelta(seconds=60))
-    (running,) = rows.add_executions(database, 1, max_attempts=2)
+    rows.add_executions(database, 5, due_in=timedelta(seconds=60), shards=shards)
+    (running,) = rows.add_executions(database, 1, max_attempts=2, shards=shards)
     begun = threading.Event()
     waiting: list[Attempt] = []
 
@@ -126,8 +126,10 @@ def test_stop_hands_unstarted_claims_back_and_lets_started_ones_end(
     assert worker_row.status == "DEAD"
 
 
-def test_a_failed_attempt_is_tried_again_after_its_delay(database: Database, start_worker: StartWorker) -> None:
-    (execution_id,) = rows.add_executions(database, 1, max_attempts=3)
+def test_a_failed_attempt_is_tried_again_after_its_delay(
+    database: Database, start_worker: StartWorker, shards: int
+) -> None:
+    (execution_id,) = rows.add_executions(database, 1, max_attempts=3, shards=shards)
 
     def body(attempt: Attempt) -> None:
         attempt.begin()
@@ -142,7 +144,9 @@ def test_a_failed_attempt_is_tried_again_after_its_delay(database: Database, sta
         assert (later.started_at - earlier.completed_at).total_seconds() >= 0.1
 
 
-def test_a_claim_whose_answer_was_lost_is_handed_back(database: Database, start_worker: StartWorker) -> None:
+def test_a_claim_whose_answer_was_lost_is_handed_back(
+    database: Database, start_worker: StartWorker, shards: int
+) -> None:
     """Rows that the database believes to be ours, and that are not in flight, go back without an attempt spent."""
     started = threading.Event()
 
@@ -151,7 +155,7 @@ def test_a_claim_whose_answer_was_lost_is_handed_back(database: Database, start_
         started.set()
 
     worker, process = start_worker(body, poll_interval_ms=20)
-    stray = rows.add_executions(database, 1, due_in=timedelta(hours=1))[0]
+    stray = rows.add_executions(database, 1, due_in=timedelta(hours=1), shards=shards)[0]
     database.fetch(
         text(
             "UPDATE executions SET status = 'RUNNING', worker_id = :w, attempt_count = 1, started_at = now(), "

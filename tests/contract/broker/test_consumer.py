@@ -9,8 +9,7 @@ from sqlalchemy import text
 from app.db import Database
 from app.executions.claim import claim_batch
 from app.executions.verdict import Verdict
-from brokers import consumer as consumer_module
-from brokers import middleware
+from brokers import middleware, turns
 from brokers.attempt import Attempt
 from brokers.consumer import ClaimConsumer
 from brokers.in_flight import InFlight
@@ -35,9 +34,9 @@ def in_thread(consumer: ClaimConsumer, got: list[Attempt]) -> threading.Thread:
     return thread
 
 
-def test_an_ended_attempt_wakes_a_full_process(process: WorkerProcess) -> None:
+def test_an_ended_attempt_wakes_a_full_process(process: WorkerProcess, shards: int) -> None:
     process.in_flight.capacity = 1
-    rows.add_executions(process.database, 2)
+    rows.add_executions(process.database, 2, shards=shards)
     consumer = ClaimConsumer(process, "http", LONG_MS)
     first = next_attempt(consumer)
     got: list[Attempt] = []
@@ -50,13 +49,13 @@ def test_an_ended_attempt_wakes_a_full_process(process: WorkerProcess) -> None:
     got[0].conclude(OK)
 
 
-def test_a_hint_wakes_an_idle_consumer(process: WorkerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consumer_module, "FIRST_IDLE_WAIT_SECONDS", 3600.0)
-    rows.add_executions(process.database, 1)
+def test_a_hint_wakes_an_idle_consumer(process: WorkerProcess, monkeypatch: pytest.MonkeyPatch, shards: int) -> None:
+    monkeypatch.setattr(turns, "FIRST_IDLE_WAIT_SECONDS", 3600.0)
+    rows.add_executions(process.database, 1, shards=shards)
     consumer = ClaimConsumer(process, "http", LONG_MS)
     got = [next_attempt(consumer)]  # which leaves it idle: its next poll is an hour away
     thread = in_thread(consumer, got)
-    rows.add_executions(process.database, 1)
+    rows.add_executions(process.database, 1, shards=shards)
     process.wake("http")
     thread.join(timeout=60)
     assert len(got) == 2
@@ -64,9 +63,9 @@ def test_a_hint_wakes_an_idle_consumer(process: WorkerProcess, monkeypatch: pyte
         attempt.conclude(OK)
 
 
-def test_messages_that_no_actor_has_seen_are_handed_back(process: WorkerProcess) -> None:
+def test_messages_that_no_actor_has_seen_are_handed_back(process: WorkerProcess, shards: int) -> None:
     """Dramatiq passes a generator, or nothing."""
-    rows.add_executions(process.database, 2)
+    rows.add_executions(process.database, 2, shards=shards)
     consumer = ClaimConsumer(process, "http", 100)
     messages = [next(consumer), next(consumer)]
     consumer.requeue(message for message in messages if message is not None)
@@ -75,8 +74,8 @@ def test_messages_that_no_actor_has_seen_are_handed_back(process: WorkerProcess)
     assert len(process.in_flight) == 0
 
 
-def test_close_may_be_called_twice_and_an_ack_may_come_after_it(process: WorkerProcess) -> None:
-    rows.add_executions(process.database, 1)
+def test_close_may_be_called_twice_and_an_ack_may_come_after_it(process: WorkerProcess, shards: int) -> None:
+    rows.add_executions(process.database, 1, shards=shards)
     consumer = ClaimConsumer(process, "http", 100)
     message = next(consumer)
     assert message is not None
@@ -91,11 +90,13 @@ def test_close_may_be_called_twice_and_an_ack_may_come_after_it(process: WorkerP
     assert rows.statuses(process.database) == {"SUCCESS": 1}
 
 
-def test_what_is_in_flight_or_being_written_is_no_stray(database: Database, process: WorkerProcess) -> None:
+def test_what_is_in_flight_or_being_written_is_no_stray(
+    database: Database, process: WorkerProcess, shards: int
+) -> None:
     """After a claim whose answer was lost only what nobody here knows of is handed back."""
     if database.is_cockroach:
         pytest.skip("needs to see who waits for a lock")
-    rows.add_executions(database, 3)
+    rows.add_executions(database, 3, shards=shards)
     consumer = ClaimConsumer(process, "http", LONG_MS)
     writing, waiting, in_flight = (next_attempt(consumer) for _ in range(3))
     for attempt in (writing, waiting, in_flight):
@@ -106,7 +107,7 @@ def test_what_is_in_flight_or_being_written_is_no_stray(database: Database, proc
         writing.conclude(OK)
         eventually(lambda: rows.is_a_lock_waited_for(database), what="the finalizer at work")
         waiting.conclude(OK)
-        rows.add_executions(database, 1)
+        rows.add_executions(database, 1, shards=shards)
         consumer.after_lost_answer()
         late = next_attempt(consumer)
     late.begin()
@@ -118,8 +119,8 @@ def test_what_is_in_flight_or_being_written_is_no_stray(database: Database, proc
     assert process.counters.snapshot().get("leases_lost", 0) == 0
 
 
-def test_a_draining_process_claims_nothing(process: WorkerProcess) -> None:
-    rows.add_executions(process.database, 1)
+def test_a_draining_process_claims_nothing(process: WorkerProcess, shards: int) -> None:
+    rows.add_executions(process.database, 1, shards=shards)
     consumer = ClaimConsumer(process, "http", 10)
     process.drain()
     assert next(consumer) is None

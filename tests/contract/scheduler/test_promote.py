@@ -50,6 +50,23 @@ def test_every_shard_is_looked_at(database: Database) -> None:
     assert chores(database, queue_shards=4).promote()["promoted"] == 64
 
 
+def test_a_shard_beyond_the_own_number_is_promoted_too(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+    rows.add_executions(database, 3, status="PENDING")
+    database.fetch(text("UPDATE executions SET shard = 9"))
+    ours = chores(database, queue_shards=4)
+    ours.survey_shards()
+    assert ours.promote()["promoted"] == 3
+    assert "TE_QUEUE_SHARDS is 4 here, but shard 9 holds executions" in caplog.text
+
+
+def test_a_shard_that_no_setting_allows_is_left_alone(database: Database) -> None:
+    rows.add_executions(database, 3, status="PENDING")
+    database.fetch(text("UPDATE executions SET shard = 1000000000"))
+    ours = chores(database)
+    ours.survey_shards()
+    assert ours.promote()["promoted"] == 0
+
+
 def test_an_execution_that_was_cancelled_meanwhile_stays_cancelled(database: Database) -> None:
     (execution_id,) = rows.add_executions(database, status="PENDING")
     database.fetch(text("UPDATE executions SET status = 'CANCELLED', completed_at = now()"))

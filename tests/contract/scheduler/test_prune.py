@@ -137,6 +137,12 @@ def test_every_shard_is_pruned(database: Database) -> None:
     assert chores(database, queue_shards=4).prune()["executions"] == 40
 
 
+def test_a_shard_beyond_the_own_number_is_pruned_too(database: Database) -> None:
+    finish(database, rows.add_executions(database, 3), days_ago=31)
+    database.fetch(text("UPDATE executions SET shard = 9"))
+    assert chores(database, queue_shards=4).prune()["executions"] == 3
+
+
 def test_worker_rows_go_after_a_day_unless_they_hold_something(database: Database) -> None:
     insert = text(
         "INSERT INTO workers (worker_id, host, pid, lease_expires_at) "

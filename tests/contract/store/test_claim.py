@@ -3,12 +3,13 @@
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 
 from app import workers
 from app.db import Database
 from app.executions.claim import CLAIM, Claimed, claim_batch, claims_of
 from app.executions.release import release
+from app.executions.shards import CLAIMABLE_BEYOND, NEXT_DUE, PROBED, STORED_BEYOND, next_due
 from brokers.worker_process import WorkerProcess
 from tests import rows
 
@@ -132,3 +133,40 @@ def test_the_claim_reads_its_index_and_never_sorts(database: Database) -> None:
     assert "idx_executions_pickup" in plan
     assert "Sort" not in plan
     assert "Seq Scan on executions" not in plan
+
+
+def explained(database: Database, statement: TextClause, **params: object) -> str:
+    return "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + statement.text), params))
+
+
+def test_the_next_due_of_all_shards_takes_one_probe_of_the_index_each(database: Database) -> None:
+    rows.add_executions(database, 30_000, shards=16)
+    database.fetch(text("ANALYZE executions"))
+    plan = explained(database, NEXT_DUE, queue="http", first=0)
+    assert plan.count("idx_executions_pickup") == plan.count("Limit") == PROBED
+    assert "Seq Scan" not in plan
+    assert "Sort" not in plan
+
+
+def test_shards_beyond_the_known_ones_are_found_by_an_index(database: Database) -> None:
+    rows.add_executions(database, 30_000, shards=16)
+    finish = "UPDATE executions SET status = 'SUCCESS', completed_at = now() WHERE shard % 2 = 0"
+    database.fetch(text(finish))
+    database.fetch(text("UPDATE executions SET status = 'PENDING' WHERE shard % 4 = 1"))
+    database.fetch(text("ANALYZE executions"))
+    plan = explained(database, CLAIMABLE_BEYOND, queue="http", known=4, most=256)
+    plan += explained(database, STORED_BEYOND, known=4, most=256)
+    for index in ("pickup", "waiting", "finished"):
+        assert f"Index Only Scan Backward using idx_executions_{index}" in plan
+    assert "Seq Scan" not in plan
+    assert "Sort" not in plan
+
+
+def test_the_next_due_is_told_of_each_shard_that_has_one(database: Database) -> None:
+    for shard, due_in in ((3, -5), (17, 60)):
+        (execution,) = rows.add_executions(database, due_in=timedelta(seconds=due_in))
+        move = "UPDATE executions SET shard = :shard WHERE execution_id = :id"
+        database.fetch(text(move), {"shard": shard, "id": execution})
+    found = next_due(database, queue="http", shards=18)
+    assert (found.keys(), found[3] < 0 < found[17]) == ({3, 17}, True)
+    assert next_due(database, queue="kafka", shards=18) == {}

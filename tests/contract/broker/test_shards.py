@@ -1,0 +1,103 @@
+"""Several shards behave as one: none waits for its turn in an order that has nothing to do with what is due."""
+
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import event, text
+
+from app import db
+from app.db import Database
+from brokers.attempt import Attempt
+from brokers.consumer import ClaimConsumer
+from brokers.worker_process import WorkerProcess
+from tests import rows
+from tests.contract.broker.test_consumer import LONG_MS, OK, in_thread, next_attempt
+from tests.contract.conftest import worker_process
+
+CAPACITY = 20
+NEVER_MS = 3_600_000  # no poll that nothing asked for happens during a test
+
+
+@pytest.fixture
+def process(database_url: str, shards: int) -> Iterator[WorkerProcess]:
+    """An open process that polls only when something is known to be due, or hinted at."""
+    ours, lease = (db.connect(database_url, pool_size=size, application_name="te-test") for size in (5, 1))
+    process = worker_process(ours, lease, shards=shards, capacity=CAPACITY, poll_interval_ms=NEVER_MS)
+    process.open(["http"])
+    yield process
+    process.close()
+
+
+def add_to(database: Database, shard: int, count: int = 1, **more: timedelta) -> list[str]:
+    """Create executions in a shard."""
+    executions = rows.add_executions(database, count, **more)  # type: ignore[arg-type]
+    move = text("UPDATE executions SET shard = :shard WHERE execution_id = ANY (:ids)")
+    database.fetch(move, {"shard": shard, "ids": executions})
+    return executions
+
+
+def deliver(attempt: Attempt) -> str:
+    attempt.begin()
+    attempt.conclude(OK)
+    return attempt.claim.execution_id
+
+
+def delivered(consumer: ClaimConsumer, count: int) -> list[str]:
+    return [deliver(next_attempt(consumer)) for _ in range(count)]
+
+
+def test_what_is_due_in_any_shard_is_claimed_when_it_is(
+    database: Database, process: WorkerProcess, shards: int
+) -> None:
+    """Twice in each shard, in the order in which they are due, and nothing but their instants asks for a poll."""
+    for shard in range(shards):
+        for wait in (2000 + 70 * shard, 3500 - 70 * shard):
+            add_to(database, shard, due_in=timedelta(milliseconds=wait))
+    expected = [row.execution_id for row in database.fetch(text("SELECT execution_id FROM executions ORDER BY run_at"))]
+    assert delivered(ClaimConsumer(process, "http", LONG_MS), len(expected)) == expected
+
+
+def test_a_deep_backlog_in_one_shard_holds_no_other_back(
+    database: Database, process: WorkerProcess, shards: int
+) -> None:
+    backlog = {execution for shard in (0, shards - 1) for execution in add_to(database, shard, 500)}
+    consumer = ClaimConsumer(process, "http", LONG_MS)
+    assert backlog.issuperset(delivered(consumer, 100))
+    others = {execution for shard in range(1, shards - 1) for execution in add_to(database, shard)}
+    process.wake("http")
+    # One batch of each deep shard may be in front of the look, and one of each between the look and the others.
+    assert others <= set(delivered(consumer, len(others) + 4 * CAPACITY))
+
+
+def test_hints_that_never_stop_keep_no_shard_waiting(database: Database, process: WorkerProcess, shards: int) -> None:
+    """One arrives during every statement."""
+    expected = {execution for shard in range(shards) for execution in add_to(database, shard, 3)}
+    event.listen(process.database.engine, "after_cursor_execute", lambda *_: process.wake("http"))
+    assert set(delivered(ClaimConsumer(process, "http", LONG_MS), len(expected))) == expected
+
+
+def test_a_hint_finds_what_is_due_in_whichever_shard(database: Database, process: WorkerProcess, shards: int) -> None:
+    consumer = ClaimConsumer(process, "http", LONG_MS)
+    assert next(ClaimConsumer(process, "http", 100)) is None
+    for shard in range(shards):
+        got: list[Attempt] = []
+        thread = in_thread(consumer, got)
+        (expected,) = add_to(database, shard)
+        process.wake("http")
+        thread.join(timeout=60)
+        assert [deliver(attempt) for attempt in got] == [expected]
+
+
+def test_a_shard_beyond_the_own_number_is_served_and_said(
+    database: Database, process: WorkerProcess, shards: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Left by a process with another TE_QUEUE_SHARDS."""
+    expected = set(rows.add_executions(database, 3)) | set(add_to(database, shards + 5, 3))
+    with caplog.at_level(logging.WARNING):
+        consumer = ClaimConsumer(process, "http", LONG_MS)
+        assert set(delivered(consumer, 6)) == expected
+    said = [record.getMessage() for record in caplog.records if "TE_QUEUE_SHARDS" in record.getMessage()]
+    assert len(said) == 1
+    assert f"TE_QUEUE_SHARDS is {shards} here, but shard {shards + 5} holds executions" in said[0]
