@@ -34,8 +34,8 @@ REPLACE = statement(
 )
 
 # A tick is claimed a little ahead of its instant, and its execution then runs to its end: the new version must not take
-# the same tick. What still waits is cancelled, in this transaction or right after it. What lies ahead was created within
-# the look-ahead: the index on (job_id, created_at) bounds the scan.
+# the same tick. What still waits is cancelled, in this transaction or right after it. What lies ahead was created
+# within the look-ahead: the index on (job_id, created_at) bounds the scan.
 TAKEN = statement(
     "jobs.last_taken_tick",
     """
