@@ -22,6 +22,8 @@ Task = Callable[[Dispatchers], Coroutine[Any, Any, None]]
 class DeliveryLoop(BackgroundThread):
     """Runs deliveries on a uvloop in a thread of its own and owns the dispatchers, which live on that loop."""
 
+    is_vital = True
+
     def __init__(self, open_dispatchers: Callable[[], Dispatchers]) -> None:
         super().__init__("te-delivery")
         self._open_dispatchers = open_dispatchers

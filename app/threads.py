@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 STOP_SECONDS = 5.0
 
@@ -12,9 +13,11 @@ class BackgroundThread(ABC):
     """A daemon thread that lives as long as its process, or until it is stopped.
 
     Its name begins with `te-`. `run` is its body: it returns soon after `stopping` is set, and an exception that
-    leaves it is the thread's death. What a death means belongs to the process: a worker exits when a thread called
-    `te-…` dies (`brokers.middleware`); elsewhere Python prints the traceback and the process goes on.
+    leaves it is the thread's death. What a death means belongs to the process: a worker exits when a thread dies that
+    `is_vital` (`brokers.middleware`); elsewhere Python prints the traceback and the process goes on.
     """
+
+    is_vital: ClassVar[bool] = False  # whether a worker only looks alive without it
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -33,7 +36,7 @@ class BackgroundThread(ABC):
     def start(self) -> None:
         """Start the thread; called once in a process."""
         self._process_id = os.getpid()
-        self._thread = threading.Thread(target=self.run, name=self.name, daemon=True)
+        self._thread = _OwnedThread(self)
         self._thread.start()
 
     def ensure_started(self) -> bool:
@@ -63,3 +66,16 @@ class BackgroundThread(ABC):
     def last_sign(self) -> float:
         """Return when the thread last showed a sign of life, by `time.monotonic()`; now, before its first."""
         return time.monotonic() if self._last_sign is None else self._last_sign
+
+
+class _OwnedThread(threading.Thread):
+    """The thread of a BackgroundThread, which it leads back to."""
+
+    def __init__(self, owner: BackgroundThread) -> None:
+        super().__init__(target=owner.run, name=owner.name, daemon=True)
+        self.owner = owner
+
+
+def is_vital(thread: threading.Thread | None) -> bool:
+    """Return whether a thread is one of ours that its process cannot do without."""
+    return isinstance(thread, _OwnedThread) and thread.owner.is_vital

@@ -34,6 +34,8 @@ LONGEST_PAUSE_SECONDS = 1.0  # between two tries while none succeeds
 class Finalizer(BackgroundThread):
     """Writes conclusions and hand-backs of one worker process."""
 
+    is_vital = True
+
     def __init__(self, database: Database, worker_id: str, counters: Counters) -> None:
         super().__init__("te-finalizer")
         self._database = database

@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 class Heartbeat(BackgroundThread):
     """Renews the worker's lease every third of its length and reports its loss."""
 
+    is_vital = True
+
     def __init__(
         self,
         database: Database,

@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.db.retry import driver_message
 from app.errors import UnavailableError
-from app.threads import BackgroundThread
+from app.threads import BackgroundThread, is_vital
 from brokers.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ class Lifecycle(Middleware):
     def _thread_died(self, args: threading.ExceptHookArgs) -> None:
         name = args.thread.name if args.thread else "?"
         log.critical("thread %s died", name, exc_info=args.exc_value)
-        if name.startswith("te-"):
-            # A worker without its finalizer, heartbeat or delivery loop only looks alive.
+        if is_vital(args.thread):
+            # A worker without its finalizer, heartbeat, watchdog or delivery loop only looks alive.
             self._process.give_up(f"its thread {name} died")
 
 

@@ -9,6 +9,8 @@ from app.threads import BackgroundThread
 class Watchdog(BackgroundThread):
     """Compares the signs of life of other threads with the clock, on a thread that waits for nothing else."""
 
+    is_vital = True
+
     def __init__(self, longest_seconds: float, give_up: Callable[[str], None]) -> None:
         super().__init__("te-watchdog")
         self._longest = longest_seconds

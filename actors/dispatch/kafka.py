@@ -15,7 +15,7 @@ from actors.dispatch.base import Dispatcher, Identity, Network
 from actors.dispatch.idle_pool import IDLE_SECONDS, IdlePool
 from actors.dispatch.kafka_bootstrap import check_servers
 from actors.dispatch.kafka_outcome import broker_error, failure, timed_out
-from actors.dispatch.kafka_producer import Report, SharedProducer
+from actors.dispatch.kafka_producer import ProducerFailedError, Report, SharedProducer
 from actors.dispatch.progress import Progress, bounded
 from app.executions.model import DeliveryError
 from app.formats import compact_json
@@ -49,7 +49,7 @@ class KafkaDispatcher:
         used: SharedProducer | None = None
 
         def explain(error: Exception, progress: Progress) -> Exception:
-            if isinstance(error, KafkaException):
+            if isinstance(error, KafkaException | ProducerFailedError):
                 self._drop_broken(used)
             return failure(error, progress, used.last_error if used else None)
 
@@ -82,6 +82,7 @@ class KafkaDispatcher:
             raise
         if producer.failure is not None:
             raise producer.failure
+        producer.on_fault = lambda: self._producers.forget(producer)
         return producer
 
     def _judge(self, report: Report, progress: Progress, producer: SharedProducer) -> dict[str, Any]:

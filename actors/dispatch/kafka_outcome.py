@@ -2,6 +2,7 @@
 
 from confluent_kafka import KafkaError, KafkaException
 
+from actors.dispatch.kafka_producer import ProducerFailedError
 from actors.dispatch.progress import Progress
 from app.executions.model import DeliveryError
 
@@ -28,6 +29,9 @@ def failure(error: Exception, progress: Progress, last_error: KafkaError | None)
         return timed_out(progress, last_error)
     if isinstance(error, KafkaException):
         return broker_error(error.args[0])
+    if isinstance(error, ProducerFailedError):
+        message = f"the connection to these brokers failed: {error}"
+        return DeliveryError("BROKER_ERROR", message, may_have_been_delivered=progress.is_sent)
     if isinstance(error, BufferError):
         return DeliveryError("BROKER_ERROR", "too many records wait for these brokers")
     if isinstance(error, TypeError | ValueError):

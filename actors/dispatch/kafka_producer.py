@@ -28,19 +28,30 @@ class Report:
     offset: int | None
 
 
+class ProducerFailedError(Exception):
+    """The producer failed in a way that leaves the fate of its records open."""
+
+
 class SharedProducer(BackgroundThread):
-    """Makes, polls and destroys the producer on a thread of its own; everything else belongs to the event loop."""
+    """Makes, polls and destroys the producer on a thread of its own; everything else belongs to the event loop.
+
+    No exception leaves the thread: what it reads comes from the brokers of one target, and costs that target's
+    deliveries only. They fail with ProducerFailedError, and `on_fault` is called, so that the producer is replaced.
+    """
 
     def __init__(self, configuration: Mapping[str, Any], secrets: Iterable[str]) -> None:
         super().__init__("te-kafka")
         self.opened = asyncio.Event()
         self.closed = asyncio.Event()
-        self.failure: KafkaException | None = None
+        self.failure: Exception | None = None
+        self.on_fault: Callable[[], None] = lambda: None
         self.last_error: KafkaError | None = None
         self._loop = asyncio.get_running_loop()
         self._configuration = {**configuration, "error_cb": self.note_error}
         self._log = LibrdkafkaLog(Scrubber(secrets))
         self._producer: Producer | None = None
+        self._fault: ProducerFailedError | None = None
+        self._waiting: set[asyncio.Future[Report]] = set()
         self._reports: list[tuple[asyncio.Future[Report], Report]] = []
         self._lock = threading.Lock()
         self.start()
@@ -48,7 +59,7 @@ class SharedProducer(BackgroundThread):
     @property
     def is_broken(self) -> bool:
         """Return whether it met an error after which it never produces again."""
-        return self.last_error is not None and self.last_error.fatal()
+        return self._fault is not None or (self.last_error is not None and self.last_error.fatal())
 
     async def produce(
         self, topic: str, key: bytes | None, value: bytes | None, headers: list[tuple[str, str | bytes | None]]
@@ -60,6 +71,8 @@ class SharedProducer(BackgroundThread):
         self._producer.produce(
             topic, key=key, value=value, headers=headers, on_delivery=partial(self._note_report, future)
         )
+        self._waiting.add(future)
+        future.add_done_callback(self._waiting.discard)
         return await future
 
     def stop(self, timeout_seconds: float = 0.0) -> bool:
@@ -82,19 +95,20 @@ class SharedProducer(BackgroundThread):
         """Make the producer, serve it, and destroy it in the end."""
         try:
             producer = Producer(self._configuration, logger=self._log)
-        except KafkaException as error:
+        except Exception as error:  # noqa: BLE001 - see the class
             self.failure = error
             self._wake(self.opened.set)
         else:
             self._producer = producer
             self._wake(self.opened.set)
-            while not self.stopping.is_set():
+            while self._fault is None and not self.stopping.is_set():
                 self._poll(producer)
             # Every record gets its report, even those that will not be sent any more.
-            producer.purge()
-            with contextlib.suppress(KafkaException):
+            with contextlib.suppress(Exception):
+                producer.purge()
                 producer.flush(1)
             del producer  # waits for librdkafka's own threads, so not on the event loop
+        self._wake(self._give_up_records)
         self._wake(self.closed.set)
 
     def _poll(self, producer: Producer) -> None:
@@ -105,6 +119,17 @@ class SharedProducer(BackgroundThread):
             # producer: until then there is nothing to do here, and nothing that the process should die of.
             self.last_error = error.args[0]
             self.stopping.wait(_POLL_SECONDS)
+        except Exception as error:  # noqa: BLE001 - see the class; a broker's text that is not UTF-8, for one
+            log.warning("the producer of a Kafka target is replaced after %s", type(error).__name__)
+            self._fault = ProducerFailedError(type(error).__name__)
+            self._producer = None
+            self._wake(self.on_fault)
+
+    def _give_up_records(self) -> None:
+        # The reports that came are settled before this.
+        for future in list(self._waiting):
+            if not future.done():
+                future.set_exception(self._fault or ProducerFailedError("no report"))
 
     def _note_report(self, future: asyncio.Future[Report], error: KafkaError | None, message: Message) -> None:
         if error is None and not self.is_broken:

@@ -6,7 +6,14 @@ import time
 
 import pytest
 
-from app.threads import BackgroundThread
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.kafka_producer import SharedProducer
+from actors.loop import DeliveryLoop
+from app.threads import BackgroundThread, is_vital
+from brokers.finalizer import Finalizer
+from brokers.heartbeat import Heartbeat
+from brokers.listener import WakeupListener
+from brokers.watchdog import Watchdog
 
 
 class Waiting(BackgroundThread):
@@ -53,6 +60,28 @@ def test_the_last_sign_is_now_before_the_first() -> None:
     thread.start()
     assert thread.stop(60)
     assert before <= thread.last_sign() <= time.monotonic()
+
+
+class Vital(Waiting):
+    """One without which its process only looks alive."""
+
+    is_vital = True
+
+
+def test_only_what_declares_it_is_vital() -> None:
+    threads = Waiting(), Vital()
+    for thread in threads:
+        thread.start()
+    running = [item for item in threading.enumerate() if item.name == "te-waiting"]
+    assert sorted(map(is_vital, running)) == [False, True]
+    assert not is_vital(threading.current_thread())
+    assert not is_vital(None)
+    assert all(thread.stop(60) for thread in threads)
+
+
+def test_a_worker_cannot_do_without_these() -> None:
+    threads = {DeliveryLoop, Finalizer, Heartbeat, Watchdog}
+    assert {thread for thread in (*threads, SharedProducer, WakeupListener) if thread.is_vital} == threads
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")

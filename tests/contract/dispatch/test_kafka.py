@@ -22,6 +22,7 @@ from app.catalog.scrub import Scrubber
 from app.dev.servers import Tansu
 from schema.states import EndpointType
 from tests.contract.dispatch.dispatching import OPEN, TRACEPARENT, Opening, failure, identity, rendered, run
+from tests.contract.dispatch.hostile_kafka import HostileKafka
 from tests.contract.dispatch.lossy import LossyProxy
 from tests.waiting import HUNG_SECONDS
 
@@ -355,6 +356,24 @@ def test_a_producer_that_is_stopped_reports_what_it_did_not_send():
     error = run(dispatcher(), main)
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("BROKER_ERROR", False, False)
     assert "_PURGE_QUEUE" in error.message
+
+
+def test_a_broker_that_says_what_is_not_text_costs_its_own_deliveries_only():
+    async def main(producers, hostile):
+        first = await failure(producers, spec(hostile.bootstrap, timeout_ms=20_000), identity("first"))
+        async with producers.producer(spec(hostile.bootstrap, timeout_ms=20_000)) as producer:
+            return first, producer.is_broken
+
+    died = []
+    before, threading.excepthook = threading.excepthook, died.append
+    try:
+        with HostileKafka(advertised=b"\xff\xfe") as hostile:
+            error, is_still_lent = run(dispatcher(), lambda producers: main(producers, hostile))
+    finally:
+        threading.excepthook = before
+    assert (error.type, error.permanent) == ("BROKER_ERROR", False)
+    assert "TIMEOUT" not in error.message
+    assert (died, is_still_lent) == ([], False)
 
 
 def test_the_reason_counts_not_that_all_brokers_are_down():
