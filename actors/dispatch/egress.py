@@ -43,7 +43,7 @@ class EgressGuard:
     """Decides on addresses: `allow` beats `deny` and the built-in list; the rest depends on the policy."""
 
     def __init__(self, *, public_only: bool, allow: Iterable[Network], deny: Iterable[Network]) -> None:
-        self._public_only = public_only
+        self.public_only = public_only
         self._allow = tuple(allow)
         self._deny = (*_METADATA, *deny)
 
@@ -68,7 +68,7 @@ class EgressGuard:
             return
         if any(item in network for network in self._deny for item in (given, meant)):
             raise EgressRefusedError(address)
-        if self._public_only and (not meant.is_global or meant.is_multicast):
+        if self.public_only and (not meant.is_global or meant.is_multicast):
             raise EgressRefusedError(address)
 
     def permitted(self, infos: Iterable[AddressInfo]) -> list[AddressInfo]:

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from actors.dispatch.base import Dispatcher, Identity, Network
 from actors.dispatch.idle_pool import IDLE_SECONDS, IdlePool
-from actors.dispatch.kafka_bootstrap import check_servers
+from actors.dispatch.kafka_bootstrap import checked_servers
 from actors.dispatch.kafka_outcome import broker_error, failure, timed_out
 from actors.dispatch.kafka_producer import ProducerFailedError, Report, SharedProducer
 from actors.dispatch.progress import Progress, bounded
@@ -37,7 +37,8 @@ class KafkaDispatcher:
     """Produces records; `send`, `sweep` and `close` belong to one event loop.
 
     The egress guard checks the addresses of the bootstrap servers before a producer is made. librdkafka looks names
-    up again by itself, and connects to the brokers that the cluster names: those are not checked.
+    up again by itself, and connects to the brokers that the cluster names: those cannot be checked, because its
+    callbacks for that are out of reach in Python. So nothing is sent where only public addresses are allowed.
     """
 
     def __init__(self, network: Network) -> None:
@@ -72,9 +73,9 @@ class KafkaDispatcher:
         await self._producers.close()
 
     async def _open(self, spec: Mapping[str, Any]) -> SharedProducer:
-        await check_servers(spec["bootstrap_servers"], self._network)
+        servers = await checked_servers(spec["bootstrap_servers"], self._network)
         secrets = [value for name, value in spec["properties"].items() if name.endswith(("password", "key.pem"))]
-        producer = SharedProducer(_configuration(spec), secrets)
+        producer = SharedProducer(_configuration(spec, servers), secrets)
         try:
             await producer.opened.wait()
         except asyncio.CancelledError:
@@ -104,12 +105,12 @@ class KafkaDispatcher:
             producer.stop()
 
 
-def _configuration(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _configuration(spec: Mapping[str, Any], servers: str) -> dict[str, Any]:
     timeout_ms = spec["timeout_ms"]
     is_idempotent = spec["acks"] == "all" and timeout_ms >= _SCAN_MS + _IDEMPOTENT_START_MS
     return {
         **spec["properties"],
-        "bootstrap.servers": spec["bootstrap_servers"],
+        "bootstrap.servers": servers,
         "client.id": "task-executor",
         "acks": spec["acks"],
         **({"enable.idempotence": True} if is_idempotent else {"retries": 0}),

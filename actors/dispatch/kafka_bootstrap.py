@@ -1,41 +1,37 @@
-"""Bootstrap servers of a Kafka cluster: parse the list and check the addresses."""
+"""Bootstrap servers of a Kafka cluster: check the list and its addresses before librdkafka gets it."""
 
 from actors.dispatch.base import Network
 from actors.dispatch.egress import EgressRefusedError
+from app.catalog.specs.bootstrap_servers import normalised, parse
 from app.executions.model import DeliveryError
 
-DEFAULT_PORT = 9092
+_NOT_UNDER_PUBLIC_ONLY = (
+    "TE_EGRESS_POLICY=public-only refuses Kafka: the brokers that a cluster names cannot be checked"
+)
 
 
-async def check_servers(bootstrap_servers: str, network: Network) -> None:
-    """Raise DeliveryError if one of the servers must not be connected to, or none has an address."""
-    failure = "the list of bootstrap servers is empty"
-    found = False
-    for host, port in hosts(bootstrap_servers):
-        try:
-            infos = await network.resolver.look_up(host, port)
-        except OSError as error:
-            failure = f"the host name {host} cannot be resolved: {error.strerror or error}"
-            continue
-        found = True
-        try:
-            # All of them are checked: librdkafka chooses among them by itself.
-            for info in infos:
-                network.guard.check_address(info[4][0])
-        except EgressRefusedError as error:
-            raise DeliveryError("BROKER_ERROR", f"cannot connect to {host}:{port}: {error}", permanent=True) from None
-    if not found:
-        raise DeliveryError("BROKER_ERROR", failure)
+async def checked_servers(bootstrap_servers: str, network: Network) -> str:
+    """Return the list for librdkafka; raises DeliveryError unless each server has an address and may be reached."""
+    if network.guard.public_only:
+        raise DeliveryError("CONNECTION_ERROR", _NOT_UNDER_PUBLIC_ONLY, permanent=True)
+    try:
+        servers = parse(bootstrap_servers)
+    except ValueError as error:
+        raise DeliveryError("CONNECTION_ERROR", f"the bootstrap servers: {error}", permanent=True) from None
+    for host, port in servers:
+        await _check(host, port, network)
+    return normalised(servers)
 
 
-def hosts(bootstrap_servers: str) -> list[tuple[str, int]]:
-    """Read `host:port` pairs as librdkafka does: an optional `protocol://` before, brackets around IPv6."""
-    found = []
-    for item in bootstrap_servers.split(","):
-        address = item.strip().rpartition("://")[2].rstrip("/")
-        host, colon, port = address.rpartition(":")
-        if not colon or not port.isdigit() or (":" in host and not host.endswith("]")):
-            host, port = address, str(DEFAULT_PORT)
-        if host:
-            found.append((host.strip("[]"), int(port)))
-    return found
+async def _check(host: str, port: int, network: Network) -> None:
+    try:
+        infos = await network.resolver.look_up(host, port)
+    except OSError as error:
+        message = f"the host name {host} cannot be resolved: {error.strerror or error}"
+        raise DeliveryError("BROKER_ERROR", message) from None
+    try:
+        # All of them are checked: librdkafka chooses among them by itself.
+        for info in infos:
+            network.guard.check_address(info[4][0])
+    except EgressRefusedError as error:
+        raise DeliveryError("CONNECTION_ERROR", f"cannot connect to {host}:{port}: {error}", permanent=True) from None

@@ -6,6 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate
 
+from app.catalog.specs import bootstrap_servers
 from app.catalog.specs.fields import Described, header_map, milliseconds, templated, text
 from app.catalog.specs.transport import Example, Outcome, Transport
 from app.catalog.templates.rules import ALL, CONFIG, INPUT, SECRET, Kind
@@ -42,10 +43,21 @@ def _check_properties(value: Any) -> None:
         raise ValidationError(faults)
 
 
+def _check_servers(value: str) -> None:
+    if "{{" in value:
+        return
+    try:
+        bootstrap_servers.parse(value)
+    except ValueError as error:
+        raise ValidationError(str(error)) from None
+
+
 class KafkaSpec(Schema):
     """`spec` of a Kafka endpoint."""
 
-    bootstrap_servers = templated(text(required=True), Kind.LINE, CONFIG | SECRET)
+    bootstrap_servers = templated(
+        fields.String(required=True, validate=[validate.Length(1, 1024), _check_servers]), Kind.LINE, CONFIG | SECRET
+    )
     topic = templated(text(required=True), Kind.LINE, CONFIG)
     key_template = templated(fields.String(allow_none=True), Kind.VALUE, INPUT | CONFIG)
     value_template = templated(fields.Raw(required=True, allow_none=True), Kind.VALUE, ALL)
@@ -74,7 +86,7 @@ TRANSPORT = Transport(
     target="a Kafka topic",
     spec=KafkaSpec(),
     output=KafkaOutput(),
-    errors=("BROKER_ERROR", "TIMEOUT"),
+    errors=("BROKER_ERROR", "CONNECTION_ERROR", "TIMEOUT"),
     examples=(
         Example(
             name="publish-order-event",

@@ -1,0 +1,57 @@
+"""Bootstrap servers: the lists that are read in one way only."""
+
+import pytest
+
+from app.catalog.specs.bootstrap_servers import normalised, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "servers", "list_"),
+    [
+        ("a:1", [("a", 1)], "a:1"),
+        (" kafka_1.example.com:9092 , b-2:65535", [("kafka_1.example.com", 9092), ("b-2", 65535)], None),
+        ("127.0.0.1:09", [("127.0.0.1", 9)], "127.0.0.1:9"),
+        ("[0:0::1]:1", [("::1", 1)], "[::1]:1"),
+        ("a" * 253 + ":1", [("a" * 253, 1)], None),
+    ],
+)
+def test_what_is_read(text: str, servers: list[tuple[str, int]], list_: str | None) -> None:
+    assert parse(text) == servers
+    assert parse(normalised(servers)) == servers
+    assert list_ in (None, normalised(servers))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a",
+        ":1",
+        "a:",
+        "a:0",
+        "a:65536",
+        "a:1x",
+        "a:+1",
+        "a:\u0661",
+        "a:1,",
+        ",a:1",
+        "a:1,:1",
+        "a b:1",
+        "a:1/x",
+        "a/x:1",
+        "SSL://a:1",
+        "PLAINTEXT://169.254.169.254:80/x",
+        "u@a:1",
+        "::1:1",
+        "[::1]",
+        "[a]:1",
+        "[fe80::1%eth0]:1",
+        "-a:1",
+        "\u00e9:1",
+        "a" * 254 + ":1",
+        "a:1\0",
+    ],
+)
+def test_what_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="host:port"):
+        parse(text)
