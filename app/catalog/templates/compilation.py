@@ -31,7 +31,6 @@ from app.formats import escaped
 NAMESPACES = ("input", "config", "secret")
 MAX_DEPTH = 100
 
-_TOKEN = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _VARIABLE = re.compile(r"([A-Za-z_]+)((?:\.[^\s.{}]+)*)")
 
 
@@ -129,20 +128,17 @@ class _Compiler:
             return Constant(text)
 
     def _parse(self, text: str, pointer: str, rule: Rule) -> Iterator[Part]:
-        position, literal = 0, ""
-        for match in _TOKEN.finditer(text):
-            if match.start() > position:
-                literal += text[position : match.start()]
-                yield text[position : match.start()]
-            position = match.end()
-            placeholder = self._placeholder(match[1], pointer, rule)
+        literals = []
+        for literal, inside in _tokens(text):
+            literals.append(literal)
+            if literal:
+                yield literal
+            placeholder = None if inside is None else self._placeholder(inside, pointer, rule)
             if placeholder:
                 yield placeholder
-        literal += text[position:]
-        if "{{" in literal or _closes_too_often(literal):
+        outside = "".join(literals)
+        if "{{" in outside or _closes_too_often(outside):
             self._fault(pointer, "the braces are not balanced")
-        if text[position:]:
-            yield text[position:]
 
     def _placeholder(self, inside: str, pointer: str, rule: Rule) -> Placeholder | None:
         match = _VARIABLE.fullmatch(inside.strip())
@@ -160,6 +156,18 @@ class _Compiler:
 
     def _fault(self, pointer: str, message: str) -> None:
         self.faults.append(Detail(pointer=pointer, message=message))
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str | None]]:
+    """Divide a text into what stands before each `{{…}}` and inside of it; None after the last one.
+
+    Not by a regular expression, which would look for the end of every `{{` that has none.
+    """
+    position = 0
+    while (start := text.find("{{", position)) >= 0 and (end := text.find("}}", start + 2)) >= 0:
+        yield text[position:start], text[start + 2 : end]
+        position = end + 2
+    yield text[position:], None
 
 
 def _are_constant(nodes: list[Node] | tuple[Node, ...]) -> bool:
