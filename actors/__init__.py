@@ -12,6 +12,7 @@ import dramatiq
 from actors.deliver import Deliveries
 from actors.dispatch import open_dispatchers
 from actors.loop import DeliveryLoop
+from actors.open_files import DEFAULT_POOL_SIZE, ensure_open_files
 from app import db, log
 from app.catalog.crypto import SecretBox
 from app.catalog.loader import Catalog
@@ -25,7 +26,9 @@ from schema.states import EndpointType
 
 def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
     """Build the broker of a worker process and the object that its actors call."""
-    database = db.connect(settings.database_url, pool_size=settings.db_pool_size or 10, application_name="te-worker")
+    database = db.connect(
+        settings.database_url, pool_size=settings.db_pool_size or DEFAULT_POOL_SIZE, application_name="te-worker"
+    )
     lease_database = db.connect(
         settings.database_url,
         pool_size=1,
@@ -69,6 +72,7 @@ def _worker_settings(settings: Settings, database: db.Database) -> WorkerSetting
 try:
     _settings = Settings.from_env(os.environ)
     log.restyle(_settings.log_level, _settings.log_format)
+    ensure_open_files(_settings)
     broker, _deliveries = build(_settings)
 except SettingError as error:
     sys.exit(f"worker: {error}")

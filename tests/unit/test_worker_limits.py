@@ -1,0 +1,64 @@
+"""What a worker process asks of its system, before its first delivery and at its end."""
+
+import os
+import subprocess
+import sys
+
+from tests.waiting import HUNG_SECONDS
+
+SETTINGS = {"TE_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nowhere", "TE_WORKER_MAX_CONCURRENT": "200"}
+
+WITH_LIMITS = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
+import actors
+print(resource.getrlimit(resource.RLIMIT_NOFILE))
+"""
+
+WITH_A_LOOKUP_THAT_HANGS = """
+import asyncio, socket, threading
+hangs = threading.Event()
+socket.getaddrinfo = lambda *_: hangs.set() or threading.Event().wait()
+
+import actors
+from actors.dispatch.resolver import Resolver
+
+async def main():
+    resolver = Resolver()
+    looking = asyncio.ensure_future(resolver.look_up("example.com", 80))
+    await asyncio.to_thread(hangs.wait)
+    looking.cancel()
+    resolver.stop()
+
+asyncio.run(main())
+"""
+
+
+def run(program: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=os.environ | SETTINGS,
+        timeout=HUNG_SECONDS,
+    )
+
+
+def test_the_soft_limit_of_open_files_is_raised_as_far_as_needed() -> None:
+    assert run(WITH_LIMITS.format(soft=100, hard=1000)).stdout == "(338, 1000)\n"
+
+
+def test_a_soft_limit_that_suffices_stays() -> None:
+    assert run(WITH_LIMITS.format(soft=500, hard=1000)).stdout == "(500, 1000)\n"
+
+
+def test_a_worker_whose_hard_limit_is_too_low_does_not_start() -> None:
+    done = run(WITH_LIMITS.format(soft=100, hard=300))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "TE_WORKER_MAX_CONCURRENT=200" in done.stderr
+    assert "RLIMIT_NOFILE" in done.stderr
+
+
+def test_a_lookup_that_hangs_does_not_delay_the_end_of_the_process() -> None:
+    assert run(WITH_A_LOOKUP_THAT_HANGS).returncode == 0
