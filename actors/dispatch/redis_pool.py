@@ -4,13 +4,31 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from redis._parsers.resp2 import _AsyncRESP2Parser
 from redis.asyncio import BlockingConnectionPool, Connection, SSLConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import InvalidResponse
 
 from actors.dispatch.base import Network
 
 DEFAULT_PORT = 6379
+LONGEST_ANSWER = 65_536  # an answer to the script has 64 bytes at most; lines are bounded by asyncio, to as many
+
+
+class _BoundedParser(_AsyncRESP2Parser):
+    """Refuses answers that announce more than any answer to the script needs, before anything is kept for them."""
+
+    async def _read(self, length: int) -> bytes:
+        if not 0 <= length <= LONGEST_ANSWER:
+            raise InvalidResponse(f"a string of {length} bytes")
+        return bytes(await super()._read(length))
+
+    async def _readline(self) -> bytes:
+        line = bytes(await super()._readline())
+        if line.startswith(b"*"):
+            raise InvalidResponse("an array")
+        return line
 
 
 class _Guarded(Connection):
@@ -57,6 +75,7 @@ def open_pool(url: str, network: Network) -> BlockingConnectionPool:
         socket_timeout=None,
         socket_connect_timeout=None,
         protocol=2,
+        parser_class=_BoundedParser,
         **_target(url),
     )
 

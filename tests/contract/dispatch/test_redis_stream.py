@@ -1,6 +1,7 @@
 """Redis Stream deliveries to a real server, and through a network that loses answers."""
 
 import asyncio
+import contextlib
 import socket
 import ssl
 import time
@@ -285,6 +286,32 @@ def test_a_server_of_another_kind():
         error = run(dispatcher(), lambda streams, answer=answer: main(streams, answer))
         assert error.type in {"STREAM_ERROR", "CONNECTION_ERROR"}
         assert "\0" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("head", "flood"), [(b"$4294967296\r\n", b"x"), (b"*4294967296\r\n", b":1\r\n"), (b"+", b"x"), (b"-ERR ", b"x")]
+)
+def test_an_answer_without_end_is_not_kept(head, flood):
+    async def main(streams):
+        sent = []
+
+        async def handle(reader, writer):
+            while b"EVALSHA" not in (commands := await reader.read(65_536)):
+                writer.write(b"+OK\r\n" * commands.count(b"*"))
+            writer.write(head)
+            with contextlib.suppress(ConnectionError):
+                while True:
+                    writer.write(flood * (65_536 // len(flood)))
+                    await writer.drain()
+                    sent.append(65_536)
+
+        async with await asyncio.start_server(handle, "127.0.0.1", 0) as listener:
+            url = f"redis://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+            return await failure(streams, spec(url, timeout_ms=20_000)), sum(sent)
+
+    error, taken = run(dispatcher(), main)
+    assert (error.type, error.permanent, error.may_have_been_delivered) == ("STREAM_ERROR", False, True)
+    assert taken < 16_000_000, "no more than what the system's buffers hold"
 
 
 # where it goes
