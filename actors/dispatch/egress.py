@@ -13,20 +13,31 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[Any, ...]]
 
-# The metadata services of most clouds have link-local addresses; these are the others.
-_METADATA = tuple(
+# The metadata services of most clouds have link-local addresses; the others are listed one by one.
+_DENIED = tuple(
     ip_network(text)
     for text in (
         "169.254.0.0/16",
         "fe80::/10",
-        "fd00:ec2::254/128",  # AWS
+        "fd00:ec2::/32",  # AWS: instance metadata, credentials of EKS pods, time, names
         "fd20:ce::254/128",  # Google Cloud
         "100.100.100.200/32",  # Alibaba Cloud
         "192.0.0.192/32",  # Oracle Cloud
         "168.63.129.16/32",  # Azure
+        "64:ff9b:1::/48",  # NAT64 of a local network, which may hold an IPv4 address in any of six places
     )
 )
-_NAT64 = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+# What ipaddress takes for global, depending on its version, and is not.
+_NOT_PUBLIC = tuple(
+    ip_network(text)
+    for text in (
+        "fec0::/10",  # site-local, deprecated
+        "3fff::/20",  # documentation
+        "5f00::/16",  # segment routing
+    )
+)
+# NAT64, and the IPv4-translated addresses of SIIT: the last 32 bits are the IPv4 address.
+_TRANSLATED = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"), IPv6Network("::ffff:0:0:0/96"))
 _IPV4_COMPATIBLE = IPv6Network("::/96")
 
 
@@ -45,7 +56,7 @@ class EgressGuard:
     def __init__(self, *, public_only: bool, allow: Iterable[Network], deny: Iterable[Network]) -> None:
         self.public_only = public_only
         self._allow = tuple(allow)
-        self._deny = (*_METADATA, *deny)
+        self._deny = (*_DENIED, *deny)
 
     @classmethod
     def from_settings(cls, policy: str, allow: Iterable[str], deny: Iterable[str]) -> Self:
@@ -68,7 +79,7 @@ class EgressGuard:
             return
         if any(item in network for network in self._deny for item in (given, meant)):
             raise EgressRefusedError(address)
-        if self.public_only and (not meant.is_global or meant.is_multicast):
+        if self.public_only and not _is_public(meant):
             raise EgressRefusedError(address)
 
     def permitted(self, infos: Iterable[AddressInfo]) -> list[AddressInfo]:
@@ -90,8 +101,12 @@ class EgressGuard:
         return socket.socket(info[0], info[1], info[2])
 
 
+def _is_public(address: Address) -> bool:
+    return address.is_global and not address.is_multicast and not any(address in network for network in _NOT_PUBLIC)
+
+
 def _unwrap(address: Address) -> Address:
-    """Return the IPv4 address inside an IPv6 one: mapped, compatible, 6to4, Teredo, NAT64."""
+    """Return the IPv4 address inside an IPv6 one: mapped, compatible, translated, 6to4, Teredo, NAT64."""
     if isinstance(address, IPv4Address):
         return address
     if address.ipv4_mapped is not None:
@@ -101,6 +116,6 @@ def _unwrap(address: Address) -> Address:
     if address.teredo is not None:
         return address.teredo[1]
     is_compatible = address in _IPV4_COMPATIBLE and int(address) > 0xFFFF  # ::1 and the like are IPv6's own
-    if is_compatible or any(address in network for network in _NAT64):
+    if is_compatible or any(address in network for network in _TRANSLATED):
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address
