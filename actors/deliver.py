@@ -19,6 +19,7 @@ from actors.dispatch.base import MAX_BODY_BYTES, Identity
 from actors.loop import DeliveryLoop
 from app.catalog.loader import Catalog, Prepared
 from app.catalog.retry_policy import RetryPolicy
+from app.catalog.scrub import Scrubber
 from app.db.retry import explained
 from app.errors import TemplateError, UnavailableError
 from app.executions.model import Claim, DeliveryError, LogLine
@@ -60,7 +61,9 @@ class Deliveries:
 async def deliver(dispatchers: Dispatchers, attempt: Attempt, prepared: Prepared) -> None:
     """Send and conclude."""
     try:
-        output = await dispatchers[prepared.endpoint_type].send(prepared.spec, identify(attempt.claim))
+        output = await dispatchers[prepared.endpoint_type].send(
+            prepared.spec, identify(attempt.claim, prepared.scrubber)
+        )
         verdict = Verdict.success(prepared.scrubber.scrub(output, MAX_BODY_BYTES))
     except DeliveryError as error:
         verdict = judge(_scrubbed(error, prepared), attempt.claim, prepared.policy)
@@ -71,7 +74,7 @@ async def deliver(dispatchers: Dispatchers, attempt: Attempt, prepared: Prepared
     attempt.conclude(verdict, _line(attempt.claim, verdict))
 
 
-def identify(claim: Claim) -> Identity:
+def identify(claim: Claim, scrubber: Scrubber) -> Identity:
     """Return the identity that every transport carries; the trace is the execution's, the span the attempt's."""
     trace = hashlib.blake2b(claim.execution_id.encode(), digest_size=16).hexdigest()
     return Identity(
@@ -80,6 +83,7 @@ def identify(claim: Claim) -> Identity:
         attempt=claim.attempt,
         scheduled_at=claim.scheduled_at,
         traceparent=f"00-{trace}-{secrets.token_hex(8)}-01",
+        scrubber=scrubber,
     )
 
 

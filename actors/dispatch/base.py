@@ -7,12 +7,14 @@ from typing import Any, Protocol
 
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.resolver import Resolver
+from app.catalog.scrub import Scrubber
 from app.formats import rfc3339
 
 MAX_BODY_BYTES = 16_384
 """Length to which a receiver's answer is kept. Dispatchers return SCRUB_MARGIN_BYTES more, so that the caller, who
 knows the secrets, sees each one whole before it cuts: `scrubber.scrub(output, MAX_BODY_BYTES)`."""
 SCRUB_MARGIN_BYTES = 8_192
+NO_SECRETS = Scrubber(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class Identity:
     attempt: int
     scheduled_at: datetime
     traceparent: str
+    scrubber: Scrubber = NO_SECRETS
+    """Knows the secrets in the spec: for what a library logs by itself."""
 
     @property
     def idempotency_key(self) -> str:

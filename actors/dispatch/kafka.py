@@ -11,12 +11,13 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from actors.dispatch.base import Dispatcher, Identity, Network
+from actors.dispatch.base import NO_SECRETS, Dispatcher, Identity, Network
 from actors.dispatch.idle_pool import IDLE_SECONDS, IdlePool
 from actors.dispatch.kafka_bootstrap import checked_servers
 from actors.dispatch.kafka_outcome import broker_error, failure, timed_out
 from actors.dispatch.kafka_producer import ProducerFailedError, Report, SharedProducer
 from actors.dispatch.progress import Progress, bounded
+from app.catalog.scrub import Scrubber
 from app.executions.model import DeliveryError
 from app.formats import compact_json
 
@@ -54,15 +55,17 @@ class KafkaDispatcher:
                 self._drop_broken(used)
             return failure(error, progress, used.last_error if used else None)
 
-        async with bounded(spec["timeout_ms"], explain) as progress, self.producer(spec) as producer:
+        async with bounded(spec["timeout_ms"], explain) as progress, self.producer(spec, identity.scrubber) as producer:
             used, progress.is_sent = producer, True
             report = await producer.produce(*_record(spec, identity))
             return self._judge(report, progress, producer)
 
-    def producer(self, spec: Mapping[str, Any]) -> AbstractAsyncContextManager[SharedProducer]:
-        """Lend the producer for the brokers and the settings of a spec."""
+    def producer(
+        self, spec: Mapping[str, Any], scrubber: Scrubber = NO_SECRETS
+    ) -> AbstractAsyncContextManager[SharedProducer]:
+        """Lend the producer for the brokers and the settings of a spec, with the scrubber of its secrets."""
         key = spec["bootstrap_servers"], frozenset(spec["properties"].items()), spec["acks"], spec["timeout_ms"]
-        return self._producers.use(key, lambda: self._open(spec))
+        return self._producers.use(key, lambda: self._open(spec, scrubber))
 
     async def sweep(self, idle_seconds: float = IDLE_SECONDS) -> None:
         """Close producers that have not been used for long."""
@@ -72,10 +75,11 @@ class KafkaDispatcher:
         """Close every producer; records that were not confirmed stay so."""
         await self._producers.close()
 
-    async def _open(self, spec: Mapping[str, Any]) -> SharedProducer:
+    async def _open(self, spec: Mapping[str, Any], scrubber: Scrubber) -> SharedProducer:
         servers = await checked_servers(spec["bootstrap_servers"], self._network)
-        secrets = [value for name, value in spec["properties"].items() if name.endswith(("password", "key.pem"))]
-        producer = SharedProducer(_configuration(spec, servers), secrets)
+        # Also those that were not given as secrets.
+        literal = [value for name, value in spec["properties"].items() if name.endswith(("password", "key.pem"))]
+        producer = SharedProducer(_configuration(spec, servers), [scrubber, Scrubber(literal)])
         try:
             await producer.opened.wait()
         except asyncio.CancelledError:

@@ -39,7 +39,7 @@ class SharedProducer(BackgroundThread):
     deliveries only. They fail with ProducerFailedError, and `on_fault` is called, so that the producer is replaced.
     """
 
-    def __init__(self, configuration: Mapping[str, Any], secrets: Iterable[str]) -> None:
+    def __init__(self, configuration: Mapping[str, Any], scrubbers: Iterable[Scrubber]) -> None:
         super().__init__("te-kafka")
         self.opened = asyncio.Event()
         self.closed = asyncio.Event()
@@ -48,7 +48,7 @@ class SharedProducer(BackgroundThread):
         self.last_error: KafkaError | None = None
         self._loop = asyncio.get_running_loop()
         self._configuration = {**configuration, "error_cb": self.note_error}
-        self._log = LibrdkafkaLog(Scrubber(secrets))
+        self._log = LibrdkafkaLog(scrubbers)
         self._producer: Producer | None = None
         self._fault: ProducerFailedError | None = None
         self._waiting: set[asyncio.Future[Report]] = set()
@@ -161,10 +161,12 @@ class LibrdkafkaLog:
     anyway: they are for debugging.
     """
 
-    def __init__(self, scrubber: Scrubber) -> None:
-        self._scrubber = scrubber
+    def __init__(self, scrubbers: Iterable[Scrubber]) -> None:
+        self._scrubbers = tuple(scrubbers)
 
     def log(self, level: int, form: str, *arguments: Any) -> None:
         text = form % arguments if arguments else form
+        for scrubber in self._scrubbers:
+            text = scrubber.text(text)
         is_noise = bool(arguments) and arguments[0] in {"FAIL", "ERROR"}
-        log.log(logging.DEBUG if is_noise else level, "librdkafka: %s", self._scrubber.text(text))
+        log.log(logging.DEBUG if is_noise else level, "librdkafka: %s", text)

@@ -1,6 +1,7 @@
 """Kafka deliveries to two brokers that speak the protocol: Tansu, and librdkafka's own mock cluster."""
 
 import asyncio
+import dataclasses
 import json
 import logging
 import os
@@ -402,8 +403,17 @@ def test_what_librdkafka_logs_is_ours_to_tone_down(mock_cluster, caplog):
 
 
 def test_what_librdkafka_logs_has_no_secret(caplog):
-    LibrdkafkaLog(Scrubber(["hunter2"])).log(
+    LibrdkafkaLog([Scrubber(["hunter2"])]).log(
         logging.ERROR, "%s [%s] %s", "CONFWARN", "rdkafka#1", "password hunter2 is weak"
     )
     assert caplog.messages == ["librdkafka: CONFWARN [rdkafka#1] password [secret] is weak"]
     assert caplog.records[0].levelno == logging.ERROR
+
+
+def test_what_librdkafka_logs_has_no_secret_of_the_spec(caplog):
+    """A server's name may be one too."""
+    caplog.set_level(logging.DEBUG, logger="actors.dispatch.kafka_producer")
+    who = dataclasses.replace(identity(), scrubber=Scrubber(["127.0.0.1"]))
+    run(dispatcher(), lambda producers: failure(producers, spec("127.0.0.1:1", timeout_ms=1500), who))
+    assert "[secret]:1" in caplog.text
+    assert "127.0.0.1" not in caplog.text
