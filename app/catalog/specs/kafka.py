@@ -43,8 +43,14 @@ def _check_properties(value: Any) -> None:
         raise ValidationError(faults)
 
 
+# The form, as the OpenAPI document shows it: a template, or a list whose entries are then checked one by one.
+_SERVER = r"\s*([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}\s*"
+_SERVERS = re.compile(rf"^([\s\S]*\{{\{{|{_SERVER}(,{_SERVER})*$)")
+_IS_LIST = validate.Regexp(_SERVERS, error="host:port entries, separated by commas, are needed")
+
+
 def _check_servers(value: str) -> None:
-    if "{{" in value:
+    if "{{" in value or not _SERVERS.match(value):
         return
     try:
         bootstrap_servers.parse(value)
@@ -56,7 +62,9 @@ class KafkaSpec(Schema):
     """`spec` of a Kafka endpoint."""
 
     bootstrap_servers = templated(
-        fields.String(required=True, validate=[validate.Length(1, 1024), _check_servers]), Kind.LINE, CONFIG | SECRET
+        fields.String(required=True, validate=[validate.Length(1, 1024), _IS_LIST, _check_servers]),
+        Kind.LINE,
+        CONFIG | SECRET,
     )
     topic = templated(text(required=True), Kind.LINE, CONFIG)
     key_template = templated(fields.String(allow_none=True), Kind.VALUE, INPUT | CONFIG)
