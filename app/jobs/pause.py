@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from app.db import Database
 from app.errors import ConflictError
-from app.executions import paused
+from app.executions import waiting
 from app.jobs import queries
 from app.jobs.model import Job
 from app.schedule.timetable import Timetable
@@ -54,9 +54,9 @@ def pause_job(database: Database, job_id: str, actor: str | None = None) -> None
     def body(connection: Connection) -> int:
         _refuse_retired(queries.lock_job(connection, job_id).job, "paused")
         connection.execute(PAUSE, {"job_id": job_id})
-        return paused.hold(connection, job_id, actor)
+        return waiting.hold(connection, job_id, actor)
 
-    paused.hold_the_rest(database, job_id, database.transact(body), actor)
+    waiting.hold_the_rest(database, job_id, database.transact(body), actor)
 
 
 def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str | None = None) -> Collection[str]:
@@ -71,12 +71,12 @@ def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str |
         _refuse_retired(locked.job, "resumed")
         if locked.job.status is JobStatus.PAUSED:
             connection.execute(RESUME, {"job_id": job_id} | _next(connection, locked.job, locked.now))
-        return paused.let_go(connection, job_id, look_ahead_ms, actor)
+        return waiting.let_go(connection, job_id, look_ahead_ms, actor)
 
     first = database.transact(body)
-    if first.total() < paused.BATCH:
+    if first.total() < waiting.BATCH:
         return first
-    return first + paused.let_the_rest_go(database, job_id, look_ahead_ms, actor)
+    return first + waiting.let_the_rest_go(database, job_id, look_ahead_ms, actor)
 
 
 def _next(connection: Connection, job: Job, now: datetime) -> dict[str, object]:

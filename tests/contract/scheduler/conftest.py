@@ -3,7 +3,7 @@
 from app.config import Settings
 from app.db import Database
 from app.scheduler.chores import Chores, Stopping
-from tests.contract.store.racing import Hints, never
+from tests.contract.races.racing import Hints, never
 
 
 def chores(database: Database, *, hints: Hints | None = None, stopping: Stopping = never, **changes: object) -> Chores:

@@ -8,8 +8,8 @@ from sqlalchemy import text
 
 from app.db import Database
 from tests import rows
+from tests.contract.races.racing import Hints
 from tests.contract.scheduler.conftest import chores
-from tests.contract.store.racing import Hints
 from tests.cron_jobs import job
 
 MINUTE = timedelta(minutes=1)

@@ -12,8 +12,8 @@ from app.executions import materialization
 from app.schedule.due_ticks import Advance
 from schema.states import EndpointType
 from tests import rows
+from tests.contract.races.racing import Hints, schedulers, total
 from tests.contract.scheduler.conftest import chores
-from tests.contract.store.racing import Hints, schedulers, total
 from tests.cron_jobs import add_cron_job, daily, due_jobs, job, missed_ticks, scheduled
 from tests.racing import at_once
 

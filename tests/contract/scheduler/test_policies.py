@@ -10,8 +10,8 @@ from app.db import Database
 from app.executions import materialization
 from app.schedule.due_ticks import Advance
 from tests import rows
+from tests.contract.races.racing import schedulers, total
 from tests.contract.scheduler.conftest import chores
-from tests.contract.store.racing import schedulers, total
 from tests.cron_jobs import add_interval_job, due_jobs, job, scheduled
 from tests.racing import at_once
 

@@ -8,8 +8,8 @@ from sqlalchemy import text
 from app.db import Database
 from app.executions import promotion
 from tests import rows
+from tests.contract.races.racing import WAYS, Hints, schedulers, strip_locks, total
 from tests.contract.scheduler.conftest import chores
-from tests.contract.store.racing import WAYS, Hints, schedulers, strip_locks, total
 from tests.racing import at_once
 
 

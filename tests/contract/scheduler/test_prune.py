@@ -8,8 +8,8 @@ from sqlalchemy import text
 from app import ids
 from app.db import Database
 from tests import rows
+from tests.contract.races.racing import WAYS, schedulers, total
 from tests.contract.scheduler.conftest import chores
-from tests.contract.store.racing import WAYS, schedulers, total
 from tests.cron_jobs import add_cron_job, daily
 from tests.racing import at_once
 from tests.waiting import eventually

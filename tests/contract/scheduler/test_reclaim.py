@@ -14,8 +14,8 @@ from app.executions.model import Claim
 from app.executions.verdict import Verdict
 from app.scheduler.chores import Counts
 from tests import rows
+from tests.contract.races.racing import Hints, schedulers, total
 from tests.contract.scheduler.conftest import chores
-from tests.contract.store.racing import Hints, schedulers, total
 from tests.racing import at_once
 
 STUCK_MS = 300_000

@@ -104,7 +104,7 @@ def test_a_cancel_that_waits_for_a_claim_loses(api: Api, database: Database, wor
 
 
 def test_a_claim_that_meets_a_cancel_finds_nothing(api: Api, database: Database, worker: dict[str, Any]) -> None:
-    """It steps over the locked row; what it does where the lock is lost is in tests/contract/store/test_lost_locks."""
+    """It steps over the locked row; what it does where the lock is lost is in tests/contract/races/test_lost_locks."""
     register(api)
     execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
     with database.engine.begin() as canceller:

@@ -10,7 +10,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from app import db, ids
 from app.db import Database
 from tests import rows
-from tests.contract.store.lease_protocol import LeaseProtocol
+from tests.contract.races.lease_protocol import LeaseProtocol
 
 
 @pytest.fixture

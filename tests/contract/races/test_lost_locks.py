@@ -16,10 +16,10 @@ from sqlalchemy import text
 from app import workers
 from app.db import Database
 from app.errors import ConflictError, ExecutionNotCancellableError
-from app.executions import cancellation, claim, paused, promotion, retry, sweep
+from app.executions import cancellation, claim, promotion, retry, sweep, waiting
 from app.jobs import run_now
 from tests import rows
-from tests.contract.store.racing import schedulers
+from tests.contract.races.racing import schedulers
 from tests.waiting import eventually
 
 WORKER = "wrk_1"
@@ -41,7 +41,7 @@ def do_exhaust(database: Database, execution_id: str, job_id: str) -> None:
 
 
 def do_hold(database: Database, execution_id: str, job_id: str) -> None:
-    database.transact(lambda one: paused.hold(one, job_id, None))
+    database.transact(lambda one: waiting.hold(one, job_id, None))
 
 
 def do_bring_forward(database: Database, execution_id: str, job_id: str) -> None:
@@ -69,7 +69,7 @@ LOCKS: dict[Verb, tuple[ModuleType, str]] = {
     do_claim: (claim, "CLAIM"),
     do_promote: (promotion, "PROMOTE"),
     do_exhaust: (sweep, "EXHAUSTED"),
-    do_hold: (paused, "HOLD"),
+    do_hold: (waiting, "HOLD"),
     do_bring_forward: (run_now, "BRING_FORWARD"),
     do_cancel: (cancellation, "LOCK"),
     do_ask_to_cancel: (cancellation, "LOCK"),

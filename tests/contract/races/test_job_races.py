@@ -14,8 +14,8 @@ from app.jobs import queries
 from app.jobs.creation import Creator
 from app.jobs.pause import pause_job
 from app.jobs.update import update_job
+from tests.contract.races.racing import WAYS, schedulers
 from tests.contract.scheduler.conftest import chores
-from tests.contract.store.racing import WAYS, schedulers
 from tests.cron_jobs import add_interval_job
 from tests.racing import at_once
 

@@ -1,4 +1,4 @@
-"""Paused jobs: hold their waiting executions back, and let them go again."""
+"""Waiting executions: queue those that are due soon, hold back those of paused jobs, and let them go again."""
 
 from collections import Counter
 
@@ -11,6 +11,25 @@ from app.sql import statement
 from schema.states import ExecutionStatus, JobStatus
 
 BATCH = 500  # executions of a job in one transaction
+
+# run_at stays: workers claim what is due within 50 ms, and start it at its instant.
+PROMOTE = statement(
+    "executions.promote",
+    """
+    WITH due AS MATERIALIZED (
+      SELECT execution_id FROM executions
+       WHERE shard = :shard AND status = 'PENDING' AND NOT on_hold
+         AND run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
+       ORDER BY run_at, execution_id LIMIT :limit FOR UPDATE SKIP LOCKED),
+    promoted AS (
+      UPDATE executions AS e SET status = 'QUEUED'
+        FROM due
+       WHERE e.execution_id = due.execution_id AND e.status = 'PENDING' AND NOT e.on_hold
+         AND e.run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
+      RETURNING e.queue)
+    SELECT queue, count(*) AS promoted FROM promoted GROUP BY queue
+    """,
+)
 
 # `on_hold` takes a PENDING row out of the promoter's index; it can neither be claimed nor promoted. run_at stays.
 # What was requested during the pause is not held back by a later batch.
@@ -96,6 +115,12 @@ UNHELD = statement(
 )
 # Between two batches a job may have been paused, resumed or retired by somebody else.
 STATUS = statement("jobs.status_between_batches", "SELECT status FROM jobs WHERE job_id = :job_id FOR SHARE")
+
+
+def promote(database: Database, *, shard: int, ahead_ms: int, limit: int) -> Counter[str]:
+    """Queue the PENDING executions of a shard that are due within `ahead_ms`; returns how many of each queue."""
+    rows = database.fetch(PROMOTE, {"shard": shard, "ahead_ms": ahead_ms, "limit": limit})
+    return Counter({row.queue: row.promoted for row in rows})
 
 
 def hold(connection: Connection, job_id: str, actor: str | None) -> int:

@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from app import ids
 from app.db import Database
-from app.executions import paused, reclaim
+from app.executions import reclaim, waiting
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError
 from app.executions.retry import retry_execution
@@ -24,7 +24,7 @@ from app.jobs.pause import pause_job, resume_job
 from app.jobs.run_now import run_job
 from app.jobs.update import update_job
 from tests import rows
-from tests.contract.store.interleaving import Body, Pair, interleavings, pair
+from tests.contract.races.interleaving import Body, Pair, interleavings, pair
 
 WORKER = "wrk_gone"
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
@@ -154,7 +154,7 @@ class Arena:
             "succeed": lambda one: self._conclude(one, Verdict.success({})),
             "fail for now": lambda one: self._conclude(one, Verdict.retry(ERROR, 0)),
             "reclaim": lambda one: reclaim.reclaim_lost(one, reclaim.lost(one, limit=9)),
-            "hold retries": paused.hold_retries,
+            "hold retries": waiting.hold_retries,
             "update": lambda one: update_job(self._creators[one], job_id, {}),
             "run now": lambda one: run_job(one, job_id, None, 1),
             "retry": lambda one: retry_execution(one, execution_id, actor=None),
