@@ -104,7 +104,7 @@ def _fail(attempt: Attempt, error: DeliveryError) -> None:
 
 def _line(claim: Claim, verdict: Verdict) -> LogLine:
     label = f"attempt {claim.attempt} of {claim.max_attempts}"
-    if verdict.is_success:
+    if verdict.status is ExecutionStatus.SUCCESS:
         return LogLine(LogLevel.INFO, f"{label} delivered over {claim.endpoint_type}")
     error = verdict.error or {}
     reason = f"{error.get('type')}: {error.get('message')}"

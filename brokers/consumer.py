@@ -117,7 +117,10 @@ class ClaimConsumer(Consumer):
             return False
         attempts: list[Attempt] = []
         try:
-            attempts = self._take_turn(turn.shard, reserved)
+            if self._uncertain or time.monotonic() >= self._survey_at:
+                self._take_stock()
+            shard = self._look() if turn.shard is None else turn.shard
+            attempts = [] if shard is None else self._claim(shard, reserved)
         except UnavailableError as error:
             if not self._is_away:
                 log.warning("cannot claim from %s, trying again: %s", self._queue, error.explained)
@@ -129,15 +132,13 @@ class ClaimConsumer(Consumer):
             heapq.heappush(self._ahead, (attempt.due_at, next(self._order), attempt))
         return True
 
-    def _take_turn(self, shard: int | None, limit: int) -> list[Attempt]:
-        """Claim from a shard, or look at all of them and then claim from the first in which something is due."""
+    def _take_stock(self) -> None:
+        """Look for strays after an answer was lost, and now and then for shards that the setting does not know."""
         if self._uncertain:
             self._hand_back_strays()
         if time.monotonic() >= self._survey_at:
             self._turns.extend(self._shards.survey())
             self._survey_at = time.monotonic() + shards.SURVEY_SECONDS
-        shard = self._look() if shard is None else shard
-        return [] if shard is None else self._claim(shard, limit)
 
     def _look(self) -> int | None:
         """Learn when each shard has something due; returns one that has it now."""

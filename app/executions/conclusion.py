@@ -11,6 +11,7 @@ from app.executions.model import Claim, ClaimKey, LogLine
 from app.executions.settlement import settlement_of
 from app.executions.verdict import Verdict
 from app.sql import statement
+from schema.states import ExecutionStatus
 
 # Only rows that still match (execution, worker, attempt, RUNNING) are touched, and everything else in the
 # statement depends on them: a conclusion that lost its claim writes nothing at all. A request to cancel turns the retry
@@ -102,7 +103,7 @@ class Conclusion:
     def without_payload(self, reason: str) -> "Conclusion":
         """Return the bare outcome, without what the database refused to store."""
         verdict = Verdict(self.verdict.status, self.verdict.delay_ms, None, None)
-        if not verdict.is_success:
+        if verdict.status is not ExecutionStatus.SUCCESS:
             verdict = Verdict(verdict.status, verdict.delay_ms, None, {"type": "UNSTORABLE", "message": reason})
         return Conclusion(self.claim, self.attempt_id, verdict, self.started_at, self.duration_ms, ())
 

@@ -32,11 +32,6 @@ class Verdict:
         """RUNNING -> FAILED; the error says whether another attempt could succeed, as far as the policy allows any."""
         return cls(ExecutionStatus.FAILED, error=error.as_json(retryable=not (error.permanent or is_final)))
 
-    @property
-    def is_success(self) -> bool:
-        """Return whether the delivery succeeded."""
-        return self.status is ExecutionStatus.SUCCESS
-
 
 @dataclass(frozen=True, slots=True)
 class Tried:

@@ -21,7 +21,7 @@ from app.executions.model import DeliveryError
 from app.executions.release import release
 from app.executions.verdict import Verdict
 from app.executions.waiting import promote
-from schema.states import FINAL
+from schema.states import FINAL, ExecutionStatus
 from tests import rows
 from tests.contract.races.lease_model import LEASE_MS, LeaseModel, Row, S
 
@@ -121,7 +121,7 @@ class LeaseProtocol(LeaseModel):
         ended = Conclusion(mine, ids.attempt_id(), verdict, mine.claimed_at, 5, ())
         holds = (row.status, row.worker, row.attempt) == (S.RUNNING, worker.worker_id, mine.attempt)
         if holds:
-            row.end_attempt(verdict.status, "" if verdict.is_success else "HTTP_ERROR")
+            row.end_attempt(verdict.status, "" if verdict.status is ExecutionStatus.SUCCESS else "HTTP_ERROR")
         assert (mine.execution_id in conclude(self.database, worker.worker_id, [ended])) is holds
         worker.written.append((ended, holds))
 
