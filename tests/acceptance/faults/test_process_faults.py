@@ -51,7 +51,7 @@ def test_a_second_term_ends_a_worker_at_once(database: Database, stack: Stack, r
     worker.send(signal.SIGTERM)
     assert worker.wait(ENDED_SECONDS) not in {None, 0}, worker.tail()
     stack.scheduler(**SHORT_LEASE)
-    eventually(lambda: rows.statuses(database) == {"FAILED": 1})
+    eventually(lambda: rows.statuses(database) == {"RETRYING": 1})
     assert [attempt.error["type"] for attempt in rows.attempts(database, execution_id)] == ["WORKER_LOST"]
 
 
