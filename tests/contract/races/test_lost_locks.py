@@ -16,7 +16,7 @@ from sqlalchemy import text
 from app import workers
 from app.db import Database
 from app.errors import ConflictError, ExecutionNotCancellableError
-from app.executions import cancellation, claim, promotion, retry, sweep, waiting
+from app.executions import cancellation, claim, retry, sweep, waiting
 from app.jobs import run_now
 from tests import rows
 from tests.contract.races.racing import schedulers
@@ -33,7 +33,7 @@ def do_claim(database: Database, execution_id: str, job_id: str) -> None:
 
 
 def do_promote(database: Database, execution_id: str, job_id: str) -> None:
-    promotion.promote(database, shard=0, ahead_ms=0, limit=9)
+    waiting.promote(database, shard=0, ahead_ms=0, limit=9)
 
 
 def do_exhaust(database: Database, execution_id: str, job_id: str) -> None:
@@ -67,7 +67,7 @@ def do_retry(database: Database, execution_id: str, job_id: str) -> None:
 # Where the lock clause is that each verb relies on.
 LOCKS: dict[Verb, tuple[ModuleType, str]] = {
     do_claim: (claim, "CLAIM"),
-    do_promote: (promotion, "PROMOTE"),
+    do_promote: (waiting, "PROMOTE"),
     do_exhaust: (sweep, "EXHAUSTED"),
     do_hold: (waiting, "HOLD"),
     do_bring_forward: (run_now, "BRING_FORWARD"),
