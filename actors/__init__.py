@@ -64,6 +64,7 @@ def _worker_settings(settings: Settings, database: db.Database) -> WorkerSetting
         poll_interval_ms=settings.worker_poll_interval_ms,
         shards=settings.shards(cockroach=database.is_cockroach),
         lease_seconds=settings.worker_timeout_seconds,
+        stuck_seconds=settings.stuck_timeout_seconds,
         shutdown_timeout_seconds=settings.worker_shutdown_timeout_seconds,
         startup_timeout_seconds=settings.startup_timeout_seconds,
     )

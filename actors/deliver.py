@@ -4,10 +4,8 @@ An actor only starts a delivery; the completion of the send concludes the attemp
 because Dramatiq would acknowledge the message as done.
 """
 
-import hashlib
 import logging
 import random
-import secrets
 import time
 from datetime import timedelta
 from typing import Any
@@ -15,11 +13,10 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from actors.dispatch import Dispatchers
-from actors.dispatch.base import MAX_BODY_BYTES, Identity
+from actors.dispatch.base import MAX_BODY_BYTES, Identity, NotSentError
 from actors.loop import DeliveryLoop
 from app.catalog.loader import Catalog, Prepared
 from app.catalog.retry_policy import RetryPolicy
-from app.catalog.scrub import Scrubber
 from app.db.retry import explained
 from app.errors import TemplateError, UnavailableError
 from app.executions.model import Claim, DeliveryError, LogLine
@@ -59,12 +56,14 @@ class Deliveries:
 
 
 async def deliver(dispatchers: Dispatchers, attempt: Attempt, prepared: Prepared) -> None:
-    """Send and conclude."""
+    """Send and conclude, or hand back what was not sent."""
+    identity = Identity.of(attempt.claim, prepared.scrubber, attempt.still_held)
     try:
-        output = await dispatchers[prepared.endpoint_type].send(
-            prepared.spec, identify(attempt.claim, prepared.scrubber)
-        )
+        output = await dispatchers[prepared.endpoint_type].send(prepared.spec, identity)
         verdict = Verdict.success(prepared.scrubber.scrub(output, MAX_BODY_BYTES))
+    except NotSentError as error:
+        attempt.release(even_if_started=True, put_off_ms=error.put_off_ms)
+        return
     except DeliveryError as error:
         verdict = judge(_scrubbed(error, prepared), attempt.claim, prepared.policy)
     except Exception as error:  # noqa: BLE001 - see the module docstring
@@ -72,19 +71,6 @@ async def deliver(dispatchers: Dispatchers, attempt: Attempt, prepared: Prepared
             _scrubbed(_unexpected(error, may_have_been_delivered=True), prepared), attempt.claim, prepared.policy
         )
     attempt.conclude(verdict, _line(attempt.claim, verdict))
-
-
-def identify(claim: Claim, scrubber: Scrubber) -> Identity:
-    """Return the identity that every transport carries; the trace is the execution's, the span the attempt's."""
-    trace = hashlib.blake2b(claim.execution_id.encode(), digest_size=16).hexdigest()
-    return Identity(
-        execution_id=claim.execution_id,
-        job_id=claim.job_id,
-        attempt=claim.attempt,
-        scheduled_at=claim.scheduled_at,
-        traceparent=f"00-{trace}-{secrets.token_hex(8)}-01",
-        scrubber=scrubber,
-    )
 
 
 def judge(error: DeliveryError, claim: Claim, policy: RetryPolicy) -> Verdict:

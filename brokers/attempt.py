@@ -59,6 +59,10 @@ class Attempt:
             self._started_at = time.monotonic()
             return True
 
+    def still_held(self) -> bool:
+        """Return whether the claim is certainly still this process's; false once it has ended."""
+        return self.stage is Stage.STARTED and self._in_flight.holds(self.claim.key)
+
     def conclude(self, verdict: Verdict, *logs: LogLine) -> bool:
         """End with a verdict; False when it had ended before."""
         with self._lock:
@@ -81,15 +85,16 @@ class Attempt:
         self._in_flight.remove(claim.key)
         return True
 
-    def release(self, *, even_if_started: bool = False) -> bool:
+    def release(self, *, even_if_started: bool = False, put_off_ms: int = 0) -> bool:
         """Hand the execution back with no attempt spent; only legal while nothing was sent.
 
-        `even_if_started` is for a delivery that was begun but stopped before its first byte.
+        `even_if_started` is for a delivery that was begun but stopped before its first byte. With `put_off_ms` nobody
+        claims it again before that has passed.
         """
         with self._lock:
             if self.stage is Stage.ENDED or (self.stage is Stage.STARTED and not even_if_started):
                 return False
             self.stage = Stage.ENDED
-        self._finalizer.submit_release(self.claim.key)
+        self._finalizer.submit_release(self.claim.key, put_off_ms)
         self._in_flight.remove(self.claim.key)
         return True

@@ -108,7 +108,7 @@ class ClaimConsumer(Consumer):
 
     def _poll(self, turn: Turn) -> bool:
         """Take a turn, or put it off; False when there is no room for more claims."""
-        process = self._process
+        process, asked_at = self._process, time.monotonic()
         if not process.may_claim():
             self._paused_until = time.monotonic() + FIRST_IDLE_WAIT_SECONDS
             return True
@@ -127,7 +127,7 @@ class ClaimConsumer(Consumer):
             self._is_away = True
             self.after_lost_answer()
         finally:
-            process.in_flight.settle(reserved, [attempt.claim.key for attempt in attempts])
+            process.in_flight.settle(reserved, [attempt.claim.key for attempt in attempts], asked_at)
         for attempt in attempts:
             heapq.heappush(self._ahead, (attempt.due_at, next(self._order), attempt))
         return True

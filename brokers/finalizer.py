@@ -44,6 +44,7 @@ class Finalizer(BackgroundThread):
         self._ready = threading.Condition()
         self._conclusions = Lane[Conclusion](lambda conclusion: conclusion.claim.key)
         self._releases = Lane[ClaimKey](lambda claim: claim)
+        self._put_off_ms: dict[ClaimKey, int] = {}
         self._writing: set[ClaimKey] = set()
         self._failures = 0  # in a row, of either kind
         self._abandoned = False
@@ -54,9 +55,11 @@ class Finalizer(BackgroundThread):
             self._conclusions.add(conclusion)
             self._ready.notify_all()
 
-    def submit_release(self, claim: ClaimKey) -> None:
-        """Take an unstarted claim to hand back."""
+    def submit_release(self, claim: ClaimKey, put_off_ms: int = 0) -> None:
+        """Take an unstarted claim to hand back; nobody claims it again before `put_off_ms` have passed."""
         with self._ready:
+            if put_off_ms:
+                self._put_off_ms[claim] = put_off_ms
             self._releases.add(claim)
             self._ready.notify_all()
 
@@ -185,7 +188,15 @@ class Finalizer(BackgroundThread):
         if batch.failures >= TRIES_WHOLE:
             held = still_held(self._database, self._worker_id, batch.items)
             batch.items = [claim for claim in batch.items if claim.execution_id in held]
-        released = release(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
+        released = release(
+            self._database,
+            self._worker_id,
+            batch.items,
+            put_off_ms=self._put_off_ms,
+            unless_locked=batch.failures > 0,
+        )
+        for claim in batch.items:
+            self._put_off_ms.pop(claim, None)
         self._counters.add("released", released)
 
     def _conclude(self, batch: Batch[Conclusion]) -> None:

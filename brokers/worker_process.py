@@ -33,6 +33,7 @@ class WorkerSettings:
     poll_interval_ms: int
     shards: int
     lease_seconds: float
+    stuck_seconds: float
     shutdown_timeout_seconds: float
     startup_timeout_seconds: float
     claim_ahead_ms: int = 50
@@ -59,7 +60,11 @@ class WorkerProcess:
         self.settings = settings
         self.worker_id = ids.worker_id()
         self.counters = Counters()
-        self.in_flight = InFlight(settings.capacity)
+        self.in_flight = InFlight(
+            settings.capacity,
+            stuck_seconds=settings.stuck_seconds,
+            is_leased=lambda: self.heartbeat.is_valid(),  # noqa: PLW0108 - there is none yet
+        )
         self.finalizer = Finalizer(database, self.worker_id, self.counters)
         self.draining = threading.Event()
         self.on_revision = on_revision

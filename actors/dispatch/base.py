@@ -1,13 +1,16 @@
 """Dispatcher: the interface of all transports, and the network that they share."""
 
-from collections.abc import Mapping
+import hashlib
+import secrets
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.resolver import Resolver
 from app.catalog.scrub import Scrubber
+from app.executions.model import Claim
 from app.formats import rfc3339
 
 MAX_BODY_BYTES = 16_384
@@ -15,6 +18,21 @@ MAX_BODY_BYTES = 16_384
 knows the secrets, sees each one whole before it cuts: `scrubber.scrub(output, MAX_BODY_BYTES)`."""
 SCRUB_MARGIN_BYTES = 8_192
 NO_SECRETS = Scrubber(())
+
+
+class NotSentError(Exception):
+    """Nothing was sent, and this attempt may send nothing: its claim is handed back, and no attempt is spent.
+
+    It is due again after `put_off_ms`.
+    """
+
+    def __init__(self, put_off_ms: int = 0) -> None:
+        super().__init__()
+        self.put_off_ms = put_off_ms
+
+
+def _always() -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +46,29 @@ class Identity:
     traceparent: str
     scrubber: Scrubber = NO_SECRETS
     """Knows the secrets in the spec: for what a library logs by itself."""
+    may_send: Callable[[], bool] = _always
+
+    @classmethod
+    def of(cls, claim: Claim, scrubber: Scrubber, may_send: Callable[[], bool]) -> Self:
+        """Return the identity of a claimed attempt; the trace is the execution's, the span the attempt's."""
+        trace = hashlib.blake2b(claim.execution_id.encode(), digest_size=16).hexdigest()
+        return cls(
+            execution_id=claim.execution_id,
+            job_id=claim.job_id,
+            attempt=claim.attempt,
+            scheduled_at=claim.scheduled_at,
+            traceparent=f"00-{trace}-{secrets.token_hex(8)}-01",
+            scrubber=scrubber,
+            may_send=may_send,
+        )
+
+    def still_held(self) -> bool:
+        """Return whether this process still holds the claim of the attempt.
+
+        Each transport asks right before the first byte of the delivery, and otherwise raises NotSentError: another
+        worker may be sending it by now.
+        """
+        return self.may_send()
 
     @property
     def idempotency_key(self) -> str:
@@ -53,8 +94,9 @@ class Network:
 class Dispatcher(Protocol):
     """Sends one rendered endpoint spec and returns the output of its transport.
 
-    `send` raises `app.executions.model.DeliveryError` and nothing else, and returns or raises within the spec's
-    `timeout_ms`. `close` releases connections; `sweep` closes those to targets that are no longer used.
+    `send` raises `app.executions.model.DeliveryError` when it failed, NotSentError when it sent nothing and may not,
+    and nothing else. It returns or raises within the spec's `timeout_ms`. `close` releases connections; `sweep` closes
+    those to targets that are no longer used.
     """
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:

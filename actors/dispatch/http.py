@@ -34,10 +34,10 @@ _progress: ContextVar[Progress] = ContextVar("_progress")
 
 
 class _Request(aiohttp.ClientRequest):
-    """Notes the moment from which the receiver may have seen the request."""
+    """Asks for the last time whether to send, and notes that the receiver may see the request from now on."""
 
     async def send(self, conn: Any) -> aiohttp.ClientResponse:
-        _progress.get().is_sent = True
+        _progress.get().begin_sending()
         return await super().send(conn)
 
 
@@ -60,12 +60,12 @@ class HttpDispatcher:
         """Send one request and judge the answer; `timeout_ms` bounds everything from connecting to the last byte."""
         request = _compose(spec, identity)
         if self._per_host is None:
-            return await self._send(spec, request)
+            return await self._send(spec, identity, request)
         async with self._per_host.take((request.url.raw_host, request.url.port)):
-            return await self._send(spec, request)
+            return await self._send(spec, identity, request)
 
-    async def _send(self, spec: Mapping[str, Any], request: "_Outgoing") -> dict[str, Any]:
-        async with bounded(spec["timeout_ms"], failure) as progress:
+    async def _send(self, spec: Mapping[str, Any], identity: Identity, request: "_Outgoing") -> dict[str, Any]:
+        async with bounded(spec["timeout_ms"], identity, failure) as progress:
             _progress.set(progress)
             status, retry_after, body = await self._exchange(spec["method"], request)
         return judge(status, retry_after, body, spec["expected_status_codes"])

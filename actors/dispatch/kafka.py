@@ -55,8 +55,12 @@ class KafkaDispatcher:
                 self._drop_broken(used)
             return failure(error, progress, used.last_error if used else None)
 
-        async with bounded(spec["timeout_ms"], explain) as progress, self.producer(spec, identity.scrubber) as producer:
-            used, progress.is_sent = producer, True
+        async with (
+            bounded(spec["timeout_ms"], identity, explain) as progress,
+            self.producer(spec, identity.scrubber) as producer,
+        ):
+            used = producer
+            progress.begin_sending()
             report = await producer.produce(*_record(spec, identity))
             return self._judge(report, progress, producer)
 

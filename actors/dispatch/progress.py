@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from actors.dispatch.base import Identity, NotSentError
 from app.executions.model import DeliveryError
 
 
@@ -13,7 +14,14 @@ class Progress:
     """How far an attempt got within its time."""
 
     timeout_ms: int
+    identity: Identity
     is_sent: bool = False  # from now on the receiver may have seen it
+
+    def begin_sending(self) -> None:
+        """Note that the first byte follows; raises NotSentError when it must not be sent any more."""
+        if not self.identity.still_held():
+            raise NotSentError
+        self.is_sent = True
 
     def timed_out(
         self, missing: str, *, unsent: str = "no connection could be made", reason: str = ""
@@ -24,16 +32,18 @@ class Progress:
 
 
 @asynccontextmanager
-async def bounded(timeout_ms: int, explain: Callable[[Exception, Progress], Exception]) -> AsyncIterator[Progress]:
+async def bounded(
+    timeout_ms: int, identity: Identity, explain: Callable[[Exception, Progress], Exception]
+) -> AsyncIterator[Progress]:
     """Bound an attempt to send; what ends it early is raised as `explain` puts it, a TimeoutError when its time is up.
 
-    A DeliveryError says already what it means.
+    A DeliveryError and a NotSentError say already what they mean.
     """
-    progress = Progress(timeout_ms)
+    progress = Progress(timeout_ms, identity)
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             yield progress
-    except DeliveryError:
+    except (DeliveryError, NotSentError):
         raise
     except Exception as error:  # noqa: BLE001 - whatever goes wrong on the way is a failed attempt
         raise explain(error, progress) from None

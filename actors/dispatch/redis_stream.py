@@ -41,7 +41,7 @@ class RedisStreamDispatcher:
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Append one entry; on a retry after an unknown outcome, find the entry that is there already."""
         async with (
-            bounded(spec["timeout_ms"], _failure) as progress,
+            bounded(spec["timeout_ms"], identity, _failure) as progress,
             self._pools.use(spec["redis_url"], lambda: self._open(spec["redis_url"])) as pool,
         ):
             message_id = await _append(pool, _arguments(spec, identity), progress)
@@ -91,7 +91,7 @@ async def _append(pool: BlockingConnectionPool, arguments: list[str | int], prog
     """
     connection = await pool.get_connection()
     try:
-        progress.is_sent = True
+        progress.begin_sending()
         try:
             await connection.send_command("EVALSHA", _SHA, *arguments)
             reply = await connection.read_response()

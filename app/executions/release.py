@@ -1,6 +1,7 @@
 """Release: give claims back of which nothing was sent."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 from app import ids
 from app.db import Database
@@ -10,7 +11,8 @@ from app.sql import statement
 
 # Gives the attempt number back too: nothing was sent. started_at is part of the fence, because the same worker may
 # have claimed the row again, under the same number, before a repeat of this statement arrives. An execution with a
-# request to cancel ends here. No attempt records any of it, so both the claim and the release become events.
+# request to cancel ends here; what is put off is due later than it was. No attempt records any of it, so both the claim
+# and the release become events.
 RELEASE = statement(
     "executions.release",
     f"""
@@ -19,10 +21,12 @@ RELEASE = statement(
          SET status = CASE WHEN e.cancel_requested_at IS NOT NULL THEN 'CANCELLED'
                            WHEN e.attempt_count = 1 THEN 'QUEUED' ELSE 'RETRYING' END,
              completed_at = CASE WHEN e.cancel_requested_at IS NOT NULL THEN now() END,
+             run_at = CASE WHEN u.put_off_ms > 0
+                           THEN GREATEST(e.run_at, now() + u.put_off_ms * INTERVAL '1 millisecond') ELSE e.run_at END,
              attempt_count = e.attempt_count - 1, started_at = NULL
         FROM unnest(CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:claimed AS TIMESTAMPTZ[]),
-                    CAST(:claim_events AS TEXT[]), CAST(:return_events AS TEXT[]))
-             AS u (execution_id, attempt, claimed_at, claim_event, return_event)
+                    CAST(:put_off_ms AS BIGINT[]), CAST(:claim_events AS TEXT[]), CAST(:return_events AS TEXT[]))
+             AS u (execution_id, attempt, claimed_at, put_off_ms, claim_event, return_event)
        WHERE e.execution_id = u.execution_id AND e.attempt_count = u.attempt AND e.started_at = u.claimed_at
          AND e.worker_id = :worker AND e.status = 'RUNNING'
       RETURNING e.execution_id, e.job_id, e.status, e.scheduled_at, u.attempt, u.claimed_at, u.claim_event,
@@ -43,10 +47,18 @@ RELEASE = statement(
 )
 
 
-def release(database: Database, worker_id: str, claims: Collection[ClaimKey], *, unless_locked: bool = False) -> int:
+def release(
+    database: Database,
+    worker_id: str,
+    claims: Collection[ClaimKey],
+    *,
+    put_off_ms: Mapping[ClaimKey, int] = MappingProxyType({}),
+    unless_locked: bool = False,
+) -> int:
     """Release unstarted claims with no attempt spent; returns how many were still held.
 
-    With `unless_locked` rows that others have locked are hardly waited for.
+    A claim named in `put_off_ms` is due so many milliseconds from now, by the database's clock, or at its own instant
+    if that is later. With `unless_locked` rows that others have locked are hardly waited for.
     """
     if not claims:
         return 0
@@ -56,6 +68,7 @@ def release(database: Database, worker_id: str, claims: Collection[ClaimKey], *,
         "ids": [held.execution_id for held in ordered],
         "attempts": [held.attempt for held in ordered],
         "claimed": [held.claimed_at for held in ordered],
+        "put_off_ms": [put_off_ms.get(held, 0) for held in ordered],
         "claim_events": [ids.event_id() for _ in ordered],
         "return_events": [ids.event_id() for _ in ordered],
     }

@@ -31,6 +31,7 @@ def worker_settings(**changes: object) -> WorkerSettings:
         "poll_interval_ms": 50,
         "shards": 1,
         "lease_seconds": 15.0,
+        "stuck_seconds": 300.0,
         "shutdown_timeout_seconds": 5.0,
         "startup_timeout_seconds": 5.0,
     }

@@ -2,12 +2,15 @@
 
 import signal
 import threading
+import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import text
 
 from app.db import Database
 from app.executions.claim import claim_batch
+from app.executions.model import ClaimKey
 from app.executions.verdict import Verdict
 from brokers import middleware, turns
 from brokers.attempt import Attempt
@@ -151,7 +154,7 @@ def test_reserved_slots_count_until_they_are_settled() -> None:
     assert in_flight.reserve(7) == 7
     assert in_flight.reserve(7) == 3
     assert in_flight.reserve(1) == 0
-    in_flight.settle(7, [])
+    in_flight.settle(7, [], 0.0)
     assert in_flight.reserve(100) == 7
 
 
@@ -159,11 +162,11 @@ def test_whoever_was_refused_is_told_of_room_however_it_comes() -> None:
     """Room comes back from a claim that found less than it reserved, not only from attempts that end."""
     in_flight, told = InFlight(capacity=2), []
     in_flight.on_room("http", lambda: told.append(1))
-    in_flight.settle(in_flight.reserve(2), [])
+    in_flight.settle(in_flight.reserve(2), [], 0.0)
     assert told == [], "nobody was refused"
     reserved = in_flight.reserve(2)
     assert in_flight.reserve(1) == 0
-    in_flight.settle(reserved, [])
+    in_flight.settle(reserved, [], 0.0)
     assert told == [1]
 
 
@@ -173,8 +176,38 @@ def test_only_the_last_consumer_of_a_queue_is_told_of_room() -> None:
         in_flight.on_room("http", lambda consumer=consumer: told.append(consumer))  # type: ignore[misc]
     reserved = in_flight.reserve(1)
     assert in_flight.reserve(1) == 0
-    in_flight.settle(reserved, [])
+    in_flight.settle(reserved, [], 0.0)
     assert told == [2]
+
+
+def claim_key(attempt: int = 1) -> ClaimKey:
+    return ClaimKey("exec_1", attempt, datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=attempt))
+
+
+def test_an_execution_claimed_again_takes_a_slot_for_each_attempt_that_goes_on() -> None:
+    """It was taken back meanwhile: the first attempt may still be waiting for its target."""
+    in_flight = InFlight(capacity=2)
+    first, second = claim_key(1), claim_key(2)
+    for claim in (first, second):
+        in_flight.settle(in_flight.reserve(1), [claim], time.monotonic())
+    assert in_flight.reserve(1) == 0
+    assert (in_flight.holds(first), in_flight.holds(second)) == (False, True)
+    in_flight.remove(first)
+    assert (in_flight.reserve(5), in_flight.holds(second)) == (1, True)
+    in_flight.remove(second)
+    assert not in_flight.holds(second)
+
+
+def test_a_claim_is_held_for_as_long_as_nobody_can_have_taken_it_back() -> None:
+    lease = [True]
+    in_flight = InFlight(capacity=1, stuck_seconds=3600.0, is_leased=lambda: lease[0])
+    in_flight.settle(in_flight.reserve(1), [claim_key()], time.monotonic())
+    assert in_flight.holds(claim_key())
+    lease[0] = False
+    assert not in_flight.holds(claim_key()), "the lease may be over"
+    lease[0] = True
+    in_flight.settle(0, [claim_key()], time.monotonic() - 3600.0)
+    assert not in_flight.holds(claim_key()), "it may be stuck"
 
 
 def test_a_new_consumer_hands_back_what_a_dead_one_may_have_claimed(process: WorkerProcess) -> None:

@@ -1,24 +1,57 @@
 """Deliveries that end before anything is sent."""
 
+from collections.abc import Iterator
 from contextlib import closing
 
+import pytest
 from sqlalchemy import text
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.deliver import Deliveries
-from actors.dispatch import Dispatchers
+from actors.dispatch import Dispatchers, open_dispatchers
 from actors.loop import DeliveryLoop
 from app import db
 from app.catalog.loader import Catalog
+from app.config import Settings
 from app.db import Database
-from brokers.attempt import Attempt
+from app.dev.receiver import Receiver
+from brokers.attempt import Attempt, Stage
 from brokers.consumer import ClaimConsumer
 from brokers.worker_process import WorkerProcess
 from tests import rows
+from tests.waiting import eventually
 
 
 def nothing_may_be_sent() -> Dispatchers:
     raise AssertionError
+
+
+@pytest.fixture
+def loop() -> Iterator[DeliveryLoop]:
+    """The real dispatchers on a loop of their own."""
+    loop = DeliveryLoop(lambda: open_dispatchers(Settings(database_url="")))
+    loop.start()
+    yield loop
+    loop.stop()
+
+
+def test_what_is_not_held_any_more_is_not_sent(
+    database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver
+) -> None:
+    """Another worker may be sending it by now."""
+    path = "/ok/not-held"
+    rows.add_endpoint(database, "lost", spec={"url": receiver.url(path), "method": "POST"})
+    (execution_id,) = rows.add_executions(database, endpoint="lost")
+    message = next(ClaimConsumer(process, "http", 60_000))
+    assert message is not None
+    attempt: Attempt = message.args[0]
+    process.in_flight.remove(attempt.claim.key)
+    Deliveries(Catalog(database, None, config_ttl_seconds=60, secret_ttl_seconds=60), loop).start(attempt)
+    eventually(lambda: attempt.stage is Stage.ENDED)
+    assert process.finalizer.flush(60)
+    row = rows.execution(database, execution_id)
+    assert (row.status, row.attempt_count) == ("QUEUED", 0)
+    assert [request for request in receiver.requests if request.path == path] == []
 
 
 def test_what_cannot_be_prepared_now_goes_back_unspent(database: Database, process: WorkerProcess) -> None:

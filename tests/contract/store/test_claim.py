@@ -91,6 +91,19 @@ def test_a_released_later_attempt_goes_back_to_retrying(process: WorkerProcess) 
     assert (row.status, row.attempt_count) == ("RETRYING", 1)
 
 
+def test_a_release_can_put_off_an_execution_but_never_bring_it_forward(process: WorkerProcess) -> None:
+    due = timedelta(seconds=600)
+    (now_due,), (later_due,) = rows.add_executions(process.database), rows.add_executions(process.database, due_in=due)
+    planned = rows.execution(process.database, later_due).run_at
+    claims = {one.execution_id: one.key for one in claim(process, ahead_ms=3_600_000).claims}
+    put_off = dict.fromkeys(claims.values(), 60_000)
+    assert release(process.database, process.worker_id, list(claims.values()), put_off_ms=put_off) == 2
+    wait = rows.execution(process.database, now_due).run_at - rows.database_now(process.database)
+    assert timedelta(seconds=50) < wait <= timedelta(seconds=60)
+    assert rows.execution(process.database, later_due).run_at == planned
+    assert claim(process).claims == []
+
+
 def test_only_the_holder_of_that_very_attempt_can_release(process: WorkerProcess) -> None:
     (execution_id,) = rows.add_executions(process.database, max_attempts=3)
     (only,) = claim(process).claims

@@ -1,0 +1,50 @@
+"""Claims that are lost before the first byte: no transport sends anything then."""
+
+import dataclasses
+import uuid
+from typing import Any
+
+import pytest
+import redis
+from confluent_kafka import Consumer, TopicPartition
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch import OPENERS
+from actors.dispatch.base import NotSentError
+from app.dev.receiver import Receiver
+from app.dev.servers import Tansu, Valkey
+from schema.states import EndpointType
+from tests.contract.dispatch.dispatching import Opening, identity, rendered, run
+
+WITHDRAWN = dataclasses.replace(identity(), may_send=lambda: False)
+
+
+def send(type_: EndpointType, **fields: Any) -> None:
+    spec = rendered(type_, fields)
+    run(Opening(OPENERS[type_]), lambda dispatcher: dispatcher.send(spec, WITHDRAWN))
+
+
+def test_no_request_is_sent_for_a_claim_that_is_lost(receiver: Receiver) -> None:
+    path = "/ok/withdrawn"
+    with pytest.raises(NotSentError):
+        send(EndpointType.HTTP, url=receiver.url(path))
+    assert [request for request in receiver.requests if request.path == path] == []
+
+
+def test_no_entry_is_appended_for_a_claim_that_is_lost(valkey: Valkey) -> None:
+    with pytest.raises(NotSentError):
+        send(EndpointType.REDIS_STREAM, redis_url=valkey.url, stream="withdrawn", fields_template={"a": "1"})
+    with redis.Redis.from_url(valkey.url) as client:
+        assert client.xlen("withdrawn") == 0
+
+
+def test_no_record_is_produced_for_a_claim_that_is_lost(kafka: Tansu) -> None:
+    topic = f"t-{uuid.uuid4().hex}"
+    kafka.create_topic(topic)
+    with pytest.raises(NotSentError):
+        send(EndpointType.KAFKA, bootstrap_servers=kafka.bootstrap, topic=topic, value_template={"a": 1})
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": topic})
+    try:
+        assert consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=60) == (0, 0)
+    finally:
+        consumer.close()
