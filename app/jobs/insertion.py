@@ -27,6 +27,8 @@ JOB_COLUMNS = {
     "endpoint_type": "TEXT",
     "trigger_type": "TEXT",
     "idempotency_key": "TEXT",
+    "name": "TEXT",
+    "labels": "JSONB",
     "input": "JSONB",
     "max_attempts": "BIGINT",
     "run_at": "TIMESTAMPTZ",
@@ -166,6 +168,8 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
         "previous_version_id": None,
         "first_version_id": None,
         "idempotency_key": new.idempotency_key,
+        "name": new.name,
+        "labels": compact_json(new.labels) if new.labels else None,
         "input": compact_json(new.input),
         "run_at": new.run_at,
         "cron_next_run_at": new.first_tick,
@@ -179,4 +183,4 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
 
 def inserted(new: NewJob, params: Mapping[str, Any], row: Row[Any]) -> Job:
     """Build the job that one of the statements inserted, as a read would."""
-    return Job.from_columns({**DEFAULTS, **params, **row._asdict(), "input": new.input})
+    return Job.from_columns({**DEFAULTS, **params, **row._asdict(), "input": new.input, "labels": new.labels})

@@ -1,7 +1,7 @@
 """Jobs as values: requested and stored."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,8 @@ class NewJob:
     endpoint: str
     trigger: Trigger
     input: dict[str, Any]
+    name: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
     idempotency_key: str | None = None
     run_at: datetime | None = None
     timetable: Timetable | None = None
@@ -50,6 +52,8 @@ class Job:
     replaced_by_id: str | None
     first_version_id: str | None
     idempotency_key: str | None
+    name: str | None
+    labels: Mapping[str, str]
     input: dict[str, Any]
     run_at: datetime | None
     timetable: Timetable | None
@@ -69,11 +73,12 @@ class Job:
         if row["execution_id"] is not None:
             status = ExecutionStatus(row["execution_status"])
             execution = ExecutionSummary(row["execution_id"], status, row["execution_created_at"])
-        own = {field.name for field in fields(cls)} - {"trigger", "timetable", "execution"}
+        own = {own.name for own in fields(cls)} - {"trigger", "timetable", "execution"}
         values = {name: row[_COLUMNS.get(name, name)] for name in own} | {
             "endpoint_type": EndpointType(row["endpoint_type"]),
             "status": JobStatus(row["status"]),
             "trigger": trigger,
+            "labels": row["labels"] or {},
             "timetable": Timetable.stored(row) if trigger.repeats else None,
             "execution": execution,
         }

@@ -1,6 +1,6 @@
 """Queries of jobs."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -41,6 +41,8 @@ class JobFilter:
     status: JobStatus | None = None
     trigger: Trigger | None = None
     endpoint: str | None = None
+    name: str | None = None
+    labels: Mapping[str, str] | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
 
@@ -50,6 +52,11 @@ class JobFilter:
         for column, value in ((_J.status, self.status), (_J.trigger_type, self.trigger), (_J.endpoint, self.endpoint)):
             if value is not None:
                 conditions.append(column == value)
+        # Each with the predicate of its partial index, which CockroachDB wants to be said.
+        if self.name is not None:
+            conditions += [_J.name == self.name, _J.name.is_not(None)]
+        if self.labels is not None:
+            conditions += [_J.labels.contains(self.labels), _J.labels.is_not(None)]
         if self.created_after is not None:
             conditions.append(_J.created_at > self.created_after)
         if self.created_before is not None:

@@ -22,6 +22,7 @@ from schema.states import JobStatus, Trigger
 
 _FOREIGN = {Trigger.CRON: ("every_ms", "fixed_delay"), Trigger.INTERVAL: ("cron", "timezone")}
 _NULLABLE = {"ends_at", "max_catch_up"}
+_OF_JOB = ("name", "labels", "input")  # what of a job is not its timetable
 
 REPLACE = statement(
     "jobs.replace",
@@ -49,8 +50,9 @@ _MARGIN_MS = 60_000
 
 
 def update_job(creator: Creator, job_id: str, changes: Mapping[str, Any], actor: str | None = None) -> Job:
-    """Make the next version of a repeating job and return it; `changes` are fields of Timetable, and `input`.
+    """Make the next version of a repeating job and return it.
 
+    `changes` are fields of Timetable, and `name`, `labels` and `input`.
     What `changes` leaves out stays as it is. The new version takes the endpoint as it is now, and stays paused when the
     old one was. Waiting executions of the old version, retries included, are cancelled.
     Raises JobNotFoundError, JobNotUpdatableError for a one-shot or a retired job, and what a creation raises.
@@ -115,7 +117,8 @@ def _updatable(job: Job, new_id: str) -> Job:
 
 def next_version(old: Job, changes: Mapping[str, Any]) -> NewJob:
     """Return the job that replaces `old`, without its timetable; the key stays with the first version."""
-    return NewJob(endpoint=old.endpoint, trigger=old.trigger, input=changes.get("input", old.input))
+    kept = {name: changes.get(name, getattr(old, name)) for name in _OF_JOB}
+    return NewJob(endpoint=old.endpoint, trigger=old.trigger, **kept)
 
 
 def _last_taken_tick(connection: Connection, old: Job, now: datetime, look_ahead_ms: int) -> datetime | None:
@@ -140,7 +143,7 @@ def _changed(old: Job, changes: Mapping[str, Any]) -> Timetable:
         message = f"Not a field of {old.trigger} jobs."
         field = "every" if foreign == "every_ms" else foreign
         raise InvalidRequestError(f"{field}: {message}", [Detail(pointer=f"/{field}", message=message)])
-    table = replace(old.timetable, **{name: value for name, value in _given(changes).items() if name != "input"})
+    table = replace(old.timetable, **{name: value for name, value in _given(changes).items() if name not in _OF_JOB})
     if table.ends_at is not None and table.ends_at <= table.starts_at:
         message = "Must be after starts_at."
         raise InvalidRequestError(f"ends_at: {message}", [Detail(pointer="/ends_at", message=message)])

@@ -36,6 +36,9 @@ jobs = Table(
     # The first version, on all later ones, so that a history is one index range.
     word("first_version_id"),
     word("idempotency_key"),
+    word("name"),
+    # NULL where a job has none, so that it costs the index nothing.
+    Column("labels", JSONB),
     Column("input", JSONB),
     count("max_attempts", default=1),
     instant("run_at"),
@@ -82,6 +85,9 @@ jobs = Table(
 Index("idx_jobs_idempotency", jobs.c.endpoint, jobs.c.idempotency_key, unique=True)
 Index("idx_jobs_created", jobs.c.created_at, jobs.c.job_id)
 Index("idx_jobs_endpoint", jobs.c.endpoint, jobs.c.created_at, jobs.c.job_id)
+Index("idx_jobs_name", jobs.c.name, jobs.c.created_at, jobs.c.job_id, postgresql_where=text("name IS NOT NULL"))
+# An inverted index on CockroachDB, which reads `USING gin` as that.
+Index("idx_jobs_labels", jobs.c.labels, postgresql_using="gin", postgresql_where=text("labels IS NOT NULL"))
 # Few jobs are not retired, beside a long history.
 Index("idx_jobs_open", jobs.c.created_at, jobs.c.job_id, postgresql_where=text("status <> 'RETIRED'"))
 Index(

@@ -8,6 +8,7 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 
 from app.api.http.fields import Body, Every, Instant, Name, QueryInstant
 from app.api.http.pagination import PageQuery
+from app.api.jobs.labels import LabelSelector, labels_field
 from app.catalog.specs.fields import Flag
 from app.formats import rfc3339
 from app.jobs.model import Job, NewJob
@@ -16,6 +17,7 @@ from app.schedule.timetable import Timetable
 from schema.states import CatchUp, EndpointType, ExecutionStatus, JobStatus, Overlap, Trigger
 
 MAX_KEY = 255
+MAX_NAME = 200
 MOST_CATCH_UP = 1000
 
 _REPEATING = {"starts_at", "ends_at", "catch_up", "max_catch_up", "overlap"}
@@ -33,9 +35,15 @@ _NEEDED = {
 }
 
 
-class TimetableFields(Body):
-    """The fields of repeating jobs, in requests."""
+class ChangeableFields(Body):
+    """The fields of a request that an update of a repeating job can change."""
 
+    name = fields.String(
+        allow_none=True,
+        validate=validate.Length(1, MAX_NAME),
+        metadata={"description": "for people and filters; need not be unique", "example": "Daily report"},
+    )
+    labels = labels_field()
     cron = fields.String(
         allow_none=True, validate=validate.Length(1, 256), metadata={"description": "for CRON; five fields"}
     )
@@ -80,7 +88,7 @@ class TimetableFields(Body):
             raise ValidationError("Only with catch_up: all.", "max_catch_up")
 
 
-class NewJobSchema(TimetableFields):
+class NewJobSchema(ChangeableFields):
     """A job to create. A field that belongs to another trigger is refused unless it is null."""
 
     endpoint = fields.String(required=True, validate=validate.Length(1, 128))
@@ -103,11 +111,14 @@ class NewJobSchema(TimetableFields):
             raise ValidationError(faults)
 
 
-class ChangedJobSchema(TimetableFields):
-    """What is to change in a repeating job; what is left out stays. `null` takes `ends_at` or `max_catch_up` away."""
+class ChangedJobSchema(ChangeableFields):
+    """What is to change in a repeating job; what is left out stays.
+
+    `null` takes `name`, `labels`, `ends_at` or `max_catch_up` away; `labels` replace all that there were.
+    """
 
 
-class PatchedJobSchema(TimetableFields):
+class PatchedJobSchema(ChangeableFields):
     """Either `status` alone, which pauses or resumes, or what is to change in a repeating job."""
 
     status = fields.Enum(JobStatus, validate=validate.OneOf([JobStatus.ACTIVE, JobStatus.PAUSED]))
@@ -140,6 +151,8 @@ class JobSchema(Schema):
     previous_version_id = fields.String(allow_none=True, metadata={"description": "CRON and INTERVAL only"})
     replaced_by_id = fields.String(allow_none=True, metadata={"description": "CRON and INTERVAL only"})
     idempotency_key = fields.String(allow_none=True)
+    name = fields.String(required=True, allow_none=True, metadata={"example": "Daily report"})
+    labels = fields.Dict(values=fields.String(), required=True)
     run_at = Instant(metadata={"description": "DELAYED only"})
     cron = fields.String(metadata={"description": "CRON only"})
     timezone = fields.String(metadata={"description": "CRON only"})
@@ -167,6 +180,8 @@ class JobQuery(PageQuery):
     status = fields.Enum(JobStatus)
     trigger = fields.Enum(Trigger)
     endpoint = fields.String(validate=validate.Length(1, 128))
+    name = fields.String(validate=validate.Length(1, MAX_NAME), metadata={"example": "Daily report"})
+    labels = LabelSelector()
     created_after = QueryInstant()
     created_before = QueryInstant()
 
@@ -176,12 +191,14 @@ def new_job(body: Mapping[str, Any], now: datetime) -> NewJob:
     trigger, starts_at = body["trigger"], body.get("starts_at")
     timetable = None
     if trigger.repeats:
-        given = {name: value for name, value in changed_fields(body).items() if value is not None and name != "input"}
+        given = {name: value for name, value in _timetable_fields(body).items() if value is not None}
         timetable = Timetable(**({"starts_at": now} | given))
     return NewJob(
         endpoint=body["endpoint"],
         trigger=trigger,
         input=body.get("input") or {},
+        name=body.get("name"),
+        labels=body.get("labels") or {},
         idempotency_key=body.get("idempotency_key"),
         run_at=body.get("run_at"),
         timetable=timetable,
@@ -190,12 +207,15 @@ def new_job(body: Mapping[str, Any], now: datetime) -> NewJob:
 
 
 def changed_fields(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the timetable fields and the input of a parsed body, under their internal names."""
+    """Return the changes that a parsed body requests, under their internal names."""
+    own = {"name": body["name"]} if "name" in body else {}
+    own |= {name: body[name] or {} for name in ("input", "labels") if name in body}
+    return _timetable_fields(body) | own
+
+
+def _timetable_fields(body: Mapping[str, Any]) -> dict[str, Any]:
     names = {name: name for name in ("cron", "timezone", "fixed_delay", *_REPEATING)} | {"every": "every_ms"}
-    changes = {inside: body[name] for name, inside in names.items() if name in body}
-    if "input" in body:
-        changes["input"] = body["input"] or {}
-    return changes
+    return {inside: body[name] for name, inside in names.items() if name in body}
 
 
 def shape_job(job: Job) -> dict[str, Any]:
@@ -213,7 +233,7 @@ def shape_job(job: Job) -> dict[str, Any]:
 
 _ALWAYS = (
     *("job_id", "endpoint", "endpoint_type", "endpoint_version", "trigger", "status", "version"),
-    *("input", "created_at", "paused_at", "retired_at"),
+    *("name", "labels", "input", "created_at", "paused_at", "retired_at"),
 )
 
 

@@ -12,6 +12,7 @@ _JOB, _CRON_JOB = "job_8f3a6c1d2e4b", "job_c72f90ab13de"
 _EXECUTION, _ATTEMPT = "exec_2b7c5d8e9f10", "att_51d0c4e7a2b3"
 _AT, _LATER = "2026-03-15T10:00:00Z", "2026-03-15T18:00:00Z"
 _INPUT = {"user_id": "u_abc", "order_id": "order-1234"}
+_LABELS = {"team": "growth"}
 _SUMMARY = {"user_id": "u_abc", "title": "Weekly Summary", "body": "Here is your weekly report"}
 _EMAIL = TRANSPORTS[EndpointType.HTTP].examples[0]
 _EMAIL_CONFIG, _EMAIL_INPUT = _EMAIL.config or {}, _EMAIL.payload_spec or {}
@@ -63,6 +64,7 @@ BY_NAME: Mapping[str, Any] = {
     "timezone": "Asia/Kolkata",
     "next_run_at": "2026-03-16T09:00:00+05:30",
     "cursor": None,
+    "labels": _LABELS,
 }
 
 _ENDPOINTS = {label: _endpoint(*example) for label, example in _LABELLED.items()}
@@ -83,6 +85,8 @@ _NEW_JOBS: Mapping[str, dict[str, Any]] = {
     "CRON": {
         "endpoint": "push-notification",
         "trigger": "CRON",
+        "name": "Weekly summary",
+        "labels": _LABELS,
         "cron": "0 9 * * MON",
         "timezone": "Asia/Kolkata",
         "starts_at": "2026-03-16T00:00:00Z",
@@ -98,7 +102,9 @@ _NEW_JOBS: Mapping[str, dict[str, Any]] = {
         "input": _SUMMARY,
     },
 }
-_ACTIVE = {
+_ACTIVE: dict[str, Any] = {
+    "name": None,
+    "labels": {},
     "endpoint_version": 1,
     "status": "ACTIVE",
     "version": 1,
@@ -115,8 +121,8 @@ _JOBS: Mapping[str, dict[str, Any]] = {
     "DELAYED": _NEW_JOBS["DELAYED"]
     | _ONE_SHOT
     | {"execution": {"execution_id": _EXECUTION, "status": "PENDING", "created_at": _AT}},
-    "CRON": _NEW_JOBS["CRON"]
-    | _ACTIVE
+    "CRON": _ACTIVE
+    | _NEW_JOBS["CRON"]
     | _REPEATING
     | {"catch_up": "all", "overlap": "allow", "next_run_at": "2026-03-16T09:00:00+05:30"}
     | {"job_id": _CRON_JOB, "endpoint_type": "REDIS_STREAM"},

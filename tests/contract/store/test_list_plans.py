@@ -1,8 +1,10 @@
 """Lists that look for few rows among many find them by an index."""
 
+from typing import Any
+
 import pytest
-from sqlalchemy import text
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import ClauseElement, Executable, Select, text
+from sqlalchemy.ext.compiler import compiles
 
 from app.db import Database
 from app.db.paging import PageRequest, newest_first
@@ -36,9 +38,22 @@ def history(database: Database) -> Database:
     return database
 
 
-def plan(database: Database, query: object) -> str:
-    sql = str(query.compile(dialect=postgresql.dialect(), compile_kwargs={"literal_binds": True}))  # type: ignore[attr-defined]
-    return "\n".join(row[0] for row in database.fetch(text(f"EXPLAIN {sql}".replace(":", "\\:"))))
+class Explained(Executable, ClauseElement):
+    """The plan of a query, with its values as the driver sends them."""
+
+    inherit_cache = False
+
+    def __init__(self, query: Select[Any]) -> None:
+        self.query = query
+
+
+@compiles(Explained)
+def _explain(explained: Explained, compiler: Any, **options: Any) -> str:
+    return f"EXPLAIN {compiler.process(explained.query, **options)}"
+
+
+def plan(database: Database, query: Select[Any]) -> str:
+    return "\n".join(row[0] for row in database.fetch(Explained(query)))
 
 
 @pytest.mark.parametrize(
@@ -57,3 +72,22 @@ def test_the_jobs_that_are_still_to_do(history: Database) -> None:
     conditions = JobFilter(status=JobStatus.ACTIVE).conditions()
     query = newest_first(tables.jobs.select().where(*conditions), _J.c.created_at, _J.c.job_id, PageRequest())
     assert "idx_jobs_open" in plan(history, query)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "index"),
+    [(JobFilter(name="rare"), "idx_jobs_name"), (JobFilter(labels={"team": "rare"}), "idx_jobs_labels")],
+    ids=["name", "labels"],
+)
+def test_few_jobs_of_a_name_or_with_a_label(history: Database, wanted: JobFilter, index: str) -> None:
+    """Also where most jobs have a name and labels."""
+    history.fetch(text("UPDATE jobs SET name = 'common', labels = CAST('{\"team\": \"common\"}' AS JSONB)"))
+    history.fetch(
+        text(
+            "UPDATE jobs SET name = 'rare', labels = CAST('{\"team\": \"rare\"}' AS JSONB) "
+            "WHERE job_id = (SELECT min(job_id) FROM jobs)"
+        )
+    )
+    history.fetch(text("ANALYZE jobs"))
+    query = newest_first(tables.jobs.select().where(*wanted.conditions()), _J.c.created_at, _J.c.job_id, PageRequest())
+    assert index in plan(history, query)

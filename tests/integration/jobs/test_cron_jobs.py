@@ -30,6 +30,8 @@ def test_a_cron_job(api: Api, database: Database) -> None:
         "version": 1,
         "previous_version_id": None,
         "replaced_by_id": None,
+        "name": None,
+        "labels": {},
         "cron": "0 9 * * MON",
         "timezone": "Asia/Kolkata",
         "starts_at": "2090-03-13T00:00:00Z",
