@@ -8,7 +8,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.db.retry import driver_message
 from app.errors import TaskExecutorError
-from schema.migrate import MigrationBusyError
+from schema.lease import MigrationBusyError
 
 
 @contextmanager

@@ -10,6 +10,5 @@ context.configure(
     connection=context.config.attributes["connection"],
     transactional_ddl=False,
     transaction_per_migration=False,
-    on_version_apply=context.config.attributes["on_version_apply"],
 )
 context.run_migrations()

@@ -14,7 +14,7 @@ from app import db
 from app.db import Database
 from app.db.ready import check_ready
 from app.errors import UnavailableError
-from schema import migrate
+from schema import lease, migrate
 from schema.states import TRANSITIONS, ExecutionStatus
 from schema.tables import metadata
 from schema.url import database_url as parse_url
@@ -71,9 +71,9 @@ def test_two_migrators_at_once(empty_url: str) -> None:
 def test_a_migrator_gives_up_when_another_holds_the_lease(empty_url: str) -> None:
     engine = create_engine(parse_url(empty_url), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        connection.execute(migrate.CREATE_LEASE)
-        connection.execute(migrate.TAKE_LEASE, {"holder": "other", "seconds": 60})
-    with pytest.raises(migrate.MigrationBusyError):
+        connection.execute(lease.CREATE)
+        connection.execute(lease.TAKE, {"holder": "other", "seconds": 60})
+    with pytest.raises(lease.MigrationBusyError):
         migrate.upgrade(empty_url, wait_seconds=0.3)
     engine.dispose()
 
@@ -81,8 +81,8 @@ def test_a_migrator_gives_up_when_another_holds_the_lease(empty_url: str) -> Non
 def test_the_lease_of_a_migrator_that_died_runs_out(empty_url: str) -> None:
     engine = create_engine(parse_url(empty_url), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        connection.execute(migrate.CREATE_LEASE)
-        connection.execute(migrate.TAKE_LEASE, {"holder": "other", "seconds": -1})
+        connection.execute(lease.CREATE)
+        connection.execute(lease.TAKE, {"holder": "other", "seconds": -1})
     assert migrate.upgrade(empty_url) == migrate.head()
     engine.dispose()
 

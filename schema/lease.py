@@ -1,0 +1,111 @@
+"""Lease: at most one migrator at a time, and another one when it dies."""
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import DBAPIError
+
+T = TypeVar("T")
+
+# An advisory lock would be simpler, but CockroachDB has none that can be relied on.
+CREATE = text(
+    "CREATE TABLE IF NOT EXISTS migration_lease (id TEXT NOT NULL, holder TEXT NOT NULL, "
+    "expires_at TIMESTAMPTZ NOT NULL, CONSTRAINT pk_migration_lease PRIMARY KEY (id))"
+)
+TAKE = text(
+    "INSERT INTO migration_lease (id, holder, expires_at) "
+    "VALUES ('schema', :holder, now() + :seconds * INTERVAL '1 second') "
+    "ON CONFLICT (id) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at "
+    "WHERE migration_lease.expires_at < now() OR migration_lease.holder = excluded.holder RETURNING holder"
+)
+_DROP = text("DELETE FROM migration_lease WHERE id = 'schema' AND holder = :holder")
+
+# Two CREATE TABLE IF NOT EXISTS at the same instant: PostgreSQL may answer 23505, 42P07 or 42710 to one of them.
+_RACE = {"23505", "42P07", "42710", "40001", "40P01"}
+
+
+class MigrationBusyError(RuntimeError):
+    """Another migrator holds the lease, or may hold it."""
+
+
+class Lease:
+    """A lease that a thread renews while a statement runs, however long that takes."""
+
+    def __init__(self, engine: Engine, seconds: float) -> None:
+        self._engine = engine
+        self._seconds = seconds
+        self._holder = uuid.uuid4().hex
+        self._ends_at = float("-inf")  # by monotonic(), and never later than by the database's clock
+        self._stopping = threading.Event()
+
+    def check(self) -> None:
+        """Raise MigrationBusyError once the lease may belong to another migrator."""
+        if time.monotonic() >= self._ends_at:
+            raise MigrationBusyError("lost the lease: another migrator may have taken over; run the upgrade again")
+
+    def take(self, wait_seconds: float) -> None:
+        """Wait for the lease; raises MigrationBusyError after `wait_seconds`."""
+        with self._engine.connect() as connection:
+            _retrying(lambda: connection.execute(CREATE))
+            deadline = time.monotonic() + wait_seconds
+            while not self._try_to_take(connection):
+                if time.monotonic() > deadline:
+                    raise MigrationBusyError(f"another migrator has held the lease for {wait_seconds:.0f} s")
+                time.sleep(0.2)
+
+    def keep(self) -> None:
+        """Renew the lease until it is stopped or another migrator holds it; the body of a thread."""
+        while not self._stopping.wait(self._seconds / 3):
+            # A lost connection is made anew next time; `check` counts the seconds until then.
+            with suppress(DBAPIError), self._engine.connect() as connection:
+                if not self._try_to_take(connection):
+                    self._ends_at = float("-inf")
+                    return
+
+    def stop(self) -> None:
+        """End `keep`, which may be waiting for the database."""
+        self._stopping.set()
+
+    def drop(self) -> None:
+        """Let the next migrator in at once; where that fails, it waits for the end of the lease."""
+        with suppress(DBAPIError), self._engine.connect() as connection:
+            connection.execute(_DROP, {"holder": self._holder})
+
+    def _try_to_take(self, connection: Connection) -> bool:
+        began = time.monotonic()
+        params = {"holder": self._holder, "seconds": self._seconds}
+        if _retrying(lambda: connection.execute(TAKE, params).first()) is None:
+            return False
+        self._ends_at = began + self._seconds
+        return True
+
+
+@contextmanager
+def held(engine: Engine, *, seconds: float, wait_seconds: float) -> Iterator[Lease]:
+    """Hold the migrators' lease; raises MigrationBusyError when another migrator has it for `wait_seconds`."""
+    lease = Lease(engine, seconds)
+    lease.take(wait_seconds)
+    keeper = threading.Thread(target=lease.keep, name="te-migration-lease", daemon=True)
+    keeper.start()
+    try:
+        yield lease
+    finally:
+        lease.stop()
+        keeper.join()
+        lease.drop()
+
+
+def _retrying(run: Callable[[], T]) -> T:
+    for _ in range(10):
+        try:
+            return run()
+        except DBAPIError as error:
+            if getattr(error.orig, "pgcode", None) not in _RACE:
+                raise
+            time.sleep(0.05)
+    return run()

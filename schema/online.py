@@ -1,0 +1,118 @@
+"""Online changes: what a revision may do to a table while jobs flow through it.
+
+On PostgreSQL an index is built CONCURRENTLY, and a constraint is added NOT VALID and then validated: neither holds up a
+claim. CockroachDB does both online by itself. Each operation may be repeated, also after it was cut off half-way. It
+knows what exists by its name, so what changes gets a new name, and the old one is dropped afterwards.
+"""
+
+import time
+from collections.abc import Sequence
+
+from alembic import op
+from sqlalchemy import text
+
+from schema.session import LOCK_TIMEOUT_MS
+
+_IS_INDEX_VALID = text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(:name)")
+_IS_BEING_BUILT = text(
+    "SELECT true FROM pg_stat_progress_create_index "
+    "WHERE datname = current_database() AND index_relid = to_regclass(:name)"
+)
+_IS_CONSTRAINT_VALID = text(
+    "SELECT convalidated FROM pg_constraint WHERE conname = :name AND conrelid = to_regclass(:table)"
+)
+
+
+def is_cockroach() -> bool:
+    """Return whether the revision runs on CockroachDB; only physical matters may depend on it."""
+    return op.get_context().dialect.name == "cockroachdb"
+
+
+def add_column(table: str, name: str, definition: str) -> None:
+    """Add a column, such as `("jobs", "name", "TEXT")`; one that is NOT NULL needs a constant DEFAULT."""
+    _execute(f"ALTER TABLE {table} ADD COLUMN IF NOT EXISTS {name} {definition}")
+
+
+def create_index(
+    name: str,
+    table: str,
+    columns: Sequence[str],
+    *,
+    unique: bool = False,
+    using: str = "btree",
+    where: str | None = None,
+) -> None:
+    """Create an index; one that was left half-built is built anew."""
+    kind = "UNIQUE INDEX" if unique else "INDEX"
+    how = "" if is_cockroach() else " CONCURRENTLY"
+    condition = f" WHERE {where}" if where else ""
+    statement = f"CREATE {kind}{how} IF NOT EXISTS {name} ON {table} USING {using} ({', '.join(columns)}){condition}"
+    if is_cockroach():
+        _execute(statement)
+    else:
+        _build(name, statement)
+
+
+def drop_index(name: str) -> None:
+    """Drop an index, if it exists."""
+    if is_cockroach():
+        _execute(f"DROP INDEX IF EXISTS {name}")
+    else:
+        _execute_unhurried(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+
+
+def add_check(table: str, name: str, condition: str) -> None:
+    """Add a CHECK that holds for all rows; raises the database's error when one breaks it."""
+    _add_constraint(table, name, f"CHECK ({condition})")
+
+
+def add_foreign_key(table: str, name: str, columns: Sequence[str], to: str, to_columns: Sequence[str]) -> None:
+    """Add a foreign key that holds for all rows; raises the database's error when one breaks it."""
+    _add_constraint(table, name, f"FOREIGN KEY ({', '.join(columns)}) REFERENCES {to} ({', '.join(to_columns)})")
+
+
+def drop_constraint(table: str, name: str) -> None:
+    """Drop a CHECK or a foreign key, if it exists."""
+    _execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}")
+
+
+def _build(name: str, statement: str) -> None:
+    # CREATE INDEX CONCURRENTLY that was cut off leaves an index that is not valid, and IF NOT EXISTS takes it for one.
+    while True:
+        # In this order: once nobody is building, the second answer is final. The builder may be the server's process of
+        # a migrator that died, which goes on to the end.
+        if _first(_IS_BEING_BUILT, name=name):
+            time.sleep(0.2)
+            continue
+        is_valid = _first(_IS_INDEX_VALID, name=name)
+        if is_valid:
+            return
+        if is_valid is False:
+            drop_index(name)
+        _execute_unhurried(statement)
+
+
+def _add_constraint(table: str, name: str, definition: str) -> None:
+    if is_cockroach():
+        _execute(f"ALTER TABLE {table} ADD CONSTRAINT IF NOT EXISTS {name} {definition}")
+        return
+    is_valid = _first(_IS_CONSTRAINT_VALID, name=name, table=table)
+    if is_valid is None:
+        _execute(f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition} NOT VALID")
+    if not is_valid:
+        _execute_unhurried(f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}")
+
+
+def _execute_unhurried(statement: str) -> None:
+    """Execute what may wait for hours: no reader or writer of rows ever queues behind its locks."""
+    _execute("SET lock_timeout = 0")
+    _execute(statement)
+    _execute(f"SET lock_timeout = {LOCK_TIMEOUT_MS}")
+
+
+def _execute(statement: str) -> None:
+    op.execute(text(statement.replace(":", r"\:")))  # a colon in a condition begins no parameter
+
+
+def _first(query: object, **params: str) -> object:
+    return op.get_bind().execute(query, params).scalar()  # type: ignore[call-overload]

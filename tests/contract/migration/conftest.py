@@ -1,0 +1,87 @@
+"""Fixtures of the migrations: a revision of a test's own, a migrator in a thread, and what it sends."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, Engine, create_engine, event, text
+
+from schema import migrate
+from schema.url import database_url as parse_url
+from tests.waiting import HUNG_SECONDS, eventually
+
+_REVISION = """
+from alembic import op
+from sqlalchemy import text
+from schema import migrate, online
+revision, down_revision = "9001", migrate.head()
+def upgrade():
+    {}
+"""
+_BUILDER = text(
+    "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'te-migrate' "
+    "AND state = 'active' AND wait_event_type = 'Lock'"
+)
+
+
+class Migrator:
+    """A migration in a thread: `finish` returns the revision, or raises what went wrong."""
+
+    def __init__(self, url: str, folder: Path, **options: float) -> None:
+        self._result: str | None = None
+        self._error: BaseException | None = None
+        self._url, self._folder, self._options = url, folder, options
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def finish(self) -> str:
+        self._thread.join(HUNG_SECONDS)
+        if self._error:
+            raise self._error
+        assert self._result, "the migration hangs"
+        return self._result
+
+    def _run(self) -> None:
+        try:
+            self._result = migrate.upgrade(self._url, folders=[self._folder], **self._options)
+        except BaseException as error:
+            self._error = error
+
+
+@pytest.fixture
+def write_revision(tmp_path: Path) -> Callable[..., Path]:
+    """Write a revision that comes after all others, from the lines of its `upgrade`; returns its folder."""
+
+    def write(*lines: str) -> Path:
+        (tmp_path / "revision.py").write_text(_REVISION.format("\n    ".join(lines)))
+        return tmp_path
+
+    return write
+
+
+@pytest.fixture
+def observer(database_url: str) -> Iterator[Connection]:
+    """A connection in autocommit, beside the migration."""
+    engine = create_engine(parse_url(database_url), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
+
+
+@pytest.fixture
+def sent() -> Iterator[list[str]]:
+    """What this process's migrators have sent, repeats of what found a lock taken included."""
+    statements: list[str] = []
+
+    def record(connection: Connection, _cursor: object, statement: str, *_rest: object) -> None:
+        statements.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", record)
+    yield statements
+    event.remove(Engine, "before_cursor_execute", record)
+
+
+def waiting_builder(observer: Connection) -> int:
+    """Wait until a migrator's statement waits for a lock, and return the id of its server process."""
+    return eventually(lambda: observer.execute(_BUILDER).scalar() or 0, what="a migrator that waits for a lock")

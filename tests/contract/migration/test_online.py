@@ -1,0 +1,112 @@
+"""Online changes: each may be repeated, also half-way, and holds up nobody."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import IntegrityError, OperationalError
+
+from app import workers
+from app.db import Database
+from app.executions.claim import claim_batch
+from schema import migrate
+from tests import rows
+from tests.contract.migration.conftest import Migrator, waiting_builder
+
+WriteRevision = Callable[..., Path]
+
+ALL = (
+    "online.add_column('jobs', 'tried', 'BIGINT DEFAULT 1 NOT NULL')",
+    "online.create_index('idx_jobs_tried', 'jobs', ['tried', 'job_id'], where='''endpoint <> 'a:b' ''')",
+    "online.create_index('idx_jobs_tried_once', 'jobs', ['job_id', 'tried'], unique=True)",
+    "online.add_check('jobs', 'chk_jobs_tried', 'tried > 0')",
+    "online.add_foreign_key('executions', 'fk_executions_target', ['endpoint'], 'endpoints', ['name'])",
+    "online.drop_index('idx_jobs_paused')",
+    "online.drop_constraint('jobs', 'chk_jobs_overlap')",
+)
+INDEX = "online.create_index('idx_executions_tried', 'executions', ['attempt_count'])"
+IS_VALID = text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('idx_executions_tried')")
+
+
+@pytest.fixture(autouse=True)
+def _postgresql(database: Database) -> None:
+    if database.is_cockroach:
+        pytest.skip("CockroachDB changes its schema online by itself")
+    rows.add_executions(database, 3)
+
+
+def test_each_change_may_be_repeated(
+    database_url: str, observer: Connection, write_revision: WriteRevision, sent: list[str]
+) -> None:
+    folder = write_revision(*ALL)
+    assert migrate.upgrade(database_url, folders=[folder]) == "9001"
+    shape = _shape(observer)
+    assert {"chk_jobs_tried": True, "fk_executions_target": True}.items() <= shape.items()
+    assert {"idx_jobs_tried": True, "idx_jobs_tried_once": True}.items() <= shape.items()
+    assert not {"idx_jobs_paused", "chk_jobs_overlap"} & set(shape)
+    observer.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": migrate.head()})
+    sent.clear()
+    assert migrate.upgrade(database_url, folders=[folder]) == "9001"
+    assert _shape(observer) == shape
+    assert not [
+        statement for statement in sent if statement.startswith("CREATE") and "migration_lease" not in statement
+    ]
+
+
+def test_an_index_that_was_left_half_built_is_built_anew(
+    database_url: str, observer: Connection, database: Database, write_revision: WriteRevision
+) -> None:
+    folder = write_revision(INDEX)
+    with database.engine.begin() as writer:
+        writer.execute(text("UPDATE executions SET shard = shard"))
+        migrator = Migrator(database_url, folder)
+        observer.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": waiting_builder(observer)})
+        with pytest.raises(OperationalError):
+            migrator.finish()
+        assert observer.execute(IS_VALID).scalar() is False
+    assert migrate.upgrade(database_url, folders=[folder]) == "9001"
+    assert observer.execute(IS_VALID).scalar() is True
+
+
+def test_a_check_that_was_not_validated_is_validated(
+    database_url: str, observer: Connection, write_revision: WriteRevision
+) -> None:
+    """Rows that break it keep the revision from being passed, until somebody has repaired them."""
+    folder = write_revision("online.add_check('executions', 'chk_executions_shard', 'shard < 7')")
+    observer.execute(text("UPDATE executions SET shard = 7"))
+    with pytest.raises(IntegrityError, match="chk_executions_shard"):
+        migrate.upgrade(database_url, folders=[folder])
+    assert _shape(observer)["chk_executions_shard"] is False
+    observer.execute(text("UPDATE executions SET shard = 0"))
+    assert migrate.upgrade(database_url, folders=[folder]) == "9001"
+    assert _shape(observer)["chk_executions_shard"] is True
+
+
+def test_claims_pass_a_change_that_waits_for_a_long_reader(
+    database_url: str, observer: Connection, database: Database, write_revision: WriteRevision
+) -> None:
+    """Such as pg_dump: ALTER TABLE waits for it, and whoever comes later must not wait for ALTER TABLE."""
+    workers.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
+    folder = write_revision("online.add_column('executions', 'tried', 'BIGINT')")
+    with database.engine.begin() as reader:
+        reader.execute(text("SELECT count(*) FROM executions"))
+        migrator = Migrator(database_url, folder)
+        for _ in range(2):
+            waiting_builder(observer)
+            claimed = claim_batch(database, queue="http", shard=0, worker_id="w", limit=1, ahead_ms=0)
+            assert len(claimed.claims) == 1
+    assert migrator.finish() == "9001"
+
+
+def _shape(observer: Connection) -> dict[str, bool]:
+    """Return the names of all indexes and constraints, and whether each is valid."""
+    found = observer.execute(
+        text(
+            "SELECT c.relname, i.indisvalid FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid "
+            "WHERE c.relnamespace = current_schema()::regnamespace UNION ALL "
+            "SELECT conname, convalidated FROM pg_constraint WHERE connamespace = current_schema()::regnamespace "
+            "AND contype IN ('c', 'f')"
+        )
+    )
+    return {row[0]: row[1] for row in found}

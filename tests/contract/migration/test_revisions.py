@@ -1,0 +1,120 @@
+"""What the revisions send: PostgreSQL holds no table locked for long, and CockroachDB is not known to refuse it."""
+
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from alembic.operations import Operations
+from alembic.runtime.migration import MigrationContext
+from alembic.script import Script, ScriptDirectory
+
+import schema
+from app.db import Database
+from schema import migrate
+from tests.contract.store.test_statements import REFUSED
+
+# The revisions up to here build the tables of a first release, which nobody has filled.
+FIRST_RELEASE = "0003"
+SCRIPTS = ScriptDirectory(str(Path(schema.__file__).parent / "migrations"))
+LATER = [script for script in reversed([*SCRIPTS.walk_revisions()]) if script.revision > FIRST_RELEASE]
+
+# Each locks a table against writers while it reads all of it, or waits for a lock in front of everybody.
+BLOCKING = {
+    r"CREATE (UNIQUE )?INDEX (?!CONCURRENTLY IF NOT EXISTS)": "use online.create_index",
+    r"DROP INDEX (?!CONCURRENTLY IF EXISTS)": "use online.drop_index",
+    r"ADD (CONSTRAINT \w+ )?(CHECK|FOREIGN KEY)(?!.* NOT VALID$)": "use online.add_check, online.add_foreign_key",
+    r"ADD (CONSTRAINT \w+ )?(UNIQUE|PRIMARY KEY|EXCLUDE)": "use online.create_index(unique=True)",
+    r"ADD COLUMN .*\b(CHECK|REFERENCES|UNIQUE)\b": "add the column, then the constraint",
+    r"ADD COLUMN (?!.* DEFAULT ).* NOT NULL": "a column that is NOT NULL needs a DEFAULT",
+    r"ADD COLUMN .* DEFAULT (?!now\(\)).*\(": "a DEFAULT that is computed for each row rewrites the table",
+    r"\bSET NOT NULL": "use online.add_check with … IS NOT NULL",
+    r"\b(SET DATA )?TYPE \w+": "add a column of the new type",
+    r"\bRENAME\b": "running code knows the old name; add, and drop in a later release",
+    r"LOCK TABLE|CLUSTER|VACUUM FULL|REFRESH|REINDEX": "it locks the table",
+    r"^(UPDATE|DELETE FROM)": "write rows in batches, outside of a revision",
+}
+APPLIED = re.compile(r"alembic_version (?:SET version_num=|.* VALUES \()'(\d+)'")
+
+
+@pytest.fixture
+def statements(database: Database, empty_database_url: str, sent: list[str]) -> list[tuple[str, str]]:
+    """Each statement that the migration of an empty database sends, with the revision that it belongs to."""
+    if database.is_cockroach:
+        pytest.skip("the rules are PostgreSQL's")
+    migrate.upgrade(empty_database_url)
+    found, revision = [], "0001"
+    for statement in (" ".join(line.split()) for line in sent):
+        if applied := APPLIED.search(statement):
+            revision = str(int(applied.group(1)) + 1).zfill(4)
+        elif "migration_lease" not in statement:
+            found.append((revision, statement))
+    return found
+
+
+def blocking(statement: str) -> list[str]:
+    if re.match(r"(CREATE TABLE|SELECT|SET) ", statement):
+        return []
+    return [remedy for pattern, remedy in BLOCKING.items() if re.search(pattern, statement)]
+
+
+def test_no_revision_after_the_first_release_blocks_a_table(statements: list[tuple[str, str]]) -> None:
+    assert {FIRST_RELEASE, *(script.revision for script in LATER)} <= {revision for revision, _ in statements}
+    later = [(revision, statement) for revision, statement in statements if revision > FIRST_RELEASE]
+    assert [(revision, statement, found) for revision, statement in later if (found := blocking(statement))] == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE INDEX IF NOT EXISTS i ON t (c)",
+        "CREATE UNIQUE INDEX CONCURRENTLY i ON t (c)",
+        "DROP INDEX IF EXISTS i",
+        "ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0)",
+        "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES u (a)",
+        "ALTER TABLE t ADD CONSTRAINT u UNIQUE (a)",
+        "ALTER TABLE t ADD COLUMN IF NOT EXISTS c TEXT NOT NULL",
+        "ALTER TABLE t ADD COLUMN IF NOT EXISTS c TEXT REFERENCES u (a)",
+        "ALTER TABLE t ADD COLUMN IF NOT EXISTS c TEXT DEFAULT gen_random_uuid() NOT NULL",
+        "ALTER TABLE t ALTER COLUMN c SET NOT NULL",
+        "ALTER TABLE t ALTER COLUMN c TYPE BIGINT",
+        "ALTER TABLE t RENAME COLUMN c TO d",
+        "UPDATE jobs SET name = 'n'",
+    ],
+)
+def test_what_blocks_a_table_is_found(statement: str) -> None:
+    assert blocking(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS i ON t (c) WHERE c > 0",
+        "DROP INDEX CONCURRENTLY IF EXISTS i",
+        "ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0) NOT VALID",
+        "ALTER TABLE t ADD COLUMN IF NOT EXISTS c BIGINT DEFAULT 0 NOT NULL",
+        "ALTER TABLE t ADD COLUMN IF NOT EXISTS c TIMESTAMPTZ DEFAULT now() NOT NULL",
+        "ALTER TABLE t DROP CONSTRAINT IF EXISTS c",
+        "CREATE TABLE IF NOT EXISTS t (c TEXT NOT NULL, CONSTRAINT u UNIQUE (c))",
+    ],
+)
+def test_what_blocks_nothing_is_left_alone(statement: str) -> None:
+    assert not blocking(statement)
+
+
+@pytest.mark.parametrize("script", LATER, ids=[script.revision for script in LATER])
+def test_cockroachdb_is_not_known_to_refuse_a_revision(script: Script) -> None:
+    """What a revision would send there is written down without a server."""
+    for statement in for_cockroachdb(script):
+        assert [pattern for pattern in [*REFUSED, "CONCURRENTLY"] if re.search(pattern, statement, re.IGNORECASE)] == []
+
+
+def for_cockroachdb(script: Script) -> Iterator[str]:
+    written = io.StringIO()
+    context = MigrationContext.configure(
+        dialect_name="cockroachdb", opts={"as_sql": True, "output_buffer": written, "transactional_ddl": False}
+    )
+    with Operations.context(context):
+        script.module.upgrade()  # type: ignore[union-attr]
+    yield from (statement.strip() for statement in written.getvalue().split(";\n") if statement.strip())
