@@ -6,9 +6,9 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from schema import lease, session
@@ -17,6 +17,8 @@ from schema.url import database_url
 LEASE_SECONDS = 60
 WAIT_SECONDS = 180
 _MIGRATIONS = Path(__file__).parent / "migrations"
+_REVISION = text("SELECT version_num FROM alembic_version")
+_UNDEFINED_TABLE = "42P01"
 # A connection may wait for an index for an hour, with routers between that forget idle ones.
 _SOCKET_OPTIONS = {"connect_timeout": 5, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 
@@ -31,7 +33,14 @@ def head(folders: Sequence[Path] = ()) -> str:
 
 def current(connection: Connection) -> str | None:
     """Return the revision of the database; None when it was never migrated."""
-    return MigrationContext.configure(connection).get_current_revision()
+    # Alembic would first look the table up, in what CockroachDB has to build from every table of the database.
+    try:
+        revision: str | None = connection.execute(_REVISION).scalar()
+    except DBAPIError as error:
+        if getattr(error.orig, "pgcode", None) != _UNDEFINED_TABLE:
+            raise
+        return None
+    return revision
 
 
 def upgrade(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import CheckConstraint, Engine, create_engine, inspect, text
+from sqlalchemy import CheckConstraint, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import IntegrityError
 
 from app import db
@@ -121,6 +121,19 @@ def test_a_database_that_is_not_migrated_is_not_ready(empty_url: str) -> None:
     database = db.connect(empty_url, pool_size=1, application_name="te-test")
     with pytest.raises(UnavailableError, match="flask --app app db upgrade"):
         check_ready(database)
+    database.close()
+
+
+@pytest.mark.parametrize("is_migrated", [True, False])
+def test_the_revision_is_read_without_a_catalogue(database_url: str, empty_url: str, *, is_migrated: bool) -> None:
+    """CockroachDB would build information_schema from every table of the database, at each look of /health/ready."""
+    database = db.connect(database_url if is_migrated else empty_url, pool_size=1, application_name="te-test")
+    sent: list[str] = []
+    database.fetch(text("SELECT 1"))
+    event.listen(database.engine, "before_cursor_execute", lambda _connection, _cursor, sql, *_: sent.append(sql))
+    assert database.transact(migrate.current) == (migrate.head() if is_migrated else None)
+    assert sent == ["SELECT version_num FROM alembic_version"]
+    assert len(database.fetch(text("SELECT 1"))) == 1
     database.close()
 
 
