@@ -151,16 +151,17 @@ def add_attempt(database: Database, execution_id: str, number: int, status: str,
     )
 
 
-def add_log(database: Database, execution_id: str, number: int, level: str) -> None:
+def add_log(database: Database, execution_id: str, number: int, level: str, *, attempt: int = 1) -> None:
     """Give an execution a line of its log."""
     database.fetch(
         text(
             "INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message, logged_at) "
-            "VALUES (:id, :execution, 1, :level, :message, now() + :after)"
+            "VALUES (:id, :execution, :attempt, :level, :message, now() + :after)"
         ),
         {
             "id": f"log_{number}",
             "execution": execution_id,
+            "attempt": attempt,
             "level": level,
             "message": f"line {number}",
             "after": timedelta(seconds=number),

@@ -12,7 +12,7 @@ from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """A stored execution: one run of a job."""
+    """A stored execution: one run of a job; `last_error` is that of its latest attempt that ended, if it failed."""
 
     execution_id: str
     job_id: str
@@ -22,6 +22,7 @@ class Execution:
     idempotency_key: str | None
     status: ExecutionStatus
     output: dict[str, Any] | None
+    last_error: dict[str, Any] | None
     attempt_count: int
     max_attempts: int
     worker_id: str | None

@@ -3,8 +3,10 @@
 from collections.abc import Sized
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, select
+from sqlalchemy.dialects.postgresql import JSONB
 
 from app.db import Database
 from app.db.paging import Page, PageRequest, newest_first, page_of
@@ -13,14 +15,25 @@ from app.executions.model import AttemptRecord, Execution, ExecutionWithInput, L
 from schema import tables
 from schema.states import FINAL, ExecutionStatus, LogLevel
 
-_E, _A, _L = tables.executions.c, tables.attempts.c, tables.execution_logs.c
+_E, _A, _L, _J = tables.executions.c, tables.attempts.c, tables.execution_logs.c, tables.jobs.c
+
+# The latest attempt that has ended: the current one of a RUNNING execution has no row yet.
+_ENDED = _E.attempt_count - case((_E.status == ExecutionStatus.RUNNING, 1), else_=0)
+_WITH_LAST_ATTEMPT = tables.executions.outerjoin(
+    tables.attempts, and_(_A.execution_id == _E.execution_id, _A.attempt_number == _ENDED)
+)
+# Without the receiver's answer, which may be long; the attempt itself shows it.
+_LAST_ERROR = _A.error.op("-", return_type=JSONB())(cast("body", Text)).label("last_error")
+
+
+def executions_query() -> Select[Any]:
+    """Select executions, each with the error of its latest attempt that has ended."""
+    return select(*_E, _LAST_ERROR).select_from(_WITH_LAST_ATTEMPT)
 
 
 def get_execution(database: Database, execution_id: str) -> ExecutionWithInput:
     """Read an execution with its job's input; raises ExecutionNotFoundError."""
-    query = select(*_E, tables.jobs.c.input).join_from(
-        tables.executions, tables.jobs, tables.jobs.c.job_id == _E.job_id
-    )
+    query = executions_query().add_columns(_J.input).join(tables.jobs, _J.job_id == _E.job_id)
     rows = database.fetch(query.where(_E.execution_id == execution_id))
     if not rows:
         raise ExecutionNotFoundError.of(execution_id)
@@ -53,7 +66,7 @@ class ExecutionFilter:
 
 def page_of_executions(database: Database, wanted: ExecutionFilter, request: PageRequest) -> Page[Execution]:
     """Read a page of executions without their input, newest first."""
-    query = newest_first(select(*_E).where(*wanted.conditions()), _E.created_at, _E.execution_id, request)
+    query = newest_first(executions_query().where(*wanted.conditions()), _E.created_at, _E.execution_id, request)
     return page_of(database.fetch(query), "created_at", "execution_id", request, Execution.from_row)
 
 
@@ -67,12 +80,28 @@ def attempts_of(database: Database, execution_id: str, request: PageRequest) -> 
     return page_of(rows, "created_at", "attempt_number", request, AttemptRecord.from_row)
 
 
-def logs_of(database: Database, execution_id: str, level: LogLevel | None, request: PageRequest) -> Page[LogRecord]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFilter:
+    """Filters of an execution's log; None applies no filter."""
+
+    level: LogLevel | None = None
+    attempt_number: int | None = None
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """Return the WHERE conditions."""
+        wanted = ((_L.level, self.level), (_L.attempt_number, self.attempt_number))
+        return [column == value for column, value in wanted if value is not None]
+
+
+def logs_query(execution_id: str, wanted: LogFilter, request: PageRequest) -> Select[Any]:
+    """Select a page of an execution's log lines, the latest first."""
+    query = select(*_L).where(_L.execution_id == execution_id, *wanted.conditions())
+    return newest_first(query, _L.logged_at, _L.log_id, request)
+
+
+def logs_of(database: Database, execution_id: str, wanted: LogFilter, request: PageRequest) -> Page[LogRecord]:
     """Read a page of an execution's log lines, the latest first; raises ExecutionNotFoundError."""
-    query = select(*_L).where(_L.execution_id == execution_id)
-    if level is not None:
-        query = query.where(_L.level == level)
-    rows = database.fetch(newest_first(query, _L.logged_at, _L.log_id, request))
+    rows = database.fetch(logs_query(execution_id, wanted, request))
     _check_exists(database, execution_id, rows)
     return page_of(rows, "logged_at", "log_id", request, LogRecord.from_row)
 

@@ -6,7 +6,7 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from app.api.executions.outcome_schemas import ERROR, OUTPUTS
-from app.api.http.fields import Body, Instant, Name, QueryInstant
+from app.api.http.fields import Body, Count, Instant, Name, QueryInstant
 from app.api.http.pagination import PageQuery
 from app.api.openapi.any_of import AnyOf
 from app.executions.model import AttemptRecord, Execution, LogRecord
@@ -25,6 +25,12 @@ class ExecutionSchema(Schema):
     status = fields.Enum(ExecutionStatus, required=True)
     input = fields.Dict()
     output = AnyOf(*OUTPUTS, required=True, allow_none=True, metadata={"description": "what the receiver answered"})
+    last_error = AnyOf(
+        ERROR,
+        required=True,
+        allow_none=True,
+        metadata={"description": "of the latest attempt that has ended, if it failed; without its `body`"},
+    )
     attempt_count = fields.Integer(required=True)
     max_attempts = fields.Integer(required=True)
     worker_id = fields.String(required=True, allow_none=True)
@@ -97,6 +103,7 @@ class LogQuery(PageQuery):
     """Filters of an execution's log."""
 
     level = fields.Enum(LogLevel)
+    attempt_number = Count(validate=validate.Range(min=1))
 
 
 def shape_record(record: Execution | AttemptRecord | LogRecord) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from app.errors import ConflictError, ExecutionNotCancellableError, ExecutionNot
 from app.executions import cancellation, explanation, queries
 from app.executions.explanation import Explanation
 from app.executions.history import history_of
-from app.executions.queries import ExecutionFilter
+from app.executions.queries import ExecutionFilter, LogFilter
 from app.executions.retry import retry_execution
 
 resource = Resource("executions", "Deliveries, with every attempt and its log.", write_scope=Scope.JOBS_WRITE)
@@ -66,7 +66,7 @@ def list_attempts(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
 def list_logs(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
     """List the log lines of an execution, the latest first."""
     wanted = page_request(query)
-    page = queries.logs_of(services().database, execution_id, query.get("level"), wanted)
+    page = queries.logs_of(services().database, execution_id, LogFilter(**query), wanted)
     return page_answer(page, shape_record, query)
 
 

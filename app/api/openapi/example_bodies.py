@@ -56,6 +56,7 @@ BY_NAME: Mapping[str, Any] = {
     "input": _INPUT,
     "output": {"status_code": 202, "body": "accepted"},
     "error": {"type": "TIMEOUT", "message": "no answer within 5000 ms", "retryable": True},
+    "last_error": None,
     "message": "attempt 1 succeeded",
     "level": "INFO",
     "duration_ms": 87,

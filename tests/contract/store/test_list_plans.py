@@ -8,7 +8,7 @@ from sqlalchemy.ext.compiler import compiles
 
 from app.db import Database
 from app.db.paging import PageRequest, newest_first
-from app.executions.queries import ExecutionFilter
+from app.executions.queries import ExecutionFilter, LogFilter, executions_query, logs_query
 from app.jobs.queries import JobFilter
 from schema import tables
 from schema.states import ExecutionStatus, JobStatus
@@ -62,10 +62,35 @@ def plan(database: Database, query: Select[Any]) -> str:
 )
 def test_few_executions_of_a_status(history: Database, status: ExecutionStatus, index: str) -> None:
     conditions = ExecutionFilter(status=status).conditions()
-    query = newest_first(
-        tables.executions.select().where(*conditions), _E.c.created_at, _E.c.execution_id, PageRequest()
-    )
+    query = newest_first(executions_query().where(*conditions), _E.c.created_at, _E.c.execution_id, PageRequest())
     assert index in plan(history, query)
+
+
+def test_the_last_errors_of_a_page_are_looked_up_one_by_one(history: Database) -> None:
+    """And not joined with every attempt there is."""
+    history.fetch(
+        text(
+            "INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, started_at) "
+            "SELECT execution_id, execution_id, 1, 'FAILED', now() FROM executions"
+        )
+    )
+    history.fetch(text("ANALYZE attempts"))
+    query = newest_first(executions_query(), _E.c.created_at, _E.c.execution_id, PageRequest())
+    found = plan(history, query)
+    assert "idx_executions_created" in found
+    assert "uq_attempts_exec_number" in found
+
+
+@pytest.mark.parametrize("wanted", [LogFilter(), LogFilter(attempt_number=3)], ids=["all", "one attempt"])
+def test_the_log_of_an_execution(history: Database, wanted: LogFilter) -> None:
+    history.fetch(
+        text(
+            "INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message) "
+            "SELECT execution_id || n, execution_id, n, 'INFO', 'm' FROM executions, generate_series(1, 3) AS n"
+        )
+    )
+    history.fetch(text("ANALYZE execution_logs"))
+    assert "idx_logs_by_execution" in plan(history, logs_query("exec_1", wanted, PageRequest()))
 
 
 def test_the_jobs_that_are_still_to_do(history: Database) -> None:

@@ -20,6 +20,7 @@ def test_an_execution(api: Api) -> None:
         "status": "QUEUED",
         "input": INPUT,
         "output": None,
+        "last_error": None,
         "attempt_count": 0,
         "max_attempts": 3,
         "worker_id": None,
@@ -48,6 +49,21 @@ def test_attempts_latest_first(api: Api, database: Database) -> None:
     assert latest["duration_ms"] == 1000
     assert api.get(path).json["items"][1]["error"] == error
     assert walk(api, path, "attempt_number", limit=5) == list(range(12, 0, -1))
+
+
+def test_logs_of_one_attempt(api: Api, database: Database) -> None:
+    register(api)
+    execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
+    path = f"/executions/{execution_id}/logs"
+    for number in range(6):
+        rows.add_log(database, execution_id, number, "INFO" if number % 2 else "WARN", attempt=number // 2 + 1)
+    assert walk(api, path, "message", limit=1, attempt_number=2) == ["line 3", "line 2"]
+    assert walk(api, path, "message", attempt_number=3, level="WARN") == ["line 4"]
+    assert walk(api, path, "message", attempt_number=4) == []
+    for bad in ("0", "-1", "x", "1.0", ""):
+        error = problem(api.get(path, attempt_number=bad), 400, "INVALID_REQUEST")
+        assert pointers(error) == ["attempt_number"]
+    problem(api.get("/executions/exec_0/logs", attempt_number=1), 404, "EXECUTION_NOT_FOUND")
 
 
 def test_logs_latest_first_and_by_level(api: Api, database: Database) -> None:

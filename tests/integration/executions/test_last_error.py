@@ -1,0 +1,52 @@
+"""The last error of an execution, in its own answer and in every list of executions."""
+
+from typing import Any
+
+from app import workers
+from app.db import Database
+from app.executions import reclaim
+from app.executions.model import DeliveryError
+from app.executions.verdict import Verdict
+from tests.integration.client import Api
+from tests.integration.executions.worker import WORKER, claim, end
+
+REFUSED = DeliveryError("HTTP_ERROR", "answered 503", extra={"status_code": 503, "body": "x" * 16_000})
+TIMEOUT = DeliveryError("TIMEOUT", "no answer within 5000 ms")
+FIRST = {name: value for name, value in REFUSED.as_json(retryable=True).items() if name != "body"}
+SECOND = TIMEOUT.as_json(retryable=True)
+
+
+def last_error(api: Api, execution_id: str) -> Any:
+    """Read it from the execution, and check that each list shows the same."""
+    execution = api.get(f"/executions/{execution_id}").json
+    for path in ("/executions", f"/jobs/{execution['job_id']}/executions"):
+        (listed,) = api.get(path).json["items"]
+        assert listed == {name: value for name, value in execution.items() if name != "input"}
+    return execution["last_error"]
+
+
+def test_it_is_that_of_the_latest_attempt_that_ended(api: Api, database: Database, execution_id: str) -> None:
+    assert last_error(api, execution_id) is None
+    first = claim(database)
+    assert last_error(api, execution_id) is None
+    end(database, first, Verdict.retry(REFUSED, 0))
+    assert last_error(api, execution_id) == FIRST
+    second = claim(database)
+    assert last_error(api, execution_id) == FIRST
+    end(database, second, Verdict.fail(TIMEOUT))
+    assert last_error(api, execution_id) == SECOND
+    assert api.post(f"/executions/{execution_id}/retry").json["last_error"] == SECOND
+    end(database, claim(database), Verdict.success({"status_code": 200, "body": ""}))
+    assert last_error(api, execution_id) is None
+
+
+def test_a_lost_worker_is_an_error_too(api: Api, database: Database, execution_id: str) -> None:
+    claim(database)
+    workers.leave(database, WORKER)
+    reclaim.reclaim_lost(database, reclaim.lost(database, limit=10))
+    assert last_error(api, execution_id)["type"] == "WORKER_LOST"
+
+
+def test_a_cancelled_retry_keeps_it(api: Api, database: Database, execution_id: str) -> None:
+    end(database, claim(database), Verdict.retry(REFUSED, 60_000))
+    assert api.post(f"/executions/{execution_id}/cancel").json["last_error"] == FIRST
