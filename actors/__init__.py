@@ -14,6 +14,7 @@ from actors.dispatch import open_dispatchers
 from actors.loop import DeliveryLoop
 from actors.open_files import DEFAULT_POOL_SIZE, ensure_open_files
 from app import db, log
+from app.catalog import rotation
 from app.catalog.crypto import SecretBox
 from app.catalog.loader import Catalog
 from app.config import SettingError, Settings
@@ -45,7 +46,9 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
     process = WorkerProcess(database, lease_database, _worker_settings(settings, database), on_revision=catalog.observe)
     loop = DeliveryLoop(lambda: open_dispatchers(settings))
     process.watchdog.watch("delivery loop", loop)
-    broker = ExecutionsBroker(process, [Lifecycle(process, [loop, *_listeners(settings, process)]), Verdicts()])
+    threads = [loop, *_listeners(settings, process)]
+    lifecycle = Lifecycle(process, threads, on_open=lambda: rotation.warn_of_unreadable(database, box))
+    broker = ExecutionsBroker(process, [lifecycle, Verdicts()])
     return broker, Deliveries(catalog, loop)
 
 

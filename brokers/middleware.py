@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -53,9 +53,12 @@ class Verdicts(Middleware):
 class Lifecycle(Middleware):
     """Opens the process before the first claim and closes it after the last delivery."""
 
-    def __init__(self, process: WorkerProcess, threads: Sequence[BackgroundThread]) -> None:
+    def __init__(
+        self, process: WorkerProcess, threads: Sequence[BackgroundThread], on_open: Callable[[], None] = lambda: None
+    ) -> None:
         self._process = process
         self._threads = threads
+        self._on_open = on_open
 
     def after_process_boot(self, broker: "Broker") -> None:
         """Install our handler of TERM, which stops claiming at once and ignores repeats."""
@@ -71,6 +74,7 @@ class Lifecycle(Middleware):
             self._refuse(error.explained)
         except SQLAlchemyError as error:
             self._refuse(f"the database said: {driver_message(error)}")
+        self._on_open()
         for thread in self._threads:
             thread.start()
 

@@ -12,22 +12,22 @@ from typing import Any
 import gunicorn.glogging
 
 from app import db, log
+from app.catalog import rotation
 from app.catalog.crypto import SecretBox
 from app.config import SettingError, Settings
 from app.db import ready
 
 
-def _settings() -> Settings:
+def _settings() -> tuple[Settings, SecretBox | None]:
     try:
         settings = Settings.from_env(os.environ)
-        if settings.secret_encryption_key:
-            SecretBox.from_setting(settings.secret_encryption_key)
+        key = settings.secret_encryption_key
+        return settings, SecretBox.from_setting(key) if key else None
     except SettingError as error:
         sys.exit(f"task-executor web: {error}")
-    return settings
 
 
-_SETTINGS = _settings()
+_SETTINGS, _BOX = _settings()
 
 bind = _SETTINGS.listen_addr
 worker_class = "app.api.gunicorn_worker.Worker"
@@ -64,6 +64,7 @@ def on_starting(_server: Any) -> None:
     database = db.connect(_SETTINGS.database_url, pool_size=1, application_name="te-web")
     try:
         ready.wait_until_ready(database, _SETTINGS.startup_timeout_seconds)
+        rotation.warn_of_unreadable(database, _BOX)
     except ready.NotReadyError as error:
         sys.exit(f"task-executor web: {error.message}")
     finally:

@@ -1,5 +1,7 @@
-"""Encryption of secrets at rest: encrypted on write, decrypted in workers only."""
+"""Encryption of secrets at rest: encrypted on write, decrypted in workers, and while the encryption key is rotated."""
 
+import hashlib
+from collections.abc import Sequence
 from typing import Self
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -8,6 +10,10 @@ from app.config import SettingError
 
 VARIABLE = "TE_SECRET_ENCRYPTION_KEY"
 HOW_TO_MAKE_ONE = "flask --app app secrets generate-key"
+HOW_TO_READ = (
+    f"give this process every key in use ({VARIABLE}=first,second) and restart it; "
+    "`flask --app app secrets status` counts the secrets under each key"
+)
 
 
 class UndecryptableError(Exception):
@@ -17,8 +23,10 @@ class UndecryptableError(Exception):
 class SecretBox:
     """Encrypts with the first key, decrypts with any: put a new key in front to rotate."""
 
-    def __init__(self, fernet: MultiFernet) -> None:
-        self._fernet = fernet
+    def __init__(self, keys: Sequence[str]) -> None:
+        fernets = [_fernet(key, number) for number, key in enumerate(keys, 1)]
+        self._fernet = MultiFernet(fernets)
+        self._by_id = dict(zip(map(key_id, keys), fernets, strict=True))
 
     @classmethod
     def from_setting(cls, text: str) -> Self:
@@ -26,7 +34,12 @@ class SecretBox:
         keys = [item.strip() for item in text.split(",") if item.strip()]
         if not keys:
             raise SettingError(f"{VARIABLE} is not set, and secrets need it; make a key with: {HOW_TO_MAKE_ONE}")
-        return cls(MultiFernet([_fernet(key, number) for number, key in enumerate(keys, 1)]))
+        return cls(keys)
+
+    @property
+    def key_ids(self) -> tuple[str, ...]:
+        """The ids of the keys, that of the encrypting one first."""
+        return tuple(self._by_id)
 
     def encrypt(self, value: str) -> bytes:
         """Encrypt a secret for the database."""
@@ -38,6 +51,19 @@ class SecretBox:
             return self._fernet.decrypt(bytes(token)).decode()
         except InvalidToken:
             raise UndecryptableError(f"none of the keys in {VARIABLE} decrypts it") from None
+
+    def rotate(self, token: bytes) -> bytes:
+        """Encrypt a stored secret anew, with the first key; only where `key_of` knows its key."""
+        return self._fernet.rotate(bytes(token))
+
+    def key_of(self, token: bytes) -> str | None:
+        """Return the id of the key that a stored secret is encrypted with; None when it is none of these."""
+        return next((name for name, fernet in self._by_id.items() if _fits(fernet, token)), None)
+
+
+def key_id(key: str) -> str:
+    """Return a short name of a key, for people to compare; it tells nothing about the key."""
+    return hashlib.sha256(b"task-executor secret encryption key " + key.encode()).hexdigest()[:8]
 
 
 def generate_key() -> str:
@@ -52,3 +78,11 @@ def _fernet(key: str, number: int) -> Fernet:
         raise SettingError(
             f"{VARIABLE}: key number {number} is not 32 bytes in URL-safe base64; make a key with: {HOW_TO_MAKE_ONE}"
         ) from None
+
+
+def _fits(fernet: Fernet, token: bytes) -> bool:
+    try:
+        fernet.decrypt(bytes(token))
+    except InvalidToken:
+        return False
+    return True

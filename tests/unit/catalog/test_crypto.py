@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.catalog.crypto import SecretBox, UndecryptableError, generate_key
+from app.catalog.crypto import SecretBox, UndecryptableError, generate_key, key_id
 from app.config import SettingError
 
 
@@ -20,6 +20,23 @@ def test_the_first_key_encrypts_and_the_old_ones_still_decrypt():
     rotated = SecretBox.from_setting(f" {new} , {old} ")
     assert rotated.decrypt(before) == "x"
     assert SecretBox.from_setting(new).decrypt(rotated.encrypt("x")) == "x"
+
+
+def test_each_secret_is_known_to_be_under_one_key():
+    old, new, other = generate_key(), generate_key(), generate_key()
+    box = SecretBox.from_setting(f"{new},{old}")
+    assert box.key_ids == (key_id(new), key_id(old))
+    before = SecretBox.from_setting(old).encrypt("x")
+    assert box.key_of(before) == key_id(old)
+    assert box.key_of(box.rotate(before)) == key_id(new)
+    assert SecretBox.from_setting(new).decrypt(box.rotate(before)) == "x"
+    assert box.key_of(SecretBox.from_setting(other).encrypt("x")) is None
+
+
+def test_the_id_of_a_key_tells_nothing_about_it():
+    key = generate_key()
+    assert len(key_id(key)) == 8
+    assert key_id(key) not in key
 
 
 TOKEN = SecretBox.from_setting(generate_key()).encrypt("x")

@@ -1,0 +1,123 @@
+"""Rotation of the encryption key, on a real database, beside writers and cut off anywhere."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.audit import SYSTEM
+from app.audit.change import AuditedChange
+from app.catalog import rotation, secrets
+from app.catalog.crypto import SecretBox, generate_key, key_id
+from app.db import Database
+
+OLD, NEW, LOST = generate_key(), generate_key(), generate_key()
+OLD_BOX, BOTH, NEW_BOX = (SecretBox.from_setting(keys) for keys in (OLD, f"{NEW},{OLD}", NEW))
+COUNT = 2 * rotation.BATCH + 1
+NAMES = [f"s{number:03}" for number in range(COUNT)]
+
+
+def put(database: Database, name: str, box: SecretBox, value: str) -> None:
+    secrets.SECRETS.replace(database, name, box.encrypt(value), AuditedChange(SYSTEM))
+
+
+@pytest.fixture
+def many(database: Database) -> Database:
+    """More secrets than fit into two batches, all under the old key."""
+    for name in NAMES:
+        secrets.SECRETS.create(database, name, OLD_BOX.encrypt(f"value of {name}"), AuditedChange(SYSTEM))
+    return database
+
+
+def values(database: Database, box: SecretBox) -> dict[str, str]:
+    stored = database.fetch(text("SELECT name, encrypted_value FROM secrets"))
+    return {row.name: box.decrypt(row.encrypted_value) for row in stored}
+
+
+EXPECTED = {name: f"value of {name}" for name in NAMES}
+
+
+def test_all_secrets_move_to_the_first_key_and_keep_value_and_tag(many: Database) -> None:
+    before = [secrets.SECRETS.get(many, name).tag for name in NAMES]
+    assert rotation.key_use(many, BOTH).counts == {key_id(OLD): COUNT}
+    assert rotation.rotate(many, BOTH) == COUNT
+    assert rotation.key_use(many, BOTH).counts == {key_id(NEW): COUNT}
+    assert values(many, NEW_BOX) == EXPECTED
+    assert [secrets.SECRETS.get(many, name).tag for name in NAMES] == before
+    assert rotation.rotate(many, BOTH) == 0, "nothing is left to do"
+
+
+class Interrupted(Database):
+    """Lets something happen once, after a page of secrets was read and before it is written: the first, or a later."""
+
+    def __init__(self, database: Database, meanwhile: Callable[[], None], page: int = 1) -> None:
+        super().__init__(database.engine)
+        self._meanwhile = meanwhile
+        self._pages = page
+
+    def fetch(self, statement: Any, params: Any = None, **options: Any) -> Any:
+        self._pages -= statement is rotation.REENCRYPT
+        if statement is rotation.REENCRYPT and self._pages == 0:
+            self._meanwhile()
+        return super().fetch(statement, params, **options)
+
+
+def test_what_is_replaced_meanwhile_keeps_its_new_value(many: Database) -> None:
+    first = NAMES[0]
+
+    meanwhile = Interrupted(many, lambda: put(many, first, OLD_BOX, "newer"))
+    assert rotation.rotate(meanwhile, BOTH) == COUNT - 1
+    assert values(many, BOTH) == EXPECTED | {first: "newer"}
+    assert rotation.key_use(many, BOTH).counts == {key_id(NEW): COUNT - 1, key_id(OLD): 1}
+    assert rotation.rotate(many, BOTH) == 1
+    assert values(many, NEW_BOX) == EXPECTED | {first: "newer"}
+
+
+def test_what_is_deleted_and_created_anew_meanwhile_keeps_its_new_value(many: Database) -> None:
+    first = NAMES[0]
+
+    def meanwhile() -> None:
+        secrets.SECRETS.delete(many, first, AuditedChange(SYSTEM))
+        secrets.SECRETS.create(many, first, OLD_BOX.encrypt("newer"), AuditedChange(SYSTEM))
+
+    rotation.rotate(Interrupted(many, meanwhile), BOTH)
+    assert values(many, BOTH) == EXPECTED | {first: "newer"}
+
+
+def test_a_rotation_that_is_cut_off_is_finished_by_the_next_one(many: Database) -> None:
+    def cut_off() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rotation.rotate(Interrupted(many, cut_off, page=2), BOTH)
+    assert rotation.key_use(many, BOTH).counts == {key_id(NEW): rotation.BATCH, key_id(OLD): COUNT - rotation.BATCH}
+    assert values(many, BOTH) == EXPECTED
+    assert rotation.rotate(many, BOTH) == COUNT - rotation.BATCH
+    assert values(many, NEW_BOX) == EXPECTED
+
+
+def test_what_no_key_decrypts_is_named_and_stays(many: Database, caplog: pytest.LogCaptureFixture) -> None:
+    put(many, NAMES[1], SecretBox.from_setting(LOST), "lost")
+    assert rotation.rotate(many, BOTH) == COUNT - 1
+    use = rotation.key_use(many, BOTH)
+    assert (use.counts, use.unreadable) == ({key_id(NEW): COUNT - 1}, [NAMES[1]])
+    put_back = SecretBox.from_setting(f"{NEW},{LOST}")
+    assert values(many, put_back)[NAMES[1]] == "lost"
+    rotation.warn_of_unreadable(many, BOTH)
+    (line,) = caplog.messages
+    assert NAMES[1] in line
+    assert key_id(NEW) in line
+    assert NEW not in line
+
+
+def test_a_process_without_any_key_is_told_when_there_are_secrets(
+    many: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    rotation.warn_of_unreadable(many, None)
+    (line,) = caplog.messages
+    assert f"{COUNT} secrets" in line
+    assert "is not set" in line
+    many.fetch(text("DELETE FROM secrets"))
+    rotation.warn_of_unreadable(many, None)
+    assert len(caplog.messages) == 1

@@ -1,0 +1,75 @@
+"""`flask secrets status` and `rotate`, as operators run them."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.audit import SYSTEM
+from app.audit.change import AuditedChange
+from app.catalog import secrets
+from app.catalog.crypto import SecretBox, generate_key, key_id
+from app.db import Database
+from tests.integration.command_line import flask_app
+
+OLD, NEW = generate_key(), generate_key()
+
+
+def run(url: str, command: str, keys: str) -> Any:
+    return flask_app(url, "secrets", command, TE_SECRET_ENCRYPTION_KEY=keys)
+
+
+@pytest.fixture
+def stored(database: Database) -> Database:
+    for name in ("a", "b", "c"):
+        secrets.SECRETS.create(database, name, SecretBox.from_setting(OLD).encrypt(name), AuditedChange(SYSTEM))
+    return database
+
+
+def test_both_phases_of_a_rotation(stored: Database, database_url: str) -> None:
+    first = run(database_url, "status", f"{OLD},{NEW}")
+    assert first.exit_code == 0
+    assert first.stdout.splitlines() == [f"key {key_id(OLD)}: 3 secrets (encrypts)", f"key {key_id(NEW)}: 0 secrets"]
+    rotated = run(database_url, "rotate", f"{NEW},{OLD}")
+    assert rotated.exit_code == 0
+    assert rotated.stdout.splitlines() == [
+        f"key {key_id(NEW)}: 0 secrets (encrypts)",
+        f"key {key_id(OLD)}: 3 secrets",
+        "3 encrypted anew",
+        f"key {key_id(NEW)}: 3 secrets (encrypts)",
+        f"key {key_id(OLD)}: 0 secrets",
+    ]
+    assert run(database_url, "status", NEW).exit_code == 0
+    assert OLD not in first.output + rotated.output
+    assert NEW not in first.output + rotated.output
+
+
+@pytest.mark.parametrize("command", ["status", "rotate"])
+def test_secrets_that_no_key_decrypts_are_an_error(stored: Database, database_url: str, command: str) -> None:
+    done = run(database_url, command, NEW)
+    assert done.exit_code == 1
+    assert "none of these keys: 3 secrets (a, b, c)" in done.stdout
+    assert "TE_SECRET_ENCRYPTION_KEY" in done.stderr
+
+
+def test_a_rotation_says_when_a_secret_was_written_with_the_old_key_meanwhile(
+    stored: Database, database_url: str
+) -> None:
+    """A web process that has the keys in the old order goes on writing with the old one."""
+    stored.fetch(
+        text(
+            "CREATE FUNCTION undo() RETURNS trigger AS $$ BEGIN RETURN CASE WHEN NEW.name = 'a' THEN OLD ELSE NEW END;"
+            " END $$ LANGUAGE plpgsql"
+        )
+    )
+    stored.fetch(text("CREATE TRIGGER undo BEFORE UPDATE ON secrets FOR EACH ROW EXECUTE FUNCTION undo()"))
+    done = run(database_url, "rotate", f"{NEW},{OLD}")
+    assert done.exit_code == 1
+    assert "run this again" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["status", "rotate"])
+def test_without_a_key_there_is_nothing_to_rotate(database_url: str, command: str) -> None:
+    done = run(database_url, command, "")
+    assert done.exit_code == 1
+    assert "TE_SECRET_ENCRYPTION_KEY" in done.stderr
