@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from actors.dispatch import Dispatchers
 from actors.dispatch.base import MAX_BODY_BYTES, Identity, NotSentError
 from actors.loop import DeliveryLoop
-from app.catalog.loader import Catalog, Prepared
+from app.catalog.loader import Catalog, Prepared, SecretUnreadableError
 from app.catalog.retry_policy import RetryPolicy
 from app.db.retry import explained
 from app.errors import TemplateError, UnavailableError
@@ -45,10 +45,13 @@ class Deliveries:
             prepared = self._catalog.prepare(claim.endpoint, claim.endpoint_version, claim.input)
         except TemplateError as error:
             _fail(attempt, DeliveryError("TEMPLATE_RESOLUTION_FAILED", error.message, permanent=True))
+        except SecretUnreadableError:
+            # The catalogue has told the operator once; all that meet this secret would fill the log.
+            attempt.put_off()
         except (UnavailableError, SQLAlchemyError) as error:
             # Nothing was sent: the attempt is not spent.
             log.warning("%s handed back: %s", claim.execution_id, explained(error))
-            attempt.release(even_if_started=True)
+            attempt.put_off()
         except Exception as error:  # noqa: BLE001 - one odd row must not end the worker thread
             _fail(attempt, _unexpected(error, may_have_been_delivered=False))
         else:

@@ -1,5 +1,6 @@
 """Attempt: one claimed execution inside a worker process, from the claim to its single end."""
 
+import random
 import threading
 import time
 from datetime import timedelta
@@ -8,6 +9,7 @@ from enum import Enum, auto
 from app import ids
 from app.executions.conclusion import Conclusion
 from app.executions.model import Claim, LogLine
+from app.executions.release import put_off_ms
 from app.executions.verdict import Verdict
 from brokers.finalizer import Finalizer
 from brokers.in_flight import InFlight
@@ -84,6 +86,12 @@ class Attempt:
         self._finalizer.submit(conclusion)
         self._in_flight.remove(claim.key)
         return True
+
+    def put_off(self) -> bool:
+        """Hand back, for later or for another worker, a delivery that was begun but stopped before its first byte."""
+        delay = put_off_ms(self.claim.claimed_at - self.claim.scheduled_at)
+        # Spread, because what failed together would otherwise come back together.
+        return self.release(even_if_started=True, put_off_ms=round(delay * random.uniform(0.8, 1.2)))
 
     def release(self, *, even_if_started: bool = False, put_off_ms: int = 0) -> bool:
         """Hand the execution back with no attempt spent; only legal while nothing was sent.

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from app.catalog.cache import Cache
-from app.catalog.crypto import VARIABLE, SecretBox, UndecryptableError
+from app.catalog.crypto import HOW_TO_READ, VARIABLE, SecretBox, UndecryptableError
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.scrub import Scrubber
 from app.catalog.specs import compile_spec
@@ -38,6 +38,10 @@ CONFIG = statement("loader.config", "SELECT values_json FROM configs WHERE name 
 SECRETS = statement(
     "loader.secrets", "SELECT name, encrypted_value FROM secrets WHERE name = ANY (CAST(:names AS TEXT[]))"
 )
+
+
+class SecretUnreadableError(Exception):
+    """A secret that this process cannot decrypt: its own fault, so another process or a later start may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,8 @@ class Catalog:
     def prepare(self, endpoint: str, number: int, input_: Any) -> Prepared:
         """Render the spec of an endpoint version for an input.
 
-        Raises TemplateError for a variable that can never be resolved, and UnavailableError when the database fails.
+        Raises TemplateError for a variable that can never be resolved, SecretUnreadableError for a secret that this
+        process lacks the key of, and UnavailableError when the database fails.
         """
         version = self._version(endpoint, number)
         config = self._config(version.config_ref) if version.config_ref else {}
@@ -142,18 +147,18 @@ class Catalog:
 
     def _decrypt(self, name: str, token: bytes) -> str:
         if self._box is None:
-            raise self._undecryptable(name, f"{VARIABLE} is not set in the worker")
+            raise self._unreadable(name, f"{VARIABLE} is not set in this worker")
         try:
             value = self._box.decrypt(token)
         except UndecryptableError as error:
-            raise self._undecryptable(name, str(error)) from None
+            raise self._unreadable(name, str(error)) from None
         self._reported.discard(name)
         return value
 
-    def _undecryptable(self, name: str, reason: str) -> TemplateError:
+    def _unreadable(self, name: str, reason: str) -> SecretUnreadableError:
         message = f"the secret {name!r} cannot be decrypted: {reason}"
         if name not in self._reported:
-            # A wrong key is the operator's mistake, and operators read the log, not the errors of executions.
-            log.error("%s; what uses it fails for good", message)
+            # A missing key is the operator's mistake, and operators read the log, not the state of executions.
+            log.error("%s; executions that need it wait: %s", message, HOW_TO_READ)
         self._reported.add(name)
-        return TemplateError(message)
+        return SecretUnreadableError(message)

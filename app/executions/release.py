@@ -1,6 +1,7 @@
 """Release: give claims back of which nothing was sent."""
 
 from collections.abc import Collection, Mapping
+from datetime import timedelta
 from types import MappingProxyType
 
 from app import ids
@@ -8,6 +9,9 @@ from app.db import Database
 from app.executions.model import ClaimKey
 from app.executions.settlement import settlement_of
 from app.sql import statement
+
+SHORTEST_PUT_OFF_MS = 1000.0
+LONGEST_PUT_OFF_MS = 300_000.0
 
 # Gives the attempt number back too: nothing was sent. started_at is part of the fence, because the same worker may
 # have claimed the row again, under the same number, before a repeat of this statement arrives. An execution with a
@@ -74,3 +78,11 @@ def release(
     }
     fetch = database.fetch_unless_locked if unless_locked else database.fetch
     return len(fetch(RELEASE, params))
+
+
+def put_off_ms(age: timedelta) -> float:
+    """Return for how long to put off an execution of this age that its worker cannot run, but another one might.
+
+    In milliseconds, and a tenth of the age: what goes on waiting is claimed ever more rarely, and nobody has to count.
+    """
+    return min(max(age / timedelta(milliseconds=10), SHORTEST_PUT_OFF_MS), LONGEST_PUT_OFF_MS)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
@@ -11,6 +12,10 @@ from actors.deliver import Deliveries
 from actors.dispatch import Dispatchers, open_dispatchers
 from actors.loop import DeliveryLoop
 from app import db
+from app.audit import SYSTEM
+from app.audit.change import AuditedChange
+from app.catalog import secrets
+from app.catalog.crypto import SecretBox, generate_key
 from app.catalog.loader import Catalog
 from app.config import Settings
 from app.db import Database
@@ -67,6 +72,26 @@ def test_what_cannot_be_prepared_now_goes_back_unspent(database: Database, proce
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
+    assert rows.attempts(database, execution_id) == []
+
+
+@pytest.mark.parametrize("box", [None, SecretBox.from_setting(generate_key())], ids=["no key", "another key"])
+def test_what_needs_a_secret_of_another_key_waits_for_a_worker_that_has_it(
+    database: Database, process: WorkerProcess, box: SecretBox | None
+) -> None:
+    """The operator has forgotten to give this process the key, which is no fault of the job."""
+    stored = SecretBox.from_setting(generate_key()).encrypt("hunter2")
+    secrets.SECRETS.create(database, "token", stored, AuditedChange(SYSTEM))
+    rows.add_endpoint(database, "sealed", spec={"url": "https://h/{{secret.token}}", "method": "POST"})
+    (execution_id,) = rows.add_executions(database, endpoint="sealed")
+    message = next(ClaimConsumer(process, "http", 60_000))
+    assert message is not None
+    catalog = Catalog(database, box, config_ttl_seconds=60, secret_ttl_seconds=60)
+    Deliveries(catalog, DeliveryLoop(nothing_may_be_sent)).start(message.args[0])
+    assert process.finalizer.flush(60)
+    row = rows.execution(database, execution_id)
+    assert (row.status, row.attempt_count) == ("QUEUED", 0)
+    assert row.run_at >= message.args[0].claim.claimed_at + timedelta(seconds=0.8), "no worker claims it at once"
     assert rows.attempts(database, execution_id) == []
 
 

@@ -1,0 +1,15 @@
+"""For how long an execution is put off that its worker cannot run."""
+
+from datetime import timedelta
+from itertools import pairwise
+
+from app.executions.release import LONGEST_PUT_OFF_MS, SHORTEST_PUT_OFF_MS, put_off_ms
+
+
+def test_what_waits_is_put_off_for_ever_longer_and_never_for_ever() -> None:
+    ages = [timedelta(seconds=-1), timedelta(0), *(timedelta(seconds=10 * 2**n) for n in range(20))]
+    delays = [put_off_ms(age) for age in ages]
+    assert delays[:2] == [SHORTEST_PUT_OFF_MS] * 2
+    assert all(earlier <= later for earlier, later in pairwise(delays))
+    assert len(set(delays)) > 5
+    assert delays[-1] == LONGEST_PUT_OFF_MS
