@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, Row, TextClause
@@ -29,17 +30,19 @@ LOCK_OF_JOB = statement(
     """
     SELECT execution_id, status, attempt_count, cancel_requested_at FROM executions
      WHERE job_id = :job_id AND completed_at IS NULL AND execution_id > :after
-       AND (status IN ('PENDING', 'QUEUED', 'RETRYING') OR CAST(:running AS BOOLEAN))
+       AND (status IN ('PENDING', 'QUEUED', 'RETRYING') AND (attempt_count = 0 OR CAST(:begun AS BOOLEAN))
+            OR status = 'RUNNING' AND CAST(:running AS BOOLEAN))
      ORDER BY execution_id LIMIT :limit FOR UPDATE
     """,
 )
-# The status is tested in the UPDATE too, so a claim at the same moment either comes first and is left alone, or comes
-# second and finds nothing to claim.
+# Status and attempts are tested in the UPDATE too, so a claim at the same moment either comes first and is left alone,
+# or comes second and finds nothing to claim.
 CANCEL = statement(
     "executions.cancel",
     """
     UPDATE executions SET status = 'CANCELLED', completed_at = now(), on_hold = false
      WHERE execution_id = ANY (CAST(:ids AS TEXT[])) AND status IN ('PENDING', 'QUEUED', 'RETRYING')
+       AND (attempt_count = 0 OR CAST(:begun AS BOOLEAN))
     RETURNING execution_id
     """,
 )
@@ -69,6 +72,19 @@ class _Locked:
         return cls(row.execution_id, ExecutionStatus(row.status), row.attempt_count, asked)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Which executions of a job are cancelled, by whom and why.
+
+    `begun` includes those that wait for another attempt, `running` asks the running ones not to retry.
+    """
+
+    actor: str | None
+    begun: bool
+    running: bool = False
+    reason: Reason = Reason.JOB_CANCELLED
+
+
 @dataclass(frozen=True, slots=True)
 class Cancelled:
     """Counts of executions: those that ended, and those that run and were asked not to retry.
@@ -95,46 +111,24 @@ def cancel_execution(database: Database, execution_id: str, *, ask_running: bool
         found = _Locked.from_row(row)
         if found.status not in CANCELLABLE and not (found.status is ExecutionStatus.RUNNING and ask_running):
             refuse_unless_cancelled(execution_id, found.status)
-        return _cancel(connection, [found], actor, Reason.CANCELLED)
+        return _cancel(connection, [found], Scope(actor=actor, begun=True, reason=Reason.CANCELLED))
 
     return database.transact(body)
 
 
-def cancel_executions_of(
-    connection: Connection,
-    job_id: str,
-    *,
-    actor: str | None,
-    ask_running: bool = False,
-    reason: Reason = Reason.JOB_CANCELLED,
-    after: str = "",
-) -> Cancelled:
-    """Cancel a batch of the waiting executions of a job; with `ask_running`, ask the running ones not to retry."""
-    params = {"job_id": job_id, "running": ask_running, "after": after, "limit": BATCH}
+def cancel_executions_of(connection: Connection, job_id: str, scope: Scope, after: str = "") -> Cancelled:
+    """Cancel a batch of the executions of a job, from behind `after` on."""
+    params = {"job_id": job_id, "begun": scope.begun, "running": scope.running, "after": after, "limit": BATCH}
     found = [_Locked.from_row(row) for row in connection.execute(LOCK_OF_JOB, params)]
-    done = _cancel(connection, found, actor, reason)
+    done = _cancel(connection, found, scope)
     return replace(done, last=found[-1].execution_id) if len(found) == BATCH else done
 
 
-def cancel_the_rest(
-    database: Database,
-    job_id: str,
-    first: Cancelled,
-    *,
-    actor: str | None,
-    ask_running: bool = False,
-    reason: Reason = Reason.JOB_CANCELLED,
-) -> Cancelled:
+def cancel_the_rest(database: Database, job_id: str, scope: Scope, first: Cancelled) -> Cancelled:
     """Cancel what follows the first batch, each batch in a transaction of its own; returns the counts of all."""
     ended, asked, last = first.ended, first.asked, first.last
     while last is not None:
-
-        def body(connection: Connection, after: str = last) -> Cancelled:
-            return cancel_executions_of(
-                connection, job_id, actor=actor, ask_running=ask_running, reason=reason, after=after
-            )
-
-        done = database.transact(body)
+        done = database.transact(partial(cancel_executions_of, job_id=job_id, scope=scope, after=last))
         ended, asked, last = ended + done.ended, asked + done.asked, done.last
     return Cancelled(ended, asked)
 
@@ -145,33 +139,27 @@ def refuse_unless_cancelled(execution_id: str, status: ExecutionStatus) -> None:
         raise ExecutionNotCancellableError(f"The execution {execution_id!r} is {status} and cannot be cancelled.")
 
 
-def _cancel(connection: Connection, found: Sequence[_Locked], actor: str | None, reason: Reason) -> Cancelled:
+def _cancel(connection: Connection, found: Sequence[_Locked], scope: Scope) -> Cancelled:
     waiting = [execution for execution in found if execution.status in CANCELLABLE]
     running = [execution for execution in found if execution.status is ExecutionStatus.RUNNING]
     unasked = [execution for execution in running if not execution.is_asked]
-    ended = _change(connection, CANCEL, waiting, ExecutionStatus.CANCELLED, actor=actor, reason=reason)
-    _change(connection, REQUEST, unasked, ExecutionStatus.RUNNING, actor=actor, reason=Reason.CANCEL_REQUESTED)
+    ended = _change(connection, CANCEL, waiting, ExecutionStatus.CANCELLED, scope)
+    _change(connection, REQUEST, unasked, ExecutionStatus.RUNNING, replace(scope, reason=Reason.CANCEL_REQUESTED))
     settle_jobs(connection, ended)
     return Cancelled(len(ended), len(running))
 
 
 def _change(
-    connection: Connection,
-    change: TextClause,
-    found: Sequence[_Locked],
-    after: ExecutionStatus,
-    *,
-    actor: str | None,
-    reason: Reason,
+    connection: Connection, change: TextClause, found: Sequence[_Locked], after: ExecutionStatus, scope: Scope
 ) -> list[str]:
     if not found:
         return []
-    wanted = [execution.execution_id for execution in found]
-    changed = {row.execution_id for row in connection.execute(change, {"ids": wanted})}
+    wanted = {"ids": [execution.execution_id for execution in found], "begun": scope.begun}
+    changed = {row.execution_id for row in connection.execute(change, wanted)}
     changes = [
         StateChange(execution.execution_id, execution.status, after, execution.attempt_count)
         for execution in found
         if execution.execution_id in changed
     ]
-    events.record(connection, changes, actor=actor, reason=reason)
+    events.record(connection, changes, actor=scope.actor, reason=scope.reason)
     return [made.execution_id for made in changes]

@@ -13,23 +13,28 @@ from app.schedule.timetable import Timetable
 from app.sql import statement
 from schema.states import EndpointType
 
+# What an earlier version has begun goes on after an update, and the job is busy with it. Only later versions have a
+# first_version_id. Each probe reads an index that holds nothing but unfinished executions.
+_IS_BUSY = """(EXISTS (SELECT 1 FROM executions AS x WHERE x.job_id = j.job_id AND x.completed_at IS NULL)
+                OR EXISTS (SELECT 1 FROM executions AS x WHERE x.job_id = j.first_version_id AND x.completed_at IS NULL)
+                OR EXISTS (SELECT 1 FROM jobs AS v JOIN executions AS x ON x.job_id = v.job_id
+                            WHERE v.first_version_id = j.first_version_id AND x.completed_at IS NULL))"""
+
 # A plain read: the compare-and-set below decides, and a lock here would end with this statement. `busy` is computed for
-# jobs with overlap = 'skip' only, from an index that holds nothing but unfinished executions.
+# jobs with overlap = 'skip' only.
 DUE = statement(
     "executions.due_jobs",
-    """
+    f"""
     SELECT j.job_id, j.endpoint_type, j.cron_expression, j.cron_timezone, j.interval_ms, j.fixed_delay,
            j.cron_starts_at, j.cron_ends_at, j.created_at, j.cron_next_run_at, j.catch_up, j.max_catch_up, j.overlap,
-           CASE WHEN j.overlap = 'skip'
-                THEN EXISTS (SELECT 1 FROM executions AS e WHERE e.job_id = j.job_id AND e.completed_at IS NULL)
-                ELSE false END AS busy,
+           CASE WHEN j.overlap = 'skip' THEN {_IS_BUSY} ELSE false END AS busy,
            now() AS now, now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond' AS horizon
       FROM jobs AS j
      WHERE j.cron_next_run_at IS NOT NULL
        AND j.cron_next_run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
        AND (j.cron_next_run_at, j.job_id) > (CAST(:after_run_at AS TIMESTAMPTZ), CAST(:after_job AS TEXT))
      ORDER BY j.cron_next_run_at, j.job_id LIMIT :limit
-    """,
+    """,  # noqa: S608 - a constant of this module
 )
 
 # A missed tick is due now, not when it was missed: claims go by run_at, so it would go before everything else that is
@@ -71,8 +76,7 @@ MATERIALIZE = statement(
        WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
          AND j.job_id = due.job_id AND j.cron_next_run_at = due.expected
          AND j.trigger_type IN ('CRON', 'INTERVAL') AND j.status = 'ACTIVE'
-         AND (NOT due.exclusive OR NOT EXISTS (
-               SELECT 1 FROM executions AS x WHERE x.job_id = due.job_id AND x.completed_at IS NULL))
+         AND (NOT due.exclusive OR NOT {_IS_BUSY})
       RETURNING {", ".join(f"j.{name}" for name in OF_JOB)}, j.status, due.queue,
                 due.skipped_catch_up + due.skipped_overlap AS skipped),
     inserted AS (

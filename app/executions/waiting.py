@@ -81,6 +81,7 @@ LET_GO = statement(
     WITH held AS MATERIALIZED (
       SELECT execution_id FROM executions
        WHERE job_id = :job_id AND completed_at IS NULL AND status = 'PENDING' AND on_hold
+         AND (attempt_count > 0 OR NOT CAST(:begun_only AS BOOLEAN))
        ORDER BY execution_id LIMIT :limit FOR UPDATE)
     UPDATE executions AS e
        SET on_hold = false,
@@ -92,13 +93,15 @@ LET_GO = statement(
     """,
 )
 
-# On hold although their job goes on: no statement of ours leaves that, and nothing else would find them.
+# On hold although their job goes on, or begun before their job was retired: nothing else would find them. No statement
+# of ours leaves the former, and only a change of very many executions that was cut off leaves the latter.
 ASTRAY = statement(
     "executions.held_astray",
     """
-    SELECT DISTINCT j.job_id FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
-     WHERE j.job_id > :after AND j.job_id <= :last AND j.status = 'ACTIVE'
-       AND e.completed_at IS NULL AND e.on_hold
+    SELECT DISTINCT j.job_id, j.status FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
+     WHERE j.job_id > :after AND j.job_id <= :last AND e.completed_at IS NULL AND e.on_hold
+       AND (j.status = 'ACTIVE'
+            OR j.status = 'RETIRED' AND j.trigger_type IN ('CRON', 'INTERVAL') AND e.attempt_count > 0)
      ORDER BY j.job_id
     """,
 )
@@ -165,27 +168,33 @@ def hold_retries(database: Database) -> int:
     return database.transact(body)
 
 
-def let_go(connection: Connection, job_id: str, ahead_ms: int, actor: str | None) -> Counter[str]:
+def let_go(
+    connection: Connection, job_id: str, ahead_ms: int, actor: str | None, *, retired_by: Reason | None = None
+) -> Counter[str]:
     """Let a batch of the held executions of a job go; returns how many of each queue there were.
 
-    A queue is in it also when nothing of it is due yet.
+    Of a job that was retired (`retired_by`) only those go that were attempted before: the others are cancelled. A queue
+    is in the answer also when nothing of it is due yet.
     """
-    rows = connection.execute(LET_GO, {"job_id": job_id, "ahead_ms": ahead_ms, "limit": BATCH}).all()
+    params = {"job_id": job_id, "ahead_ms": ahead_ms, "limit": BATCH, "begun_only": retired_by is not None}
+    rows = connection.execute(LET_GO, params).all()
     changes = [
         StateChange(row.execution_id, ExecutionStatus.PENDING, ExecutionStatus(row.status), row.attempt_count)
         for row in rows
     ]
-    events.record(connection, changes, actor=actor, reason=Reason.JOB_RESUMED)
+    events.record(connection, changes, actor=actor, reason=retired_by or Reason.JOB_RESUMED)
     return Counter(row.queue for row in rows)
 
 
-def let_the_rest_go(database: Database, job_id: str, ahead_ms: int, actor: str | None = None) -> Counter[str]:
+def let_the_rest_go(
+    database: Database, job_id: str, ahead_ms: int, actor: str | None = None, *, retired_by: Reason | None = None
+) -> Counter[str]:
     """Let all held executions of a job go, each batch in a transaction of its own, while the job is not paused."""
 
     def body(connection: Connection) -> Counter[str]:
         if connection.execute(STATUS, {"job_id": job_id}).scalar() == JobStatus.PAUSED:
             return Counter()
-        return let_go(connection, job_id, ahead_ms, actor)
+        return let_go(connection, job_id, ahead_ms, actor, retired_by=retired_by)
 
     total = batch = database.transact(body)
     while batch.total() == BATCH:
@@ -194,9 +203,10 @@ def let_the_rest_go(database: Database, job_id: str, ahead_ms: int, actor: str |
     return total
 
 
-def held_astray(database: Database, *, after: str, last: str) -> list[str]:
-    """Return the ACTIVE jobs of a stretch of which executions are on hold."""
-    return [row.job_id for row in database.fetch(ASTRAY, {"after": after, "last": last})]
+def held_astray(database: Database, *, after: str, last: str) -> dict[str, Reason | None]:
+    """Return the jobs of a stretch whose executions are on hold for no pause, each with what has retired it."""
+    rows = database.fetch(ASTRAY, {"after": after, "last": last})
+    return {row.job_id: Reason.JOB_CANCELLED if row.status == JobStatus.RETIRED else None for row in rows}
 
 
 def not_held(database: Database, *, after: str, last: str) -> list[str]:

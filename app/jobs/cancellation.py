@@ -1,11 +1,16 @@
-"""Cancellation of a job: it is retired, its waiting executions are cancelled, a running one continues."""
+"""Cancellation of a job: it is retired, and executions that have not begun are cancelled.
+
+Of a repeating job, what was attempted before runs to its end.
+"""
 
 from sqlalchemy import Connection
 
 from app.db import Database
 from app.errors import JobNotFoundError
 from app.executions import cancellation
-from app.executions.cancellation import Cancelled
+from app.executions.cancellation import Cancelled, Scope
+from app.jobs import retirement
+from app.jobs.retirement import Settled
 from app.sql import statement
 from schema.states import ExecutionStatus, Trigger
 
@@ -21,28 +26,39 @@ EXECUTIONS = statement("jobs.executions", "SELECT execution_id, status FROM exec
 
 
 def cancel_job(database: Database, job_id: str, *, ask_running: bool = False, actor: str | None = None) -> Cancelled:
-    """Cancel a job; does nothing if it is cancelled already. With `ask_running`, what runs is asked not to retry.
+    """Cancel a job; does nothing if it is cancelled already. With `ask_running`, nothing of it is attempted again.
 
     The job is retired with the first batch of its executions. Where the others are not reached, a repetition goes on.
 
     Raises JobNotFoundError, or ExecutionNotCancellableError for a one-shot job whose execution is over, or running
     without `ask_running`.
     """
-    first = database.transact(lambda connection: _cancel(connection, job_id, ask_running, actor))
-    return cancellation.cancel_the_rest(database, job_id, first, actor=actor, ask_running=ask_running)
-
-
-def _cancel(connection: Connection, job_id: str, ask_running: bool, actor: str | None) -> Cancelled:
-    trigger = connection.execute(TRIGGER, {"job_id": job_id}).scalar()
+    trigger = next(iter(database.fetch(TRIGGER, {"job_id": job_id})), None)
     if trigger is None:
         raise JobNotFoundError.of(job_id)
-    if Trigger(trigger).repeats:
+    if not Trigger(trigger.trigger_type).repeats:
+        return _cancel_one_shot(database, job_id, Scope(actor=actor, begun=True, running=ask_running))
+    return _cancel_repeating(database, job_id, Scope(actor=actor, begun=ask_running, running=ask_running))
+
+
+def _cancel_repeating(database: Database, job_id: str, scope: Scope) -> Cancelled:
+
+    def body(connection: Connection) -> Settled:
         # The job first: the scheduler, which locks it before it inserts a tick, is then either done or too late.
         connection.execute(RETIRE_CRON, {"job_id": job_id})
-        return cancellation.cancel_executions_of(connection, job_id, ask_running=ask_running, actor=actor)
-    # Executions first, as conclusions do, so that the two never deadlock; they retire the job.
-    done = cancellation.cancel_executions_of(connection, job_id, ask_running=ask_running, actor=actor)
-    if not (done.ended or done.asked):
-        for row in connection.execute(EXECUTIONS, {"job_id": job_id}):
-            cancellation.refuse_unless_cancelled(row.execution_id, ExecutionStatus(row.status))
-    return done
+        return retirement.settle(connection, job_id, scope)
+
+    return retirement.settle_the_rest(database, job_id, scope, database.transact(body))
+
+
+def _cancel_one_shot(database: Database, job_id: str, scope: Scope) -> Cancelled:
+
+    def body(connection: Connection) -> Cancelled:
+        # Executions first, as conclusions do, so that the two never deadlock; they retire the job.
+        done = cancellation.cancel_executions_of(connection, job_id, scope)
+        if not (done.ended or done.asked):
+            for row in connection.execute(EXECUTIONS, {"job_id": job_id}):
+                cancellation.refuse_unless_cancelled(row.execution_id, ExecutionStatus(row.status))
+        return done
+
+    return database.transact(body)

@@ -9,13 +9,13 @@ from sqlalchemy import Connection
 
 from app import ids
 from app.errors import Detail, InvalidRequestError, JobNotUpdatableError, UnavailableError
-from app.executions import cancellation
-from app.executions.cancellation import Cancelled
+from app.executions.cancellation import Scope
 from app.executions.events import Reason
-from app.jobs import insertion, queries
+from app.jobs import insertion, queries, retirement
 from app.jobs.creation import MAX_TRIES, Creator
 from app.jobs.endpoint_cache import CachedEndpoint
 from app.jobs.model import Job, NewJob
+from app.jobs.retirement import Settled
 from app.schedule.timetable import Timetable
 from app.sql import statement
 from schema.states import JobStatus, Trigger
@@ -35,13 +35,13 @@ REPLACE = statement(
 )
 
 # A tick is claimed a little ahead of its instant, and its execution then runs to its end: the new version must not take
-# the same tick. What still waits is cancelled, in this transaction or right after it. What lies ahead was created
+# the same tick. What has not begun is cancelled, in this transaction or right after it. What lies ahead was created
 # within the look-ahead: the index on (job_id, created_at) bounds the scan.
 TAKEN = statement(
     "jobs.last_taken_tick",
     """
     SELECT max(scheduled_at) AS tick FROM executions
-     WHERE job_id = :job_id AND status IN ('RUNNING', 'SUCCESS', 'FAILED')
+     WHERE job_id = :job_id AND attempt_count > 0
        AND created_at > CAST(:now AS TIMESTAMPTZ) - :recent_ms * INTERVAL '1 millisecond'
        AND scheduled_at > CAST(:now AS TIMESTAMPTZ) AND scheduled_at <= CAST(:last_tick AS TIMESTAMPTZ)
     """,
@@ -54,17 +54,18 @@ def update_job(creator: Creator, job_id: str, changes: Mapping[str, Any], actor:
 
     `changes` are fields of Timetable, and `name`, `labels` and `input`.
     What `changes` leaves out stays as it is. The new version takes the endpoint as it is now, and stays paused when the
-    old one was. Waiting executions of the old version, retries included, are cancelled.
+    old one was. Executions of the old version that have not begun are cancelled.
     Raises JobNotFoundError, JobNotUpdatableError for a one-shot or a retired job, and what a creation raises.
     """
     database, new_id = creator.database, ids.job_id()
+    scope = Scope(actor=actor, begun=False, reason=Reason.JOB_UPDATED)
     old = _updatable(queries.get_job(database, job_id), new_id)
     wanted = next_version(old, changes)
     target = creator.targets.fitting(wanted.endpoint, wanted.input)
     for _ in range(MAX_TRIES):
         try:
-            first = _replace(creator, (job_id, new_id), changes, target, actor)
-            cancellation.cancel_the_rest(database, job_id, first, actor=actor, reason=Reason.JOB_UPDATED)
+            first = _replace(creator, (job_id, new_id), changes, target, scope)
+            retirement.settle_the_rest(database, job_id, scope, first)
         except _EndpointChangedError:
             target = creator.targets.checked(wanted.endpoint, wanted.input)
         else:
@@ -77,33 +78,29 @@ class _EndpointChangedError(Exception):
 
 
 def _replace(
-    creator: Creator, ids_: tuple[str, str], changes: Mapping[str, Any], target: CachedEndpoint, actor: str | None
-) -> Cancelled:
+    creator: Creator, ids_: tuple[str, str], changes: Mapping[str, Any], target: CachedEndpoint, scope: Scope
+) -> Settled:
     """Replace the old version by the new one; raises _EndpointChangedError."""
     job_id, new_id = ids_
 
-    def body(connection: Connection) -> Cancelled:
+    def body(connection: Connection) -> Settled:
         locked = queries.lock_job(connection, job_id)
         if locked.job.replaced_by_id == new_id:
             # A first run, whose answer was lost, did it.
-            return _cancel_waiting(connection, job_id, actor)
+            return retirement.settle(connection, job_id, scope)
         old = _updatable(locked.job, new_id)
         # This statement decides; the lock is only a hint. Of two updates one finds the old version retired.
         if connection.execute(REPLACE, {"job_id": job_id, "new_id": new_id}).first() is None:
             raise JobNotUpdatableError(f"The job {job_id!r} was updated or retired at the same moment.")
-        cancelled = _cancel_waiting(connection, job_id, actor)
+        settled = retirement.settle(connection, job_id, scope)
         taken = _last_taken_tick(connection, old, locked.now, creator.look_ahead_ms)
         new = _scheduled(old, changes, locked.now, taken)
         params = insertion.params_of(new, target, new_id, creator.shards) | _versions(old)
         if connection.execute(insertion.REPEATING, params).first() is None:
             raise _EndpointChangedError
-        return cancelled
+        return settled
 
     return creator.database.transact(body)
-
-
-def _cancel_waiting(connection: Connection, job_id: str, actor: str | None) -> Cancelled:
-    return cancellation.cancel_executions_of(connection, job_id, actor=actor, reason=Reason.JOB_UPDATED)
 
 
 def _updatable(job: Job, new_id: str) -> Job:

@@ -181,8 +181,8 @@ class Chores:
         """Restart the jobs of a stretch that wait for nothing, and let go what waits for a job that is not paused."""
         restarted = restart_stalled(self._database, after=after, last=last)
         astray = waiting.held_astray(self._database, after=after, last=last)
-        for job_id in astray:
-            self._hint_all(waiting.let_the_rest_go(self._database, job_id, self._ahead_ms))
+        for job_id, retired_by in astray.items():
+            self._hint_all(waiting.let_the_rest_go(self._database, job_id, self._ahead_ms, retired_by=retired_by))
         for what, found in (("stood still and goes on", restarted), ("had executions on hold: let go", astray)):
             for job_id in found:
                 log.warning("job %s %s", job_id, what)

@@ -36,7 +36,8 @@ _PARAMETER = idempotency.PARAMETER | {"description": "a second run with the same
 def update(body: dict[str, Any], job_id: str) -> dict[str, Any]:
     """Replace a CRON or INTERVAL job by its next version, which has a new id; the old one is RETIRED.
 
-    The new version takes the endpoint as it is now. Executions of the old version that have not begun are cancelled.
+    The new version takes the endpoint as it is now. Executions of the old version that have not begun are cancelled;
+    those that have run to their end, retries included.
     """
     return shape_job(update_job(services().creator, job_id, changed_fields(body), actor().name))
 

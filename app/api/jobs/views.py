@@ -74,7 +74,8 @@ def get(job_id: str) -> dict[str, Any]:
 def cancel(query: dict[str, Any], job_id: str) -> tuple[Any, int]:
     """Retire a job and cancel what has not begun. 409 when a one-shot job's execution is running or over.
 
-    With `if_running=request` (202) what is running ends after its present attempt.
+    Executions of a CRON or INTERVAL job that have begun run to their end, retries included. With
+    `if_running=request` (202) nothing is attempted again: what is running ends after its present attempt.
     """
     database = services().database
     done = cancellation.cancel_job(database, job_id, ask_running="if_running" in query, actor=actor().name)

@@ -35,6 +35,7 @@ EXECUTIONS = {
     "held": "status = 'PENDING', on_hold = true",
     "running": f"status = 'RUNNING', worker_id = '{WORKER}', started_at = now(), attempt_count = 1",
     "retrying": "status = 'RETRYING', attempt_count = 1",
+    "held after an attempt": "status = 'PENDING', on_hold = true, attempt_count = 1",
     "failed": "status = 'FAILED', attempt_count = 1, completed_at = now()",
 }
 JOBS = {
@@ -46,8 +47,10 @@ FIXED_DELAY = "trigger_type = 'INTERVAL', fixed_delay = true, interval_ms = 6000
 STARTS = [
     ("active", "queued"),
     ("active", "running"),
+    ("active", "retrying"),
     ("active", "failed"),
     ("paused", "held"),
+    ("paused", "held after an attempt"),
     ("paused", "running"),
     ("paused", "retrying"),
 ]
@@ -89,7 +92,10 @@ BREACHES = {
     "claimable after its job was cancelled or replaced": """
         SELECT 1 FROM executions AS e JOIN jobs AS j ON j.job_id = e.job_id
          WHERE j.status = 'RETIRED' AND e.completed_at IS NULL AND e.status NOT IN ('RUNNING', 'RETRYING')
-           AND NOT :is_retried""",
+           AND e.attempt_count = 0 AND NOT :is_retried""",
+    "cancelled with its job although it had begun": """
+        SELECT 1 FROM executions AS e JOIN jobs AS j ON j.job_id = e.job_id
+         WHERE j.trigger_type = 'INTERVAL' AND e.status = 'CANCELLED' AND e.attempt_count > 0""",
     "claimable although its job is paused": """
         SELECT 1 FROM executions AS e JOIN jobs AS j ON j.job_id = e.job_id
          WHERE j.status = 'PAUSED' AND e.status = 'QUEUED' AND e.created_at <= j.paused_at AND NOT :is_run""",
@@ -135,7 +141,7 @@ class Arena:
         self._put(*start, repeats=repeats)
         self._facts = {
             "execution_id": self.execution_id,
-            "untold": int(start[1] in {"retrying", "failed"}),
+            "untold": int(start[1] in {"retrying", "held after an attempt", "failed"}),
             "is_retried": "retry" in verbs,
             "is_run": "run now" in verbs,
         }

@@ -57,7 +57,8 @@ def do_ask_to_cancel(database: Database, execution_id: str, job_id: str) -> None
 
 
 def do_cancel_the_jobs(database: Database, execution_id: str, job_id: str) -> None:
-    database.transact(lambda one: cancellation.cancel_executions_of(one, job_id, actor=None))
+    scope = cancellation.Scope(actor=None, begun=False)
+    database.transact(lambda one: cancellation.cancel_executions_of(one, job_id, scope))
 
 
 def do_retry(database: Database, execution_id: str, job_id: str) -> None:
@@ -79,6 +80,7 @@ LOCKS: dict[Verb, tuple[ModuleType, str]] = {
 
 QUEUED, PENDING = "status = 'QUEUED'", "status = 'PENDING'"
 RUNNING = "status = 'RUNNING', started_at = now(), worker_id = 'wrk_other', attempt_count = 1"
+RETRYING = "status = 'RETRYING', attempt_count = 1"
 FAILED = "status = 'FAILED', completed_at = now()"
 CANCELLED = "status = 'CANCELLED', completed_at = now()"
 LATER = "run_at = now() + INTERVAL '1 hour'"
@@ -102,6 +104,7 @@ CHANGES: list[tuple[Verb, str, str]] = [
     (do_cancel, QUEUED, RUNNING),
     (do_ask_to_cancel, RUNNING, FAILED),
     (do_cancel_the_jobs, QUEUED, RUNNING),
+    (do_cancel_the_jobs, QUEUED, RETRYING),
     (do_retry, FAILED, f"{RUNNING}, completed_at = NULL"),
 ]
 

@@ -86,6 +86,22 @@ def test_what_is_on_hold_for_no_pause_is_let_go(database: Database, caplog: pyte
     assert chores(database).retire()["freed"] == 0
 
 
+def test_what_had_begun_before_its_job_was_retired_is_let_go(database: Database) -> None:
+    """As after a cancellation of very many that was cut off; what has not begun is for its repetition to cancel."""
+    begun, not_begun = rows.add_executions(database, 2, status="PENDING")
+    for change in (
+        "UPDATE jobs SET trigger_type = 'INTERVAL', interval_ms = 60000, status = 'RETIRED', retired_at = now()",
+        "UPDATE executions SET on_hold = true",
+    ):
+        database.fetch(text(change))
+    database.fetch(
+        text("UPDATE executions SET attempt_count = 1, max_attempts = 2 WHERE execution_id = :id"), {"id": begun}
+    )
+    assert chores(database).retire()["freed"] == 1
+    assert (rows.execution(database, begun).on_hold, rows.execution(database, not_begun).on_hold) == (False, True)
+    assert chores(database).retire()["freed"] == 0
+
+
 def test_what_a_pause_has_not_reached_is_held(database: Database) -> None:
     """A tick is, what was asked for during the pause is not."""
     tick, by_hand = rows.add_executions(database, 2)

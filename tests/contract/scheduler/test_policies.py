@@ -73,6 +73,23 @@ def test_a_job_that_became_busy_after_it_was_read_is_left_alone(database: Databa
     assert [row.execution_id for row in database.fetch(text("SELECT execution_id FROM executions"))] == [other]
 
 
+@pytest.mark.parametrize("place", ["first_version_id", "job_id", None], ids=["a first", "another", "no"])
+def test_what_an_earlier_version_has_begun_keeps_a_job_busy(database: Database, place: str | None) -> None:
+    first = add_interval_job(database, HOUR, cron_next_run_at=None)
+    earlier = add_interval_job(database, HOUR, cron_next_run_at=None, first_version_id=first)
+    job_id = add_interval_job(database, HOUR, first_version_id=first, overlap="skip")
+    (before,) = due_jobs(database)
+    assert not before.busy
+    if place is not None:
+        rows.add_tick(database, {"first_version_id": first, "job_id": earlier}[place], "RETRYING")
+    (after,) = due_jobs(database)
+    assert after.busy == (place is not None)
+    advance = Advance(before, (before.next_run_at,), before.next_run_at + HOUR)
+    won = materialization.materialize(database, [advance], shards=1)
+    assert won.executions == (place is None)
+    assert len(scheduled(database, job_id)) == (place is None)
+
+
 def test_a_fixed_delay_waits_with_no_next_tick(database: Database) -> None:
     job_id = add_interval_job(database, HOUR, missed=timedelta(hours=3), fixed_delay=True)
     assert chores(database).materialize()["ticks"] == 1

@@ -80,6 +80,16 @@ def test_update(database: Database, job_id: str) -> None:
     assert tuple(reasons) == ("JOB_UPDATED", OPEN)
 
 
+@pytest.mark.parametrize("change", ["cancel", "update"])
+def test_what_has_begun_and_is_on_hold_goes_on(database: Database, job_id: str, change: str) -> None:
+    put(database, job_id, held=True, count=1200)
+    database.fetch(text("UPDATE executions SET attempt_count = 1"))
+    creator = Creator(database, shards=1, look_ahead_ms=0)
+    verbs = {"cancel": lambda: cancel_job(database, job_id), "update": lambda: update_job(creator, job_id, {})}
+    assert timed(database, verbs[change]) == MOST_IN_A_TRANSACTION
+    assert counts(database) == [("QUEUED", False, 1200)]
+
+
 def test_pause(database: Database, job_id: str) -> None:
     put(database, job_id, held=False)
     assert timed(database, lambda: pause_job(database, job_id)) == MOST_IN_A_TRANSACTION

@@ -49,24 +49,48 @@ def test_what_has_begun_is_409(api: Api, database: Database, status: str) -> Non
     assert api.get(f"/jobs/{job['job_id']}").json["status"] == "ACTIVE"
 
 
-def test_a_cron_job_is_retired_and_its_waiting_ticks_are_cancelled(api: Api, database: Database) -> None:
+STATUSES = ("PENDING", "QUEUED", "RETRYING", "RUNNING", "SUCCESS", "FAILED")
+
+
+@pytest.mark.parametrize(
+    ("query", "cancelled"), [("", {"PENDING", "QUEUED"}), ("?if_running=request", {"PENDING", "QUEUED", "RETRYING"})]
+)
+def test_a_cron_job_is_retired_and_what_has_begun_goes_on_unless_it_is_asked_to_end(
+    api: Api, database: Database, query: str, cancelled: set[str]
+) -> None:
     register(api)
     job = created(api, cron())
-    before = {
-        rows.add_tick(database, job["job_id"], status): status
-        for status in ("PENDING", "QUEUED", "RETRYING", "RUNNING", "SUCCESS", "FAILED")
-    }
+    before = {rows.add_tick(database, job["job_id"], status): status for status in STATUSES}
     for _ in range(2):
-        response = api.post(f"/jobs/{job['job_id']}/cancel")
-        assert response.status_code == 200
+        response = api.post(f"/jobs/{job['job_id']}/cancel{query}")
+        assert response.status_code == (202 if query else 200)
         assert (response.json["status"], response.json["next_run_at"]) == ("RETIRED", None)
     retired_at = response.json["retired_at"]
     executions = api.get(f"/jobs/{job['job_id']}/executions").json["items"]
-    waiting = {"PENDING", "QUEUED", "RETRYING"}
     assert {item["execution_id"]: item["status"] for item in executions} == {
-        key: "CANCELLED" if status in waiting else status for key, status in before.items()
+        key: "CANCELLED" if status in cancelled else status for key, status in before.items()
     }
     assert api.post(f"/jobs/{job['job_id']}/cancel").json["retired_at"] == retired_at
+
+
+@pytest.mark.parametrize("change", ["cancel", "update"])
+def test_a_retry_that_a_pause_held_back_goes_on_when_its_job_is_retired(
+    api: Api, database: Database, change: str
+) -> None:
+    register(api)
+    job = created(api, cron())
+    begun, later = (rows.add_tick(database, job["job_id"], status) for status in ("RETRYING", "QUEUED"))
+    api.post(f"/jobs/{job['job_id']}/pause")
+    assert rows.execution(database, begun).on_hold
+    response = (
+        api.put(f"/jobs/{job['job_id']}", {}) if change == "update" else api.post(f"/jobs/{job['job_id']}/cancel")
+    )
+    assert response.status_code == 200
+    assert [rows.execution(database, one).status for one in (begun, later)] == ["QUEUED", "CANCELLED"]
+    assert not rows.execution(database, begun).on_hold
+    assert api.get(f"/executions/{begun}/history").json["items"][-1]["reason"] == (
+        "JOB_UPDATED" if change == "update" else "JOB_CANCELLED"
+    )
 
 
 def test_one_tick_can_be_cancelled_alone(api: Api, database: Database) -> None:
@@ -108,7 +132,7 @@ def test_a_claim_that_meets_a_cancel_finds_nothing(api: Api, database: Database,
     register(api)
     execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
     with database.engine.begin() as canceller:
-        canceller.execute(CANCEL, {"ids": [execution_id]})
+        canceller.execute(CANCEL, {"ids": [execution_id], "begun": False})
         assert claimed(database, worker) == [None]
     assert claimed(database, worker) == [None]
     assert api.get(f"/executions/{execution_id}").json["status"] == "CANCELLED"

@@ -1,6 +1,6 @@
 """Updating a job: the new version takes over, and the old one is retired."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,22 +9,14 @@ from sqlalchemy import text
 from app.db import Database
 from tests import rows
 from tests.integration.client import Api, pointers, problem
-from tests.integration.jobs.stored import status_of
 from tests.integration.registered import created, cron, http_endpoint, interval, one_shot, register, register_all
 
 
 def test_an_update_makes_a_version_and_retires_the_old_one(api: Api, database: Database) -> None:
     register_all(api)
     old = created(api, cron(overlap="skip", ends_at="2090-01-01T00:00:00Z"))
-    waiting, running = rows.add_tick(database, old["job_id"]), rows.add_tick(database, old["job_id"])
-    worker = {"id": running}
-    database.fetch(
-        text(
-            "UPDATE executions SET status = 'RUNNING', worker_id = 'w', started_at = now(), attempt_count = 1 "
-            "WHERE execution_id = :id"
-        ),
-        worker,
-    )
+    before = ("QUEUED", "RETRYING", "RUNNING")
+    ticks = [rows.add_tick(database, old["job_id"], status) for status in before]
     spec = {"url": "http://127.0.0.1:9/other", "method": "POST"}
     assert api.put("/endpoints/target", http_endpoint(spec=spec, payload_spec="spec")).status_code == 200
 
@@ -37,11 +29,28 @@ def test_an_update_makes_a_version_and_retires_the_old_one(api: Api, database: D
     assert datetime.fromisoformat(new["next_run_at"]).hour == 10
     assert api.get(f"/jobs/{new['job_id']}").json == new
 
-    before = api.get(f"/jobs/{old['job_id']}").json
-    assert (before["status"], before["replaced_by_id"], before["next_run_at"]) == ("RETIRED", new["job_id"], None)
-    assert before["endpoint_version"] == 1
-    assert status_of(database, waiting)[0] == "CANCELLED"
-    assert status_of(database, running)[0] == "RUNNING"
+    first = api.get(f"/jobs/{old['job_id']}").json
+    assert (first["status"], first["replaced_by_id"], first["next_run_at"]) == ("RETIRED", new["job_id"], None)
+    assert first["endpoint_version"] == 1
+    assert [rows.execution(database, tick).status for tick in ticks] == ["CANCELLED", "RETRYING", "RUNNING"]
+
+
+def test_a_fixed_delay_begins_anew_with_the_next_version_whatever_the_old_one_is_doing(
+    api: Api, database: Database
+) -> None:
+    register(api)
+    old = created(api, interval(every="1h", fixed_delay=True))
+    database.fetch(text("UPDATE jobs SET cron_next_run_at = NULL, cron_last_tick_at = now()"))
+    begun = rows.add_tick(database, old["job_id"], "RETRYING")
+    database.fetch(text("UPDATE executions SET scheduled_at = (SELECT cron_last_tick_at FROM jobs)"))
+    before = rows.database_now(database)
+    new = api.put(f"/jobs/{old['job_id']}", {}).json
+    hour = timedelta(hours=1)
+    assert before + hour <= datetime.fromisoformat(new["next_run_at"]) <= rows.database_now(database) + hour
+    assert rows.execution(database, begun).status == "RETRYING"
+    api.post(f"/executions/{begun}/cancel")  # its end sets no tick of a version that is retired, nor of the new one
+    assert api.get(f"/jobs/{new['job_id']}").json["next_run_at"] == new["next_run_at"]
+    assert api.get(f"/jobs/{old['job_id']}").json["next_run_at"] is None
 
 
 def test_versions_are_listed_from_any_of_them(api: Api) -> None:
