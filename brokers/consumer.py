@@ -119,8 +119,8 @@ class ClaimConsumer(Consumer):
         try:
             if self._uncertain or time.monotonic() >= self._survey_at:
                 self._take_stock()
-            shard = self._look() if turn.shard is None else turn.shard
-            attempts = [] if shard is None else self._claim(shard, reserved)
+            found = self._look() if turn.shard is None else turn
+            attempts = [] if found is None else self._claim(found, reserved)
         except UnavailableError as error:
             if not self._is_away:
                 log.warning("cannot claim from %s, trying again: %s", self._queue, error.explained)
@@ -140,17 +140,16 @@ class ClaimConsumer(Consumer):
             self._turns.extend(self._shards.survey())
             self._survey_at = time.monotonic() + shards.SURVEY_SECONDS
 
-    def _look(self) -> int | None:
-        """Learn when each shard has something due; returns one that has it now."""
-        ahead = self._process.settings.claim_ahead_ms / 1000
-        due = shards.next_due(self._process.database, queue=self._queue, shards=len(self._turns))
+    def _look(self) -> Turn | None:
+        """Learn when each shard has something due; returns the turn of one that has it now."""
+        found = shards.next_due(self._process.database, queue=self._queue, since=self._turns.since())
         now = time.monotonic()
-        self._turns.looked(now, {shard: due_in - ahead for shard, due_in in due.items()})
+        self._turns.looked(now, found, ahead=self._process.settings.claim_ahead_ms / 1000)
         turn = self._turns.next()
-        return turn.shard if turn.at <= now else None
+        return turn if turn.shard is not None and turn.at <= now else None
 
-    def _claim(self, shard: int, limit: int) -> list[Attempt]:
-        process, settings = self._process, self._process.settings
+    def _claim(self, turn: Turn, limit: int) -> list[Attempt]:
+        process, settings, shard = self._process, self._process.settings, turn.shard or 0
         claimed = claim_batch(
             process.database,
             queue=self._queue,
@@ -158,13 +157,16 @@ class ClaimConsumer(Consumer):
             worker_id=process.worker_id,
             limit=limit,
             ahead_ms=settings.claim_ahead_ms,
+            since=turn.since,
         )
         process.on_revision(claimed.catalog_revision)
-        process.counters.add("claimed", len(claimed.claims))
+        count = len(claimed.claims)
+        process.counters.add("claimed", count)
         self._is_away = False
         next_due = claimed.next_due_in_seconds
         due_in = None if next_due is None else next_due - settings.claim_ahead_ms / 1000
-        self._turns.claimed(shard, time.monotonic(), count=len(claimed.claims), limit=limit, due_in=due_in)
+        now, seen = time.monotonic(), claimed.seen_up_to
+        self._turns.claimed(shard, now, count=count, limit=limit, due_in=due_in, seen_up_to=seen)
         return [Attempt(claim, process.finalizer, process.in_flight) for claim in claimed.claims]
 
     def _hand_back_strays(self) -> None:

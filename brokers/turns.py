@@ -1,10 +1,13 @@
 """Turns: which shard of a queue is polled next, and when."""
 
 import random
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from math import inf
 from typing import NamedTuple
+
+from app.executions.low_water import LowWater
+from app.executions.shards import NextDue
 
 FIRST_IDLE_WAIT_SECONDS = 0.01
 MOST_PER_CLAIM = 200
@@ -12,18 +15,23 @@ MOST_PER_CLAIM = 200
 
 @dataclass(slots=True)
 class _Shard:
-    """When a shard is polled, and for how much."""
+    """When a shard is polled, for how much, and from where on."""
 
     poll_at: float
     appetite: int
+    mark: LowWater = field(default_factory=LowWater)
 
 
 class Turn(NamedTuple):
-    """When to poll on time.monotonic(), which shard, and for how much; without a shard all of them are looked at."""
+    """When to poll on time.monotonic(), which shard, for how much, and from which `run_at` on.
+
+    Without a shard all of them are looked at.
+    """
 
     at: float
     shard: int | None
     appetite: int
+    since: datetime
 
 
 class Turns:
@@ -58,31 +66,37 @@ class Turns:
             first = min(range(len(shards)), key=lambda number: shards[number].poll_at)
         shard = shards[first]
         if shard.poll_at < self._look_at:
-            return Turn(shard.poll_at, first, shard.appetite)
-        return Turn(self._look_at, None if len(shards) > 1 else 0, self._first_appetite)
+            return Turn(shard.poll_at, first, shard.appetite, shard.mark.since)
+        return Turn(self._look_at, None if len(shards) > 1 else 0, self._first_appetite, shard.mark.since)
+
+    def since(self) -> list[datetime]:
+        """Return from which `run_at` on each shard is looked at."""
+        return [shard.mark.since for shard in self._shards]
 
     def look_now(self, now: float) -> None:
         """Put the look in line: something may have become due."""
         self._look_at = min(self._look_at, now)
 
-    def looked(self, now: float, due_in: Mapping[int, float]) -> None:
-        """Take in when each shard has something to claim; what is due already keeps its place in line."""
+    def looked(self, now: float, found: NextDue, *, ahead: float) -> None:
+        """Take in what a look found, to be claimed `ahead` seconds early; what is due already keeps its place."""
         for number, shard in enumerate(self._shards):
-            wait = due_in.get(number, inf)
+            wait = found.in_seconds(number) - ahead
             shard.poll_at = now + wait if wait > 0 else min(shard.poll_at, now)
-        self._look_at = self._next_look(now, found=False)
+            shard.mark.advance(found.seen_up_to(number), now)
+        self._idle_wait = min(self._idle_wait * 2, self._longest_wait)
+        self._look_at = now + self._idle_wait * random.uniform(0.9, 1.1)
 
-    def claimed(self, number: int, now: float, *, count: int, limit: int, due_in: float | None) -> None:
+    def claimed(
+        self, number: int, now: float, *, count: int, limit: int, due_in: float | None, seen_up_to: datetime
+    ) -> None:
         """Take in the answer to a claim, and in how many seconds the shard has more to claim."""
         shard, full = self._shards[number], count == limit
+        shard.mark.advance(seen_up_to, now)
         shard.appetite = min(shard.appetite * 2, MOST_PER_CLAIM) if full else self._first_appetite
         shard.poll_at = now if full else now + (inf if due_in is None else max(0.0, due_in))
-        if len(self._shards) == 1:
-            self._look_at = self._next_look(now, found=count > 0)
-        elif count:
-            self._look_at = min(self._look_at, self._next_look(now, found=True))
-
-    def _next_look(self, now: float, *, found: bool) -> float:
-        """Return when to look without being told to: soon after something was found, then less and less often."""
-        self._idle_wait = FIRST_IDLE_WAIT_SECONDS if found else min(self._idle_wait * 2, self._longest_wait)
-        return now + self._idle_wait * random.uniform(0.9, 1.1)
+        single = len(self._shards) == 1
+        if single or count:
+            # Look soon after something was found, then less and less often.
+            self._idle_wait = FIRST_IDLE_WAIT_SECONDS if count else min(self._idle_wait * 2, self._longest_wait)
+            look_at = now + self._idle_wait * random.uniform(0.9, 1.1)
+            self._look_at = look_at if single else min(self._look_at, look_at)

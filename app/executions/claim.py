@@ -2,22 +2,26 @@
 
 import time
 from dataclasses import dataclass
+from datetime import datetime
 
 from app.db import Database
 from app.executions.model import Claim, ClaimKey
+from app.formats import EPOCH
 from app.sql import statement
 
 # The lock is a hint; the UPDATE repeats the whole condition and is the guarantee. The claimer's own lease is part
 # of it, so a worker that was declared dead claims nothing. The answer always has one row or more: it also tells
 # when the next execution of this queue is due and which catalogue revision the claims must be delivered with.
+# A read begins at the low-water mark of the shard (app.executions.low_water) and says how far it has seen everything.
 # Its order, by run_at, is also that of the index idx_executions_pickup, of `next_run_at` below, of the heap of what is
 # claimed ahead (brokers.consumer), and of what the explanation of an execution calls ahead of it.
 CLAIM = statement(
     "executions.claim",
     """
     WITH due AS MATERIALIZED (
-      SELECT execution_id FROM executions
+      SELECT execution_id, run_at FROM executions
        WHERE queue = :queue AND shard = :shard AND status IN ('QUEUED', 'RETRYING')
+         AND run_at >= CAST(:since AS TIMESTAMPTZ)
          AND run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
          AND attempt_count < max_attempts
        ORDER BY run_at, execution_id LIMIT :limit FOR UPDATE SKIP LOCKED),
@@ -38,6 +42,8 @@ CLAIM = statement(
              WHERE f.queue = :queue AND f.shard = :shard AND f.status IN ('QUEUED', 'RETRYING')
                AND f.run_at > now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
              ORDER BY f.run_at, f.execution_id LIMIT 1) AS next_run_at,
+           (SELECT CASE WHEN count(*) < CAST(:limit AS BIGINT) THEN now() ELSE max(due.run_at) END
+              FROM due) AS seen_up_to,
            claimed.*
       FROM (SELECT 1 AS one) AS always LEFT JOIN claimed ON true
     """,
@@ -54,25 +60,45 @@ CLAIMS_OF = statement(
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """The answer to a claim: the executions in no order, the catalogue revision, and when the next one is due."""
+    """The answer to a claim: the executions in no order, the catalogue revision, and when the next one is due.
+
+    Nothing that could be claimed is left between where the claim began and `seen_up_to`.
+    """
 
     claims: list[Claim]
     catalog_revision: int
     next_due_in_seconds: float | None
+    seen_up_to: datetime
 
 
-def claim_batch(database: Database, *, queue: str, shard: int, worker_id: str, limit: int, ahead_ms: int) -> Claimed:
-    """Claim up to `limit` executions due within `ahead_ms`, in one statement.
+def claim_batch(
+    database: Database,
+    *,
+    queue: str,
+    shard: int,
+    worker_id: str,
+    limit: int,
+    ahead_ms: int,
+    since: datetime = EPOCH,
+) -> Claimed:
+    """Claim up to `limit` executions due from `since` on and within `ahead_ms`, in one statement.
 
     When it raises UnavailableError the database may have claimed all the same: see `claims_of`.
     """
-    params = {"queue": queue, "shard": shard, "worker": worker_id, "limit": limit, "ahead_ms": ahead_ms}
+    params = {
+        "queue": queue,
+        "shard": shard,
+        "worker": worker_id,
+        "limit": limit,
+        "ahead_ms": ahead_ms,
+        "since": since,
+    }
     rows = database.fetch(CLAIM, params, repeatable=False)
     received_at = time.monotonic()
     first = rows[0]
     claims = [Claim.from_row(row, worker_id, received_at) for row in rows if row.execution_id is not None]
     next_due_in = (first.next_run_at - first.db_now).total_seconds() if first.next_run_at is not None else None
-    return Claimed(claims, first.revision or 0, next_due_in)
+    return Claimed(claims, first.revision or 0, next_due_in, first.seen_up_to)
 
 
 def claims_of(database: Database, worker_id: str, queue: str) -> set[ClaimKey]:

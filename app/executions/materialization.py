@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from app import ids
 from app.db import Database
@@ -25,15 +25,18 @@ _IS_BUSY = """(EXISTS (SELECT 1 FROM executions AS x WHERE x.job_id = j.job_id A
 DUE = statement(
     "executions.due_jobs",
     f"""
-    SELECT j.job_id, j.endpoint_type, j.cron_expression, j.cron_timezone, j.interval_ms, j.fixed_delay,
-           j.cron_starts_at, j.cron_ends_at, j.created_at, j.cron_next_run_at, j.catch_up, j.max_catch_up, j.overlap,
-           CASE WHEN j.overlap = 'skip' THEN {_IS_BUSY} ELSE false END AS busy,
-           now() AS now, now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond' AS horizon
-      FROM jobs AS j
-     WHERE j.cron_next_run_at IS NOT NULL
-       AND j.cron_next_run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
-       AND (j.cron_next_run_at, j.job_id) > (CAST(:after_run_at AS TIMESTAMPTZ), CAST(:after_job AS TEXT))
-     ORDER BY j.cron_next_run_at, j.job_id LIMIT :limit
+    WITH found AS (
+      SELECT j.job_id, j.endpoint_type, j.cron_expression, j.cron_timezone, j.interval_ms, j.fixed_delay,
+             j.cron_starts_at, j.cron_ends_at, j.created_at, j.cron_next_run_at, j.catch_up, j.max_catch_up, j.overlap,
+             CASE WHEN j.overlap = 'skip' THEN {_IS_BUSY} ELSE false END AS busy
+        FROM jobs AS j
+       WHERE j.cron_next_run_at IS NOT NULL
+         AND j.cron_next_run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
+         AND (j.cron_next_run_at, j.job_id) > (CAST(:after_run_at AS TIMESTAMPTZ), CAST(:after_job AS TEXT))
+       ORDER BY j.cron_next_run_at, j.job_id LIMIT :limit)
+    SELECT found.*, now() AS now, now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond' AS horizon
+      FROM (SELECT 1 AS one) AS always LEFT JOIN found ON true
+     ORDER BY found.cron_next_run_at NULLS FIRST, found.job_id NULLS FIRST
     """,  # noqa: S608 - a constant of this module
 )
 
@@ -106,15 +109,26 @@ class Materialized:
     skipped: int
 
 
-def due(database: Database, *, ahead_ms: int, limit: int, after: DueJob | None = None) -> list[DueJob]:
-    """Read the jobs with due ticks, the longest due first, from behind `after` on."""
+@dataclass(frozen=True, slots=True)
+class DueJobs:
+    """Jobs with due ticks, and the database's clock."""
+
+    jobs: list[DueJob]
+    now: datetime
+
+
+def due(
+    database: Database, *, ahead_ms: int, limit: int, since: datetime = EPOCH, after: DueJob | None = None
+) -> DueJobs:
+    """Read the jobs with due ticks, the longest due first, from `since` on or from behind `after` on."""
     params = {
         "ahead_ms": ahead_ms,
         "limit": limit,
-        "after_run_at": after.next_run_at if after else EPOCH,
+        "after_run_at": after.next_run_at if after else since,
         "after_job": after.job_id if after else "",
     }
-    return [
+    rows = database.fetch(DUE, params)
+    jobs = [
         DueJob(
             job_id=row.job_id,
             endpoint_type=EndpointType(row.endpoint_type),
@@ -124,8 +138,10 @@ def due(database: Database, *, ahead_ms: int, limit: int, after: DueJob | None =
             now=row.now,
             horizon=row.horizon,
         )
-        for row in database.fetch(DUE, params)
+        for row in rows
+        if row.job_id is not None
     ]
+    return DueJobs(jobs, rows[0].now)
 
 
 def materialize(database: Database, advances: Sequence[Advance], *, shards: int) -> Materialized:

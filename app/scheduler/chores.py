@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,6 +13,7 @@ from app.config import Settings
 from app.db import Database
 from app.errors import TaskExecutorError
 from app.executions import pruning, reclaim, waiting
+from app.executions.low_water import LowWater
 from app.executions.materialization import due, materialize
 from app.executions.reclaim import Candidate, Reclaimed
 from app.executions.shards import SURVEY_SECONDS, ShardCount, stored_beyond
@@ -59,6 +60,8 @@ class Chores:
         self._shards = settings.shards(cockroach=database.is_cockroach)
         self._served = ShardCount(self._shards, partial(stored_beyond, database))
         self._ahead_ms = int(settings.look_ahead_seconds * 1000)
+        self._ticks = LowWater()
+        self._waiting: dict[int, LowWater] = defaultdict(LowWater)  # of each shard
         self._retired_up_to = ""
         self._unreadable: set[str] = set()
 
@@ -88,7 +91,8 @@ class Chores:
         last: DueJob | None = None
         behind = False  # some job of this walk has more due ticks than fitted in its statement
         while not self._stopping():
-            jobs = due(self._database, ahead_ms=self._ahead_ms, limit=batch, after=last)
+            found = due(self._database, ahead_ms=self._ahead_ms, limit=batch, since=self._ticks.since, after=last)
+            jobs = found.jobs
             advances = self._advances(jobs)
             done = materialize(self._database, advances, shards=self._shards)
             self._hint_all(done.queues)
@@ -99,6 +103,7 @@ class Chores:
             elif behind:
                 last, behind = None, False
             else:
+                self._ticks.advance(found.now, time.monotonic())
                 break
         return counts
 
@@ -128,9 +133,11 @@ class Chores:
         return Counts(promoted=promoted, held=waiting.hold_retries(self._database))
 
     def _promote_batch(self, shard: int) -> int:
-        promoted = promote(self._database, shard=shard, ahead_ms=self._ahead_ms, limit=BATCH)
-        self._hint_all(promoted)
-        return promoted.total()
+        mark = self._waiting[shard]
+        done = promote(self._database, shard=shard, ahead_ms=self._ahead_ms, limit=BATCH, since=mark.since)
+        mark.advance(done.seen_up_to, time.monotonic())
+        self._hint_all(done.queues)
+        return done.queues.total()
 
     def reclaim_from_dead_workers(self) -> Counts:
         """Take back the executions of workers without a valid lease."""

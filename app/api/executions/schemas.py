@@ -37,7 +37,7 @@ class ExecutionSchema(Schema):
     scheduled_at = Instant(required=True)
     run_at = Instant(
         required=True,
-        metadata={"description": "when it is, or was, due: later after a failed attempt, and for a missed tick"},
+        metadata={"description": "when it is, or was, due: later after a failed attempt, and for what was queued late"},
     )
     started_at = Instant(required=True, allow_none=True)
     completed_at = Instant(required=True, allow_none=True)

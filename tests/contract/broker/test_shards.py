@@ -9,6 +9,7 @@ from sqlalchemy import event, text
 
 from app import db
 from app.db import Database
+from app.executions import low_water
 from brokers.attempt import Attempt
 from brokers.consumer import ClaimConsumer
 from brokers.worker_process import WorkerProcess
@@ -101,3 +102,50 @@ def test_a_shard_beyond_the_own_number_is_served_and_said(
     said = [record.getMessage() for record in caplog.records if "TE_QUEUE_SHARDS" in record.getMessage()]
     assert len(said) == 1
     assert f"TE_QUEUE_SHARDS is {shards} here, but shard {shards + 5} holds executions" in said[0]
+
+
+def handed_back(database: Database, shards: int) -> list[str]:
+    """Put an execution into each shard that was due long ago, as one that was handed back."""
+    return [add_to(database, shard, due_in=timedelta(hours=-1))[0] for shard in range(shards)]
+
+
+def test_what_is_put_behind_the_mark_is_found_by_the_next_sweep(
+    database: Database, process: WorkerProcess, shards: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(low_water, "SWEEP_SECONDS", 0.0)
+    consumer = ClaimConsumer(process, "http", LONG_MS)
+    recent = {execution for shard in range(shards) for execution in add_to(database, shard)}
+    assert set(delivered(consumer, shards)) == recent, "which moves the marks"
+    expected = set(handed_back(database, shards))
+    process.wake("http")
+    assert set(delivered(consumer, shards)) == expected
+
+
+def test_between_two_sweeps_nobody_reads_what_was_seen(
+    database: Database, process: WorkerProcess, shards: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(low_water, "SWEEP_SECONDS", 7200.0)
+    consumer = ClaimConsumer(process, "http", LONG_MS)
+    delivered_first = [add_to(database, shard) for shard in range(shards)]
+    assert len(delivered(consumer, shards)) == len(delivered_first)
+    handed_back(database, shards)
+    expected = {execution for shard in range(shards) for execution in add_to(database, shard)}
+    process.wake("http")
+    assert set(delivered(consumer, shards)) == expected
+    assert rows.statuses(database)["QUEUED"] == shards
+
+
+def test_a_backlog_is_taken_in_order_and_to_its_end(
+    database: Database, process: WorkerProcess, shards: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However far its batches reach, and without a sweep."""
+    monkeypatch.setattr(low_water, "SWEEP_SECONDS", 7200.0)
+    monkeypatch.setattr(low_water, "SLACK", timedelta(0))
+    for hours in range(1, 6):
+        for shard in range(shards):
+            add_to(database, shard, 4, due_in=timedelta(hours=-hours))
+    got = delivered(ClaimConsumer(process, "http", LONG_MS), 20 * shards)
+    due = {row.execution_id: row.run_at for row in database.fetch(text("SELECT execution_id, run_at FROM executions"))}
+    assert len(set(got)) == 20 * shards
+    if shards == 1:
+        assert [due[execution] for execution in got] == sorted(due.values())

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import event, text
 
 from app.db import Database
-from app.executions import materialization
+from app.executions import low_water, materialization
 from app.schedule.due_ticks import Advance
 from schema.states import EndpointType
 from tests import rows
@@ -183,6 +183,17 @@ def test_executions_are_spread_over_the_shards(database: Database) -> None:
     shards = {row.shard for row in database.fetch(text("SELECT DISTINCT shard FROM executions"))}
     assert len(shards) > 5
     assert shards <= set(range(16))
+
+
+@pytest.mark.parametrize(("every", "found"), [(0.0, 1), (7200.0, 0)], ids=["sweep", "between two sweeps"])
+def test_a_tick_behind_the_mark_is_found_by_the_next_sweep(
+    database: Database, every: float, found: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(low_water, "SWEEP_SECONDS", every)
+    ours = chores(database)
+    for expected in (1, found):
+        add_cron_job(database, daily(database), missed=timedelta(days=1))
+        assert ours.materialize()["ticks"] == expected
 
 
 def test_a_stop_ends_the_run_between_two_statements(database: Database) -> None:

@@ -1,4 +1,4 @@
-"""Promoting delayed executions: each once, ahead of its time, with run_at untouched."""
+"""Promoting delayed executions: each once, ahead of its time, with run_at untouched unless late."""
 
 from datetime import timedelta
 
@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.executions import waiting
+from app.executions import low_water, waiting
 from tests import rows
 from tests.contract.races.racing import WAYS, Hints, schedulers, strip_locks, total
 from tests.contract.scheduler.conftest import chores
@@ -67,6 +67,33 @@ def test_a_shard_that_no_setting_allows_is_left_alone(database: Database) -> Non
     assert ours.promote()["promoted"] == 0
 
 
+def test_what_is_queued_late_waits_behind_what_is_due_already(database: Database) -> None:
+    """Else it would be behind where claims begin to read."""
+    late = [
+        *(
+            rows.add_executions(database, status="PENDING", due_in=timedelta(hours=-hours))[0]
+            for hours in range(9, 0, -1)
+        )
+    ]
+    before = rows.database_now(database)
+    assert chores(database).promote()["promoted"] == 9
+    dues = [rows.execution(database, execution).run_at for execution in late]
+    assert before < dues[0] < dues[-1] < rows.database_now(database)
+    assert dues == sorted(dues)
+
+
+@pytest.mark.parametrize(("every", "found"), [(0.0, 1), (7200.0, 0)], ids=["sweep", "between two sweeps"])
+def test_what_is_put_behind_the_mark_is_found_by_the_next_sweep(
+    database: Database, every: float, found: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(low_water, "SWEEP_SECONDS", every)
+    ours = chores(database, queue_shards=4)
+    rows.add_executions(database, 64, status="PENDING", shards=4)
+    assert ours.promote()["promoted"] == 64
+    rows.add_executions(database, status="PENDING", due_in=timedelta(hours=-1), shards=4)
+    assert ours.promote()["promoted"] == found
+
+
 def test_an_execution_that_was_cancelled_meanwhile_stays_cancelled(database: Database) -> None:
     (execution_id,) = rows.add_executions(database, status="PENDING")
     database.fetch(text("UPDATE executions SET status = 'CANCELLED', completed_at = now()"))
@@ -77,7 +104,7 @@ def test_an_execution_that_was_cancelled_meanwhile_stays_cancelled(database: Dat
 def test_the_promotion_reads_its_index_and_never_sorts(database: Database) -> None:
     rows.add_executions(database, 20_000, status="PENDING")
     database.fetch(text("ANALYZE executions"))
-    params = {"shard": 0, "ahead_ms": 0, "limit": 500}
+    params = {"shard": 0, "ahead_ms": 0, "limit": 500, "since": rows.database_now(database)}
     plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + waiting.PROMOTE.text), params))
     assert "idx_executions_waiting" in plan
     due = plan.split("CTE due")[1].split("CTE")[0]

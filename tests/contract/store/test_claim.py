@@ -1,6 +1,7 @@
 """Claiming: who gets what, when, and under which lease."""
 
 from datetime import timedelta
+from math import inf
 
 import pytest
 from sqlalchemy import TextClause, text
@@ -10,6 +11,7 @@ from app.db import Database
 from app.executions.claim import CLAIM, Claimed, claim_batch, claims_of
 from app.executions.release import release
 from app.executions.shards import CLAIMABLE_BEYOND, NEXT_DUE, PROBED, STORED_BEYOND, next_due
+from app.formats import EPOCH
 from brokers.worker_process import WorkerProcess
 from tests import rows
 
@@ -140,7 +142,7 @@ def test_the_claim_reads_its_index_and_never_sorts(database: Database) -> None:
         row[0]
         for row in database.fetch(
             text("EXPLAIN " + CLAIM.text),
-            {"queue": "http", "shard": 0, "worker": "wrk_x", "limit": 50, "ahead_ms": 50},
+            {"queue": "http", "shard": 0, "worker": "wrk_x", "limit": 50, "ahead_ms": 50, "since": EPOCH},
         )
     )
     assert "idx_executions_pickup" in plan
@@ -155,7 +157,8 @@ def explained(database: Database, statement: TextClause, **params: object) -> st
 def test_the_next_due_of_all_shards_takes_one_probe_of_the_index_each(database: Database) -> None:
     rows.add_executions(database, 30_000, shards=16)
     database.fetch(text("ANALYZE executions"))
-    plan = explained(database, NEXT_DUE, queue="http", first=0)
+    since = {f"since_{number}": EPOCH for number in range(PROBED)}
+    plan = explained(database, NEXT_DUE, queue="http", first=0, **since)
     assert plan.count("idx_executions_pickup") == plan.count("Limit") == PROBED
     assert "Seq Scan" not in plan
     assert "Sort" not in plan
@@ -180,6 +183,31 @@ def test_the_next_due_is_told_of_each_shard_that_has_one(database: Database) -> 
         (execution,) = rows.add_executions(database, due_in=timedelta(seconds=due_in))
         move = "UPDATE executions SET shard = :shard WHERE execution_id = :id"
         database.fetch(text(move), {"shard": shard, "id": execution})
-    found = next_due(database, queue="http", shards=18)
-    assert (found.keys(), found[3] < 0 < found[17]) == ({3, 17}, True)
-    assert next_due(database, queue="kafka", shards=18) == {}
+    found = next_due(database, queue="http", since=[EPOCH] * 18)
+    assert (found.run_at.keys(), found.in_seconds(3) < 0 < found.in_seconds(17)) == ({3, 17}, True)
+    assert (found.in_seconds(4), found.seen_up_to(4), found.seen_up_to(17)) == (inf, found.now, found.now)
+    assert found.seen_up_to(3) == found.run_at[3]
+    assert next_due(database, queue="kafka", since=[EPOCH] * 18).run_at == {}
+
+
+def test_a_claim_says_how_far_it_has_seen_everything(process: WorkerProcess) -> None:
+    """Of a full batch, no further than its last row."""
+    rows.add_executions(process.database, 3, due_in=timedelta(seconds=-5))
+    rows.add_executions(process.database, 1, due_in=timedelta(seconds=-4))
+    before = rows.database_now(process.database)
+    for expected in (3, 1):
+        full = claim(process, limit=expected)
+        assert len(full.claims) == expected
+        last = max(claim.claimed_at + timedelta(seconds=claim.due_in_seconds) for claim in full.claims)
+        assert full.seen_up_to == last
+    assert claim(process, limit=1).seen_up_to >= before
+
+
+def test_a_claim_begins_where_it_is_told_to(process: WorkerProcess) -> None:
+    rows.add_executions(process.database, 1, due_in=timedelta(seconds=-60))
+    (recent,) = rows.add_executions(process.database, 1)
+    since = rows.database_now(process.database) - timedelta(seconds=30)
+    claimed = claim_batch(
+        process.database, queue="http", shard=0, worker_id=process.worker_id, limit=9, ahead_ms=0, since=since
+    )
+    assert [claim.execution_id for claim in claimed.claims] == [recent]

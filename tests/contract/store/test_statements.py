@@ -40,7 +40,7 @@ def test_postgresql_can_plan_it(database: Database, name: str, clause: TextClaus
     def number(match: re.Match[str]) -> str:
         return f"${numbers.setdefault(match.group(1), len(numbers) + 1)}"
 
-    sql = re.sub(r"(?<!:):([a-z_]+)", number, bare(clause))
+    sql = re.sub(r"(?<!:):([a-z_0-9]+)", number, bare(clause))
     with database.engine.connect() as connection:
         connection.exec_driver_sql(f"PREPARE checked AS {sql}".replace("%", "%%"))
         connection.rollback()

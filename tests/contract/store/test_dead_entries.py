@@ -1,0 +1,80 @@
+"""What waited and is over leaves dead index entries; a long snapshot keeps them. Reads in time order skip them."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+
+import pytest
+from sqlalchemy import TextClause, text
+
+from app.db import Database
+from app.executions.claim import CLAIM
+from app.executions.low_water import SLACK
+from app.executions.materialization import DUE
+from app.executions.shards import NEXT_DUE, PROBED
+from app.executions.waiting import PROMOTE
+from app.formats import EPOCH
+from tests import rows
+
+DEAD = int(os.environ.get("TE_TEST_DEAD_ENTRIES", "10000"))
+SHARDS = 16
+
+
+@pytest.fixture
+def dead(database: Database) -> Iterator[Database]:
+    """A database in which very many executions and ticks, due over the last hour, are over, but not for a snapshot."""
+    if database.is_cockroach:
+        pytest.skip("counts blocks, which only PostgreSQL tells")
+    rows.add_executions(database, DEAD, shards=SHARDS)
+    due = "now() - INTERVAL '1 minute' - CAST(n AS BIGINT) * INTERVAL '1 millisecond'"
+    numbered = "(SELECT execution_id, row_number() OVER (ORDER BY execution_id) AS n FROM executions) AS numbered"
+    spread = f"FROM {numbered} WHERE numbered.execution_id = executions.execution_id"
+    database.fetch(text(f"UPDATE executions SET run_at = {due}, status = 'PENDING' {spread}"))
+    database.fetch(text("UPDATE executions SET status = 'QUEUED' WHERE shard % 2 = 0"))
+    spread = (
+        f"FROM {numbered} JOIN executions AS e ON e.execution_id = numbered.execution_id WHERE jobs.job_id = e.job_id"
+    )
+    tick = f"trigger_type = 'INTERVAL', interval_ms = 1000, cron_next_run_at = {due}"
+    database.fetch(text(f"UPDATE jobs SET {tick} {spread}"))
+    with database.engine.connect() as other:
+        other.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        other.execute(text("SELECT 1 FROM executions LIMIT 1"))
+        database.fetch(text("UPDATE executions SET status = 'SUCCESS', completed_at = now()"))
+        database.fetch(text("UPDATE jobs SET cron_next_run_at = now() + INTERVAL '1 hour'"))
+        database.fetch(text("ANALYZE executions"))
+        database.fetch(text("ANALYZE jobs"))
+        yield database
+
+
+def blocks(database: Database, statement: TextClause, params: Mapping[str, object]) -> int:
+    """Run a statement, undo it, and return how many blocks it read."""
+    with database.engine.connect() as connection:
+        plan = connection.execute(text(f"EXPLAIN (ANALYZE, BUFFERS) {statement.text}"), params).scalars().all()
+        connection.rollback()
+    top = next(line for line in plan if "Buffers:" in line)
+    return sum(int(number) for number in re.findall(r"(?:hit|read)=(\d+)", top))
+
+
+def parameters(since: datetime) -> Mapping[TextClause, dict[str, object]]:
+    claim = {"queue": "http", "shard": 0, "worker": "wrk_x", "limit": 50, "ahead_ms": 50, "since": since}
+    return {
+        CLAIM: claim,
+        NEXT_DUE: {"queue": "http", "first": 0} | {f"since_{number}": since for number in range(PROBED)},
+        PROMOTE: {"shard": 1, "ahead_ms": 5000, "limit": 500, "since": since},
+        DUE: {"ahead_ms": 5000, "limit": 100, "after_run_at": since, "after_job": ""},
+    }
+
+
+@pytest.mark.parametrize("statement", [CLAIM, NEXT_DUE, PROMOTE, DUE], ids=["claim", "next due", "promote", "ticks"])
+def test_a_read_from_the_mark_on_walks_no_dead_entries(dead: Database, statement: TextClause) -> None:
+    swept = blocks(dead, statement, parameters(EPOCH)[statement])
+    read = blocks(dead, statement, parameters(rows.database_now(dead) - SLACK)[statement])
+    print(f"{DEAD} dead entries: {swept} blocks from the beginning, {read} from the mark on")
+    assert read * 10 < swept
+
+
+def test_what_is_due_is_found_from_the_mark_on(dead: Database) -> None:
+    (execution_id,) = rows.add_executions(dead, due_in=timedelta(seconds=-1))
+    params = parameters(rows.database_now(dead) - SLACK)[NEXT_DUE]
+    assert [row.shard for row in dead.fetch(NEXT_DUE, params)] == [rows.execution(dead, execution_id).shard, None]
