@@ -28,6 +28,19 @@ _EXTRAS = {
 @click.option("--kill-scheduler", is_flag=True, help="kill, freeze and terminate schedulers")
 @click.option("--restart-database", is_flag=True, help="crash the database (only the one that verify starts)")
 @click.option("--partition", is_flag=True, help="cut and stall the way to the database (only to its own)")
+@click.option("--read-only", is_flag=True, help="let its own database refuse every write, as after a fail-over")
+@click.option("--lock-rows", is_flag=True, help="hold the row of an open delivery (only in its own database)")
+@click.option("--hang", is_flag=True, help="create many jobs at once for a receiver that hangs")
+@click.option("--rotate-keys", is_flag=True, help="rotate the key of the secrets, one process after the other")
+@click.option("--pause-storm", is_flag=True, help="pause and resume repeating jobs all the time")
+@click.option(
+    "--open-deliveries",
+    default=0,
+    type=click.IntRange(min=0, max=10_000),
+    help="restart the database while so many deliveries are open (only its own)",
+)
+@click.option("--shards", type=click.IntRange(min=1, max=256), help="divide each queue into so many shards")
+@click.option("--all", "everything", is_flag=True, help="all of them: 1,000 deliveries, 16 shards, 500ms")
 @click.option("--skew", default="0s", help="put the clocks of workers and schedulers wrong by that much: 500ms")
 @click.option("--seed", type=int, help="repeat the faults and jobs of another run")
 @click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="write all figures here")

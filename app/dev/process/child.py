@@ -86,6 +86,10 @@ class Child:
             )
             self._pump.start()
 
+    def tell(self, env: Mapping[str, str]) -> None:
+        """Change the environment that its next start gives it."""
+        self._env |= env
+
     def wait(self, timeout: float) -> int | None:
         """Wait for the end and return the exit status; None when it still runs after `timeout` seconds."""
         if self._process is None:

@@ -11,6 +11,8 @@ from schema.states import AttemptStatus, EndpointType, ExecutionStatus
 
 SLOWEST_ANSWER_SECONDS = 31.0
 
+_OURS = {"TEMPLATE_RESOLUTION_FAILED", "NO_VERDICT", "INTERNAL_ERROR"}
+
 Check = Callable[[Evidence], Iterable[str]]
 
 
@@ -60,7 +62,9 @@ def one_execution_each(evidence: Evidence) -> Iterator[str]:
     by_job = _by_job(evidence)
     for job in evidence.accepted:
         executions = by_job.get(job.job_id, [])
-        if job.step is not None:
+        if job.is_stormed:
+            yield from _goes_on(job, executions)
+        elif job.step is not None:
             yield from _ticks(job, executions)
         elif len(executions) > 1:
             yield f"{job.job_id}: {len(executions)} executions of one job"
@@ -123,6 +127,26 @@ def api_keeps_its_word(evidence: Evidence) -> Iterator[str]:
         yield f"an answer took {conduct.slowest_answer:.1f} s"
 
 
+def no_attempt_spent_on_us(evidence: Evidence) -> Iterator[str]:
+    """Find attempts that failed for a reason of ours: a key that a process lacks, a template, an unexpected error."""
+    for attempt in evidence.attempts:
+        if attempt.status is AttemptStatus.FAILED and attempt.error_type in _OURS:
+            yield f"{attempt.execution_id}: attempt {attempt.number} failed with {attempt.error_type}"
+
+
+def a_locked_row_is_alone(evidence: Evidence) -> Iterator[str]:
+    """Find rows whose lock held up all others."""
+    for lock in evidence.locks:
+        if not lock.completed_meanwhile:
+            seconds = (lock.until - lock.since).total_seconds()
+            yield f"{lock.execution_id}: locked for {seconds:.1f} s, in which nothing else ended"
+
+
+def secrets_stay_secret(evidence: Evidence) -> Iterator[str]:
+    """Find the secret of the run in what is stored or logged."""
+    yield from evidence.leaks
+
+
 def processes_live(evidence: Evidence) -> Iterator[str]:
     """Find processes that ended by themselves, other than to be started again after a lost lease."""
     yield from evidence.conduct.unexpected_ends
@@ -137,6 +161,9 @@ CHECKS: dict[str, Check] = {
     "nothing is early": nothing_early,
     "states follow each other in order": states_in_order,
     "what was cancelled in time never arrived": nothing_after_a_cancel,
+    "no attempt is spent on trouble of our own": no_attempt_spent_on_us,
+    "a locked row holds up no other": a_locked_row_is_alone,
+    "no secret is stored or logged": secrets_stay_secret,
     "the API keeps its word": api_keeps_its_word,
     "no process ended unasked": processes_live,
 }
@@ -170,6 +197,16 @@ def _ticks(job: Accepted, executions: list[Execution]) -> Iterator[str]:
     expected = {job.first_tick + index * job.step for index in range(number)}
     yield from (f"{job.job_id}: no execution of the tick {tick}" for tick in sorted(expected - set(counted)))
     yield from (f"{job.job_id}: an execution at {tick}, which is no tick" for tick in sorted(set(counted) - expected))
+
+
+def _goes_on(job: Accepted, executions: list[Execution]) -> Iterator[str]:
+    """Look for ticks that came twice, and for one after the last resume."""
+    counted = Counter(execution.scheduled_at for execution in executions)
+    yield from (
+        f"{job.job_id}: {number} executions of the tick {tick}" for tick, number in counted.items() if number > 1
+    )
+    if job.resumed_at is not None and not any(tick > job.resumed_at for tick in counted):
+        yield f"{job.job_id}: silent since it was resumed at {job.resumed_at}"
 
 
 def _unexplained(execution_id: str, taken: list[Arrival], attempts: dict[tuple[str, int], Attempt]) -> Iterator[str]:

@@ -20,27 +20,55 @@ _KINDS = {
     "kill_scheduler": FaultKind.KILL_SCHEDULER,
     "restart_database": FaultKind.RESTART_DATABASE,
     "partition": FaultKind.PARTITION,
+    "read_only": FaultKind.READ_ONLY,
+    "lock_rows": FaultKind.LOCK_ROWS,
+    "hang": FaultKind.HANG,
+    "rotate_keys": FaultKind.ROTATE_KEYS,
 }
-_NEED_OUR_DATABASE = {FaultKind.RESTART_DATABASE, FaultKind.PARTITION}
+_NEED_OUR_DATABASE = {
+    "--restart-database": FaultKind.RESTART_DATABASE,
+    "--partition": FaultKind.PARTITION,
+    "--read-only": FaultKind.READ_ONLY,
+    "--lock-rows": FaultKind.LOCK_ROWS,
+    "--open-deliveries": FaultKind.OPEN_DELIVERIES,
+}
+_ALL_SKEW, _ALL_OPEN, _ALL_SHARDS = 0.5, 1000, 16
 
 
 def run(
-    *, duration: str, skew: str, json_file: Path | None, junit_file: Path | None, rate: float, seed: int, **kinds: bool
+    *,
+    duration: str,
+    skew: str,
+    everything: bool,
+    open_deliveries: int,
+    shards: int | None,
+    pause_storm: bool,
+    json_file: Path | None,
+    junit_file: Path | None,
+    rate: float,
+    seed: int,
+    **kinds: bool,
 ) -> int:
     """Run with the options of the command line and return the exit status; `kinds` are the faults that it names."""
+    faults = {kind for option, kind in _KINDS.items() if kinds[option] or everything}
+    open_deliveries = open_deliveries or (_ALL_OPEN if everything else 0)
     options = Options(
         duration=_seconds("--duration", duration),
         rate=rate,
         seed=seed,
-        faults=frozenset(kind for option, kind in _KINDS.items() if kinds[option]),
-        skew=_seconds("--skew", skew),
+        faults=frozenset(faults | ({FaultKind.OPEN_DELIVERIES} if open_deliveries else set())),
+        skew=_seconds("--skew", skew) or (_ALL_SKEW if everything else 0.0),
+        shards=shards or (_ALL_SHARDS if everything else None),
+        open_deliveries=open_deliveries,
+        pause_storm=pause_storm or everything,
         database_url=os.environ.get("TE_DATABASE_URL", "").strip() or None,
         json_file=json_file,
         junit_file=junit_file,
     )
-    if options.database_url and not options.faults.isdisjoint(_NEED_OUR_DATABASE):
+    impossible = [name for name, kind in _NEED_OUR_DATABASE.items() if kind in options.faults]
+    if options.database_url and impossible:
         raise click.UsageError(
-            "--restart-database and --partition need the PostgreSQL that verify starts itself: unset TE_DATABASE_URL"
+            f"{', '.join(impossible)} need the PostgreSQL that verify starts itself: unset TE_DATABASE_URL"
         )
     return _run(options)
 

@@ -23,6 +23,10 @@ class Accepted:
     """Of a job that repeats: its ticks are the first one and every step after it."""
     ended_at: datetime | None = None
     """Of a job that repeats: the database's clock before it was asked to end. Ticks before that are owed."""
+    is_stormed: bool = False
+    """It repeats, and is paused and resumed all the time: no particular tick is owed, only that it goes on."""
+    resumed_at: datetime | None = None
+    """Of a stormed job: the database's clock after its last resume."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,16 @@ class Conduct:
     unexpected_ends: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class RowLock:
+    """A row that somebody held while its delivery was open, and how many other executions ended meanwhile."""
+
+    execution_id: str
+    since: datetime
+    until: datetime
+    completed_meanwhile: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """Everything that a run observed."""
@@ -120,6 +134,9 @@ class Evidence:
     clock_slack: timedelta = timedelta(0)
     """By how much the receivers' clock may be behind the database's."""
     conduct: Conduct = field(default_factory=Conduct)
+    locks: tuple[RowLock, ...] = ()
+    leaks: tuple[str, ...] = ()
+    """Places that hold the secret of the run in the clear."""
 
     def attempts_of(self) -> Mapping[str, list[Attempt]]:
         """Group the attempts by execution, in order."""

@@ -1,6 +1,7 @@
 """Ledger of the run: the jobs that were accepted, and the requests that the HTTP receiver got."""
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,11 +18,18 @@ class Sightings(Record):
     def __init__(self) -> None:
         super().__init__(limit=0)
         self.arrivals: list[Arrival] = []
+        self._held: Counter[str] = Counter()
+
+    def held(self, gate: str) -> int:
+        """Return how many requests came whose answers this gate holds."""
+        return self._held[gate]
 
     def add(self, received: Received) -> int:
         """Note a request, and whether the receiver is going to take it."""
         times = super().add(received)
         behaviour, _, rest = received.path.strip("/").partition("/")
+        if behaviour == "held":
+            self._held[rest] += 1
         refused = behaviour == "flaky" and times <= int(rest.partition("/")[0])
         headers = received.headers
         arrival = Arrival(
@@ -72,6 +80,11 @@ class Ledger:
         """Note that a job which repeats is about to be ended."""
         with self._lock:
             self._accepted[key] = replace(self._accepted[key], ended_at=at)
+
+    def note_resumed(self, key: str, at: datetime) -> None:
+        """Note that a job which was paused and resumed again and again is active for good from now on."""
+        with self._lock:
+            self._accepted[key] = replace(self._accepted[key], resumed_at=at)
 
     @contextmanager
     def counting(self) -> Iterator["Ledger"]:

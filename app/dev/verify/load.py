@@ -4,6 +4,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,6 +21,7 @@ _PATIENCE_SECONDS = 90.0
 _PAUSE_SECONDS = 0.2
 _REPEATED = {429, 502, 503, 504}
 _MOST_THREADS = 32
+_CROWD_THREADS = 16
 _DELAYED_SHARE, _CANCELLED_SHARE, _REPLAYED_SHARE = 0.35, 0.04, 0.05
 _SHORTEST_DELAY, _LONGEST_DELAY = 0.3, 6.0
 
@@ -94,6 +96,24 @@ class Load:
                 ledger.note_cancelled(key)
 
 
+def create_crowd(client: NewClient, ledger: Ledger, endpoint: str, count: int, word: str) -> None:
+    """Create so many jobs for an endpoint as fast as the API takes them, each with `word` in its input."""
+    never, clients = threading.Event(), threading.local()
+
+    def create(number: int) -> None:
+        if not hasattr(clients, "api"):
+            clients.api = client()
+        key = f"{endpoint}-{word}-{number}"
+        body = {"endpoint": endpoint, "trigger": Trigger.IMMEDIATE, "idempotency_key": key}
+        answer = ask(clients.api, ledger, "/jobs", body | {"input": {"key": key, "word": word}}, never)
+        if answer is not None:
+            ledger.accept(Accepted(answer["job_id"], key, Trigger.IMMEDIATE))
+
+    with ThreadPoolExecutor(_CROWD_THREADS, thread_name_prefix=f"crowd-{word}") as pool:
+        for done in [pool.submit(create, number) for number in range(count)]:
+            done.result()
+
+
 def _body(catalogue: Catalogue, key: str, dice: random.Random) -> dict[str, Any]:
     (target,) = dice.choices(catalogue.targets, [target.weight for target in catalogue.targets])
     body: dict[str, Any] = {"endpoint": target.name, "idempotency_key": key, "input": {"key": key}}
@@ -104,18 +124,25 @@ def _body(catalogue: Catalogue, key: str, dice: random.Random) -> dict[str, Any]
 
 
 def ask(
-    api: Api, ledger: Ledger, path: str, body: Any, stopping: threading.Event, *, conflict_is_fine: bool = False
+    api: Api,
+    ledger: Ledger,
+    path: str,
+    body: Any,
+    stopping: threading.Event,
+    *,
+    conflict_is_fine: bool = False,
+    method: str = "POST",
 ) -> Any:
-    """Send a POST until it has an answer; None when it was refused, or has none after all patience."""
+    """Send a request until it has an answer; None when it was refused, or has none after all patience."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < deadline:
-        response = _post(api, ledger, path, body)
+        response = _send(api, ledger, method, path, body)
         if response is not None and response.ok:
             return response.json()
         if response is not None and response.status_code not in _REPEATED:
             if not (conflict_is_fine and response.status_code == 409):
                 with ledger.counting():
-                    ledger.refused.append(f"POST {path}: {response.status_code} {response.text[:200]}")
+                    ledger.refused.append(f"{method} {path}: {response.status_code} {response.text[:200]}")
             return None
         with ledger.counting():
             ledger.repeats += 1
@@ -125,11 +152,11 @@ def ask(
     return None
 
 
-def _post(api: Api, ledger: Ledger, path: str, body: Any) -> requests.Response | None:
+def _send(api: Api, ledger: Ledger, method: str, path: str, body: Any) -> requests.Response | None:
     """Send a request once and note how long its answer took; None when the connection broke."""
     sent_at = time.monotonic()
     try:
-        response = api.request("POST", path, json=body, timeout=ANSWER_SECONDS)
+        response = api.request(method, path, json=body, timeout=ANSWER_SECONDS)
     except requests.RequestException as error:
         _slow(ledger, time.monotonic() - sent_at if isinstance(error, requests.Timeout) else 0.0)
         return None

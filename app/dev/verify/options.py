@@ -16,6 +16,11 @@ class FaultKind(StrEnum):
     KILL_SCHEDULER = "kill a scheduler"
     RESTART_DATABASE = "restart the database"
     PARTITION = "partition"
+    READ_ONLY = "read-only database"
+    LOCK_ROWS = "lock a row"
+    HANG = "a receiver hangs"
+    OPEN_DELIVERIES = "restart the database under open deliveries"
+    ROTATE_KEYS = "rotate the encryption key"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +32,11 @@ class Options:
     seed: int
     faults: frozenset[FaultKind] = frozenset()
     skew: float = 0.0
+    shards: int | None = None
+    """None leaves the choice to the product."""
+    open_deliveries: int = 0
+    """How many deliveries are open when FaultKind.OPEN_DELIVERIES strikes."""
+    pause_storm: bool = False
     database_url: str | None = None
     """None starts a PostgreSQL of the run's own."""
     json_file: Path | None = None

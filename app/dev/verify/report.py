@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, ElementTree, SubElement
 from app.dev.terminal import Terminal
 from app.dev.verify.checks import Result
 from app.dev.verify.evidence import Arrival, Evidence
-from app.dev.verify.faults import Fault
+from app.dev.verify.faults.plan import Fault
 from app.dev.verify.options import Options
 from schema.states import EndpointType
 

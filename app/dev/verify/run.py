@@ -2,8 +2,9 @@
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import requests
 
@@ -16,15 +17,15 @@ from app.dev.verify import arrivals, stored
 from app.dev.verify.catalogue import Catalogue
 from app.dev.verify.checks import run_checks
 from app.dev.verify.evidence import Evidence
-from app.dev.verify.faults import schedule
-from app.dev.verify.injector import Injector
+from app.dev.verify.faults.injector import Injector
+from app.dev.verify.faults.plan import schedule
+from app.dev.verify.faults.repertoire import Repertoire
 from app.dev.verify.ledger import Ledger
-from app.dev.verify.load import Load
 from app.dev.verify.options import Options
-from app.dev.verify.repeating import Repeating
 from app.dev.verify.report import Report, show, write_json, write_junit
 from app.dev.verify.system import LEASE_SECONDS, System, running, thaw
 from app.dev.verify.witness import Witness
+from app.dev.verify.workload import Workload
 from app.errors import UnavailableError
 from schema.states import FINAL
 
@@ -40,7 +41,7 @@ def verify(options: Options, terminal: Terminal) -> int:
     work = WorkDir("verify-logs")
     terminal.heading("Starting")
     with running(options, work.path, terminal) as system:
-        run = Run(options, system, terminal)
+        run = Run(options, system, work.path, terminal)
         try:
             report = run.to_its_end()
         finally:
@@ -61,9 +62,10 @@ def verify(options: Options, terminal: Terminal) -> int:
 class Run:
     """One run over a system that is up."""
 
-    def __init__(self, options: Options, system: System, terminal: Terminal) -> None:
+    def __init__(self, options: Options, system: System, logs: Path, terminal: Terminal) -> None:
         self._options = options
         self._system = system
+        self._logs = logs
         self._terminal = terminal
         run = secrets.token_hex(4)
         self._catalogue = Catalogue(run)
@@ -71,8 +73,17 @@ class Run:
         self._database = db.connect(system.database_url, pool_size=3, application_name="te-verify")
         self._witness = Witness(self._database, run)
         plan = schedule(options, system.stack.names, LEASE_SECONDS)
-        self._injector = Injector(system.stack, system.ways, system.postgres, plan)
-        self._load: Load | None = None
+        self._injector = Injector(system.stack, plan)
+        self._workload = Workload(options, self._client, self._catalogue, self._ledger, self._database)
+        self._repertoire = Repertoire(
+            options,
+            system,
+            self._catalogue,
+            self._injector,
+            create=self._workload.create_crowd,
+            write_secret=self._workload.write_secret,
+        )
+        self._injector.use(self._repertoire.acts)
         self._started_at = 0.0
         self._shown_at = 0.0
 
@@ -100,8 +111,7 @@ class Run:
     def close(self) -> None:
         """Stop, and remove what the run put into the database: endpoints, key and witness, not the history."""
         self._injector.end()
-        if self._load is not None:
-            self._load.stop()
+        self._workload.stop()
         with suppress(ApiError, ChildError, requests.RequestException):
             self._catalogue.remove(self._system.stack.api)
             self._system.stack.revoke_key(self._system.stack.api.key)
@@ -110,17 +120,11 @@ class Run:
         self._database.close()
 
     def _work(self) -> None:
-        repeating = Repeating(self._client(), self._catalogue, self._ledger, self._database)
-        repeating.start()
-        load = self._load = Load(
-            self._client, self._catalogue, self._ledger, rate=self._options.rate, seed=self._options.seed
-        )
-        load.start(self._options.duration)
-        self._started_at = time.monotonic()
-        self._until(lambda: not load.is_running, "creating jobs")
+        workload = self._workload
+        self._started_at = workload.start()
+        self._until(lambda: not workload.is_creating() and self._repertoire.has_created_all, "creating jobs")
         self._injector.end()
-        self._until(repeating.all_have_ticked, "waiting for the first tick of each job that repeats")
-        repeating.stop()
+        workload.wind_down(self._until)
         deadline = time.monotonic() + _QUIET_PATIENCE_SECONDS
         self._until(lambda: self._is_quiet() or time.monotonic() > deadline, "waiting for quiet")
 
@@ -166,13 +170,27 @@ class Run:
             # Our own PostgreSQL reads the very clock that the receivers read.
             clock_slack=stored.clock_slack(self._database, is_ours=self._system.postgres is not None),
             conduct=self._ledger.conduct(self._injector.unexpected),
+            locks=self._repertoire.locks,
+            leaks=tuple(self._leaks()),
         )
+
+    def _leaks(self) -> Iterator[str]:
+        """Look for the secret in the rows and in what the processes wrote."""
+        canary = self._catalogue.canary
+        yield from stored.rows_with(self._database, canary)
+        for log in sorted(self._logs.glob("*.log")):
+            with log.open(errors="replace") as lines:
+                if any(canary in line for line in lines):
+                    yield f"the log {log.name}"
 
     def _notes(self, evidence: Evidence) -> list[str]:
         notes = [
             "late: arrival of the first message minus the scheduled time, over the whole run, outages included",
             f"a worker's lease is {LEASE_SECONDS:g} s here, so that a short run sees one run out",
         ]
+        notes += self._repertoire.notes()
+        if self._workload.pauses:
+            notes.append(f"times that a repeating job was paused and resumed: {self._workload.pauses:,}")
         if self._system.postgres is None:
             slack = evidence.clock_slack.total_seconds() * 1000
             notes.append(

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, func, select
+from sqlalchemy import JSON, Column, Row, String, Table, Text, cast, func, or_, select
 
 from app import db
 from app.db import Database
 from app.dev.verify.evidence import Attempt, Execution
 from schema import migrate
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus
-from schema.tables import attempts, executions, jobs, workers
+from schema.tables import attempts, execution_logs, executions, jobs, workers
 
 _CLOCK_SAMPLES = 20
 
@@ -74,6 +74,29 @@ def progress(database: Database, endpoints: list[str]) -> dict[ExecutionStatus, 
         .group_by(executions.c.status)
     )
     return {ExecutionStatus(row.status): row.number for row in database.fetch(query)}
+
+
+def ticks_after(database: Database, job_id: str, instant: datetime) -> int:
+    """Count the executions of a job that were scheduled for later than the instant."""
+    query = select(func.count()).where(executions.c.job_id == job_id, executions.c.scheduled_at > instant)
+    return int(database.fetch(query)[0][0])
+
+
+def rows_with(database: Database, words: str) -> list[str]:
+    """Name the tables in which a row holds these words, and how many do."""
+    counted = {
+        table.name: _count_with(database, table, words) for table in (jobs, executions, attempts, execution_logs)
+    }
+    return [f"{number} rows of {table}" for table, number in counted.items() if number]
+
+
+def _count_with(database: Database, table: Table, words: str) -> int:
+    held = [cast(column, Text).contains(words, autoescape=True) for column in table.c if _may_hold_text(column)]
+    return int(database.fetch(select(func.count()).select_from(table).where(or_(*held)))[0][0])
+
+
+def _may_hold_text(column: Column[Any]) -> bool:
+    return isinstance(column.type, (String, JSON))
 
 
 def refuse_other_work(url: str) -> None:

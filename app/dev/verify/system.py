@@ -18,6 +18,7 @@ from app.dev.verify.ledger import Sightings
 from app.dev.verify.options import FaultKind, Options
 
 LEASE_SECONDS = 4.0
+_ROOM = 200
 _COMMANDS = programs.whole(programs.worker(processes=1, threads=4), workers=2, schedulers=2)
 # Which processes are ahead and which behind, when clocks are to be wrong.
 _SKEWED = {"worker-1": 1, "worker-2": -1, "scheduler-1": 1, "scheduler-2": -1}
@@ -59,7 +60,7 @@ def running(options: Options, logs: Path, terminal: Terminal) -> Iterator[System
         stack = Stack(
             database_url=url,
             commands=_COMMANDS,
-            env=_settings(),
+            env=_settings(options),
             process_env={name: _own(name, url, ways, options) for name in _COMMANDS},
             logs=logs,
             step=terminal.step,
@@ -80,10 +81,17 @@ def _database(options: Options, terminal: Terminal) -> Iterator[Postgres | None]
         yield postgres
 
 
-def _settings() -> dict[str, str]:
+def _settings(options: Options) -> dict[str, str]:
+    chosen = _SETTINGS.copy()
+    if options.shards is not None:
+        chosen["TE_QUEUE_SHARDS"] = str(options.shards)
+    if options.open_deliveries:
+        # Each of the two workers could have them all, beside the ordinary load.
+        room = str(options.open_deliveries + _ROOM)
+        chosen |= {"TE_WORKER_MAX_CONCURRENT": room, "TE_CONNECTIONS_PER_HOST": room}
     given = {name: value for name, value in os.environ.items() if name.startswith("TE_") and name != "TE_DATABASE_URL"}
     given.pop("TE_LISTEN_ADDR", None)
-    return _SETTINGS | given
+    return chosen | given
 
 
 def _own(name: str, url: str, ways: dict[str, Proxy], options: Options) -> dict[str, str]:

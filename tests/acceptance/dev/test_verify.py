@@ -25,14 +25,16 @@ def verify(*options: str, env: dict[str, str] | None = None) -> subprocess.Compl
 def test_everything_holds_under_all_faults(tmp_path: Path) -> None:
     """Takes a minute or two: a cron job ticks at the full minute."""
     files = ["--json", str(tmp_path / "report.json"), "--junit", str(tmp_path / "report.xml")]
-    faults = ["--kill-workers", "--kill-scheduler", "--restart-database", "--partition", "--skew", "500ms"]
-    done = verify("--duration", "30s", "--rate", "15", "--seed", "4", *faults, *files)
+    done = verify("--duration", "35s", "--rate", "15", "--seed", "4", "--all", "--open-deliveries", "200", *files)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["holds"] is True
     assert set(report["arrivals"]) == {"HTTP", "KAFKA", "REDIS_STREAM"}
     assert set(report["jobs"]) == {"IMMEDIATE", "DELAYED", "CRON", "INTERVAL"}
-    assert sum(report["faults"].values()) >= 5
+    assert {"read-only", "a row locked", "restart under open deliveries"} <= set(report["faults"])
+    assert {"jobs for a receiver that hangs", "next step of a key rotation"} <= set(report["faults"])
+    assert any("restarted: 200" in note for note in report["notes"]), report["notes"]
+    assert any("paused and resumed" in note for note in report["notes"]), report["notes"]
     assert report["changes_of_state"] > report["attempts"]
     assert report["repeated_deliveries"]["CONNECTION_ERROR"] > 0, "some receivers lose the answer"
     assert ET.parse(tmp_path / "report.xml").getroot().get("failures") == "0"

@@ -1,16 +1,17 @@
 """Each check of the verifier goes red on the breach that it is for, and stays green on what is legal."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from app.dev.verify.checks import run_checks
-from app.dev.verify.evidence import Arrival, Attempt, Conduct, Evidence, Transition
+from app.dev.verify.evidence import Accepted, Arrival, Attempt, Conduct, Evidence, Execution, RowLock, Transition
 from app.dev.verify.report import lateness, repeats_by_cause
-from schema.states import AttemptStatus, EndpointType
+from schema.states import AttemptStatus, EndpointType, Trigger
 from tests.unit.verify.good_run import CHANGES, CRON, DUE, EXECUTION, FIRST, GOOD, MINUTE, MS, SECOND, S, tick
 
+OUR_ERROR = "TEMPLATE_RESOLUTION_FAILED"
 LOST = "no accepted job is lost"
 ONE = "one execution per job and per tick"
 GAPS = "attempt numbers have no gaps"
@@ -19,6 +20,9 @@ REPEATS = "every repeated delivery is explained"
 EARLY = "nothing is early"
 ORDER = "states follow each other in order"
 CANCELLED = "what was cancelled in time never arrived"
+OURS = "no attempt is spent on trouble of our own"
+LOCKS = "a locked row holds up no other"
+SECRETS = "no secret is stored or logged"
 API = "the API keeps its word"
 PROCESSES = "no process ended unasked"
 
@@ -43,6 +47,11 @@ def in_stream(execution_id: str = "e1") -> Arrival:
     return Arrival(EndpointType.REDIS_STREAM, execution_id, None, DUE + MS)
 
 
+def with_storm(*ticks: Execution, resumed_at: datetime = DUE) -> Evidence:
+    stormed = Accepted("j2", "tick", Trigger.INTERVAL, is_stormed=True, resumed_at=resumed_at)
+    return replace(GOOD, accepted=(GOOD.accepted[0], stormed), executions=(*GOOD.executions, *ticks), transitions=None)
+
+
 BREACHES: dict[str, tuple[str, Evidence]] = {
     "a job is not stored": (LOST, replace(GOOD, jobs=frozenset({"j2"}))),
     "a job has no execution": (LOST, replace(GOOD, executions=GOOD.executions[1:])),
@@ -59,6 +68,8 @@ BREACHES: dict[str, tuple[str, Evidence]] = {
         ONE,
         replace(GOOD, executions=(*GOOD.executions, replace(EXECUTION, execution_id="e9"))),
     ),
+    "a stormed job has fallen silent": (ONE, with_storm(resumed_at=DUE + 2 * MINUTE)),
+    "a stormed job ran a tick twice": (ONE, with_storm(tick("t3", DUE))),
     "a cancelled job ran": (ONE, replace(GOOD, accepted=(replace(GOOD.accepted[0], cancelled=True), CRON))),
     "a tick came twice": (ONE, replace(GOOD, executions=(*GOOD.executions, tick("t3", DUE)))),
     "a tick is missing at the end": (ONE, replace(GOOD, executions=GOOD.executions[:2])),
@@ -97,6 +108,9 @@ BREACHES: dict[str, tuple[str, Evidence]] = {
     ),
     "the history ends elsewhere": (ORDER, with_changes(*CHANGES[:4])),
     "a cancelled one arrived": (CANCELLED, with_arrivals(came(), came(execution_id="t1"))),
+    "an attempt found no key": (OURS, replace(GOOD, attempts=(replace(FIRST, error_type=OUR_ERROR), SECOND))),
+    "a locked row stopped all": (LOCKS, replace(GOOD, locks=(RowLock("e1", DUE, DUE + MINUTE, 0),))),
+    "a secret is in a log": (SECRETS, replace(GOOD, leaks=("the log web.log",))),
     "a good request was refused": (API, replace(GOOD, conduct=Conduct(refused=("POST /jobs: 500",)))),
     "no answer at all": (API, replace(GOOD, conduct=Conduct(unanswered=1))),
     "an answer took too long": (API, replace(GOOD, conduct=Conduct(slowest_answer=35.0))),
@@ -127,6 +141,8 @@ def test_every_check_is_shown_a_breach_of_its_own() -> None:
         with_arrivals(came(at=-MS, grain=MS)),
         with_arrivals(in_stream()),
         replace(GOOD, transitions=None),
+        with_storm(),
+        replace(GOOD, locks=(RowLock("e1", DUE, DUE + MINUTE, 1),)),
         with_changes(
             *CHANGES[:2],
             Transition("e1", S.RUNNING, S.QUEUED, 1, 0, "w1", "w1"),
@@ -134,7 +150,17 @@ def test_every_check_is_shown_a_breach_of_its_own() -> None:
             *CHANGES[2:],
         ),
     ],
-    ids=["good", "refused first", "a zombie's late send", "cut timestamp", "a stream", "no witness", "handed back"],
+    ids=[
+        "good",
+        "refused first",
+        "a zombie's late send",
+        "cut timestamp",
+        "a stream",
+        "no witness",
+        "a storm",
+        "a locked row",
+        "handed back",
+    ],
 )
 def test_what_is_legal_is_no_breach(evidence: Evidence) -> None:
     assert broken(evidence) == set()

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from app.dev.verify.checks import Result
-from app.dev.verify.faults import CALM_SHARE, Act, schedule
+from app.dev.verify.faults.plan import CALM_SHARE, Act, schedule
 from app.dev.verify.options import FaultKind, Options, seconds
 from app.dev.verify.report import Report, write_json, write_junit
 from tests.unit.verify.good_run import GOOD
@@ -37,8 +37,10 @@ def test_the_seed_decides_the_schedule() -> None:
 def test_a_short_run_has_every_kind_of_fault_and_ends_calm() -> None:
     for seed in range(50):
         plan = schedule(Options(duration=35, rate=10, seed=seed, faults=ALL.faults), PROCESSES, lease=4)
-        assert {"database"} < {fault.target for fault in plan}
-        assert {fault.act for fault in plan} & {Act.CUT, Act.STALL, Act.DROP}
+        acts = {fault.act for fault in plan}
+        assert acts & {Act.CUT, Act.STALL, Act.DROP}
+        assert acts & {Act.RESTART_IMMEDIATE, Act.CRASH}
+        assert acts > {Act.READ_ONLY, Act.LOCK_ROW, Act.HANG, Act.RESTART_LOADED, Act.ROTATE}
         assert all(fault.at < 35 * CALM_SHARE for fault in plan)
         assert [fault.at for fault in plan] == sorted(fault.at for fault in plan)
 
@@ -51,6 +53,17 @@ def test_only_what_was_chosen_happens_and_what_must_outlast_a_lease_does() -> No
     assert {fault.act for fault in plan} == {Act.KILL, Act.KILL_CHILD, Act.TERMINATE, Act.FREEZE}
     assert all(fault.seconds > 4 for fault in plan if fault.act is Act.FREEZE)
     assert schedule(Options(duration=600, rate=1, seed=3), PROCESSES, lease=4) == []
+
+
+def test_what_a_worker_must_survive_is_shorter_than_its_lease() -> None:
+    plan = schedule(Options(duration=600, rate=1, seed=3, faults=frozenset({FaultKind.READ_ONLY})), PROCESSES, lease=4)
+    assert plan
+    assert all(0 < fault.seconds < 4 for fault in plan)
+
+
+def test_every_kind_of_fault_has_its_turn() -> None:
+    plan = schedule(Options(duration=600, rate=1, seed=5, faults=ALL.faults), PROCESSES, lease=4)
+    assert {fault.act for fault in plan} == set(Act)
 
 
 def test_the_files_name_each_check_and_its_breaches(tmp_path: Path) -> None:

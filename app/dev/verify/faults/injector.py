@@ -1,31 +1,36 @@
-"""Injector: does to the processes what the schedule says, undoes it in time, and starts again what ended.
+"""Injector: does what the schedule says, undoes it in time, and starts again the processes that ended.
 
 It belongs to the main thread: children live only as long as the thread that started them.
 """
 
-import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from app.dev.process.family import family, signal_all
-from app.dev.process.proxy import Mode, Proxy
-from app.dev.servers import Postgres
 from app.dev.stack.runner import Stack
-from app.dev.verify.faults import Act, Fault
+from app.dev.verify.faults.plan import Act, Fault
 
 _LEASE_LOST = 75  # a worker that gave up its lease asks to be started again
-_MODES = {Act.CUT: Mode.CUT, Act.STALL: Mode.STALL, Act.DROP: Mode.DROP}
 _RESTART_SECONDS = 0.5
 
-Undo = Callable[[], None]
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """End of a fault that lasts: when its time is over, or earlier, once it has reached what it is for."""
+
+    run: Callable[[], None]
+    is_ready: Callable[[], bool] = lambda: False
+
+
+Do = Callable[[Fault], Undo | None]
+"""Does a fault; returns what ends it, if it is one that lasts."""
 
 
 class Injector:
     """The faults of one run, and the supervisor that production would have."""
 
-    def __init__(self, stack: Stack, ways: dict[str, Proxy], postgres: Postgres | None, plan: list[Fault]) -> None:
+    def __init__(self, stack: Stack, plan: list[Fault]) -> None:
         self._stack = stack
-        self._ways = ways
-        self._postgres = postgres
+        self._ways: Mapping[Act, Do] = {}
         self._plan = sorted(plan, key=lambda fault: fault.at, reverse=True)
         self._to_undo: list[tuple[float, Undo]] = []
         self._asked: set[str] = set()
@@ -39,15 +44,23 @@ class Injector:
         """Describe the latest fault."""
         return str(self.done[-1]) if self.done else ""
 
+    def use(self, ways: Mapping[Act, Do]) -> None:
+        """Learn how each act is done."""
+        self._ways = ways
+
+    def expect_end(self, name: str) -> None:
+        """Start a process again after its next end without calling that end a breach."""
+        self._asked.add(name)
+
     def step(self, elapsed: float) -> None:
         """Do what is due `elapsed` seconds after the load began."""
         for due, undo in list(self._to_undo):
-            if due <= elapsed:
+            if due <= elapsed or undo.is_ready():
                 self._to_undo.remove((due, undo))
-                undo()
+                undo.run()
         while self._plan and self._plan[-1].at <= elapsed:
             fault = self._plan.pop()
-            undo_fault = self._do(fault)
+            undo_fault = self._ways[fault.act](fault)
             if undo_fault is not None:
                 self._to_undo.append((elapsed + fault.seconds, undo_fault))
             self.done.append(fault)
@@ -57,43 +70,7 @@ class Injector:
         """Undo everything that lasts and do nothing more."""
         self._plan.clear()
         while self._to_undo:
-            self._to_undo.pop()[1]()
-
-    def _do(self, fault: Fault) -> Undo | None:
-        if fault.act in _MODES:
-            way = self._ways[fault.target]
-            way.set(_MODES[fault.act])
-            return lambda: way.set(Mode.PASS)
-        if fault.act in {Act.RESTART_IMMEDIATE, Act.CRASH}:
-            self._restart_database(fault.act)
-            return None
-        self._asked.add(fault.target)
-        return self._hurt(fault)
-
-    def _restart_database(self, act: Act) -> None:
-        if self._postgres is None:
-            return
-        if act is Act.CRASH:
-            self._postgres.kill()
-            self._postgres.start()
-        else:
-            self._postgres.restart(mode="immediate")
-
-    def _hurt(self, fault: Fault) -> Undo | None:
-        child = self._stack.process(fault.target)
-        if not child.is_running:
-            return None
-        members = family(child.pid)
-        if fault.act is Act.KILL:
-            child.kill()
-        elif fault.act is Act.TERMINATE:
-            child.send(signal.SIGTERM)
-        elif fault.act is Act.KILL_CHILD:
-            signal_all(members[-1:], signal.SIGKILL)
-        elif fault.act is Act.FREEZE:
-            signal_all(members, signal.SIGSTOP)
-            return lambda: signal_all(members, signal.SIGCONT)
-        return None
+            self._to_undo.pop()[1].run()
 
     def _supervise(self, elapsed: float) -> None:
         """Start again what has ended; say so when nobody asked for it and no lease was lost."""
