@@ -11,9 +11,9 @@ from flask.json.provider import DefaultJSONProvider
 
 from app.api import audit, auth, cron, executions, health, jobs
 from app.api.catalog import configs, endpoints, payload_specs, secrets
-from app.api.http import body, errors, request_ids
+from app.api.http import body, errors, pagination, request_ids
 from app.api.openapi import document, swagger_ui
-from app.api.services import EXTENSION, Services
+from app.api.services import EXTENSION, Services, services
 from app.config import SettingError, Settings
 from app.db import deadline
 
@@ -53,6 +53,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.before_request(lambda: deadline.begin(built.settings.request_timeout_seconds))
     app.teardown_request(lambda _error: deadline.end())
     body.register(app)
+    pagination.register(app, lambda: services().cursor_key)
     auth.register(app)
     document.register(app, RESOURCES)
     swagger_ui.register(app)

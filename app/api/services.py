@@ -7,6 +7,7 @@ from flask import current_app
 
 from app import db
 from app.access.key_ring import KeyRing
+from app.access.signing_key import SigningKey
 from app.api.http.rate_limits import CounterStorage, RateLimit
 from app.catalog.crypto import SecretBox
 from app.config import Settings
@@ -27,6 +28,7 @@ class Services:
     settings: Settings
     database: Database
     keys: KeyRing
+    cursor_key: SigningKey
     key_limit: RateLimit | None
     bad_key_limit: RateLimit | None
     creator: Creator
@@ -48,6 +50,7 @@ class Services:
             settings=settings,
             database=database,
             keys=KeyRing(database),
+            cursor_key=SigningKey(database, "cursors"),
             key_limit=_limit("key", settings.rate_limit, counters),
             bad_key_limit=_limit("bad-keys", settings.rate_limit_bad_keys, counters),
             creator=Creator(database, shards=shards, look_ahead_ms=look_ahead_ms),

@@ -8,7 +8,7 @@ from schema.tables.catalog import catalog_revision, configs, endpoint_versions, 
 from schema.tables.columns import metadata
 from schema.tables.executions import attempts, execution_events, execution_logs, executions
 from schema.tables.jobs import jobs
-from schema.tables.service import api_keys, audit_log, region_heartbeats, region_status, workers
+from schema.tables.service import api_keys, audit_log, region_heartbeats, region_status, signing_keys, workers
 
 __all__ = [
     "api_keys",
@@ -27,5 +27,6 @@ __all__ = [
     "region_heartbeats",
     "region_status",
     "secrets",
+    "signing_keys",
     "workers",
 ]

@@ -1,6 +1,6 @@
-"""The service itself: workers, API keys, audit log, regions."""
+"""The service itself: workers, API keys, signing keys, audit log, regions."""
 
-from sqlalchemy import Column, Index, PrimaryKeyConstraint, Table, text
+from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, Table, text
 from sqlalchemy.dialects.postgresql import JSONB
 
 from schema.states import WorkerStatus
@@ -35,6 +35,16 @@ api_keys = Table(
     instant("last_used_at"),
     instant("revoked_at"),
     PrimaryKeyConstraint("key_id", name="pk_api_keys"),
+)
+
+# Random keys of this database, which all web processes sign with; made by the first that needs one.
+signing_keys = Table(
+    "signing_keys",
+    metadata,
+    word("purpose", required=True),
+    Column("key", LargeBinary, nullable=False),
+    instant("created_at", default_now=True),
+    PrimaryKeyConstraint("purpose", name="pk_signing_keys"),
 )
 
 # Who changed what in the catalogue, the keys and the jobs. It holds hashes only, so no value of a secret.

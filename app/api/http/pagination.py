@@ -1,4 +1,4 @@
-"""Cursors: opaque to clients, bound to the list they came from, and refused when they were changed."""
+"""Cursors: opaque to clients, bound to the list they came from, and signed: only those that we made are accepted."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -6,15 +6,17 @@ from datetime import timedelta
 from functools import cache
 from typing import Any, TypeVar
 
-from flask import request
+from flask import Flask, current_app, request
 from itsdangerous import BadData, URLSafeSerializer
 from marshmallow import Schema, fields, validate
 
+from app.access.signing_key import SigningKey
 from app.api.http.body import invalid
 from app.api.http.fields import Body, Count
 from app.db.paging import Page, PageRequest, Position
 from app.formats import EPOCH, MICROSECOND
 
+EXTENSION = "task_executor_cursor_key"
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
 
@@ -26,6 +28,11 @@ class PageQuery(Body):
 
     limit = Count(load_default=DEFAULT_LIMIT, validate=validate.Range(1, MAX_LIMIT))
     cursor = fields.String(metadata={"description": "`cursor` of the page before"})
+
+
+def register(app: Flask, key: Callable[[], SigningKey]) -> None:
+    """Sign the cursors of an application with the key that `key` finds."""
+    app.extensions[EXTENSION] = key
 
 
 @cache
@@ -69,5 +76,6 @@ def _decode(cursor: str, list_: str) -> Position:
 
 
 def _serializer(list_: str) -> URLSafeSerializer:
-    # Against mistakes, not against forgery: a forged cursor shows nothing that the list itself would not.
-    return URLSafeSerializer("te-cursor", salt=list_, signer_kwargs={"digest_method": hashlib.sha256})
+    # A forged cursor would show nothing that the list itself does not, but its key would reach the database unchecked.
+    key: bytes = current_app.extensions[EXTENSION]().get()
+    return URLSafeSerializer(key, salt=list_, signer_kwargs={"digest_method": hashlib.sha256})

@@ -1,13 +1,18 @@
 """Lists: newest first, page by page, nothing twice and nothing missed."""
 
+import hashlib
 from typing import Any
 
 import pytest
+from itsdangerous import URLSafeSerializer
+from sqlalchemy import text
 
+from app.access import signing_key
+from app.access.signing_key import SigningKey
 from app.db import Database
 from tests import rows
 from tests.integration.catalog.things import ALL
-from tests.integration.client import Api, pointers, problem, walk
+from tests.integration.client import Api, another_process, pointers, problem, walk
 from tests.integration.registered import created, cron, one_shot, register
 
 
@@ -106,9 +111,59 @@ def test_a_changed_cursor_is_refused(api: Api) -> None:
     changed = [cursor[:-1], cursor + "A", cursor + "=", cursor[::-1], cursor.lower()]
     changed += [cursor[:i] + ("A" if cursor[i] != "A" else "B") + cursor[i + 1 :] for i in range(len(cursor))]
     changed += [cursor.replace(".", f".{junk}") for junk in ("!", "=", " ")]
-    for text in changed:
-        error = problem(api.get("/configs", cursor=text), 400, "INVALID_REQUEST")
+    for cursor in changed:
+        error = problem(api.get("/configs", cursor=cursor), 400, "INVALID_REQUEST")
         assert pointers(error) == ["cursor"]
+
+
+def forged(list_: str, key: str) -> str:
+    """Make the cursor that anybody could make who has read the source."""
+    signer = URLSafeSerializer("te-cursor", salt=list_, signer_kwargs={"digest_method": hashlib.sha256})
+    made = signer.dumps([0, key])
+    assert isinstance(made, str)
+    return made
+
+
+@pytest.mark.parametrize("key", ["1", "x", "\0", "9" * 30, ""])
+@pytest.mark.parametrize("path", ["/configs", "/jobs", "/jobs/{job}/versions", "/executions/{execution}/attempts"])
+def test_a_forged_cursor_is_refused(api: Api, path: str, key: str) -> None:
+    register(api)
+    job = created(api, one_shot("k"))
+    path = path.format(job=job["job_id"], execution=job["execution"]["execution_id"])
+    error = problem(api.get(path, cursor=forged(f"{path}?[]", key)), 400, "INVALID_REQUEST")
+    assert pointers(error) == ["cursor"]
+
+
+def test_a_cursor_outlives_its_process_and_is_good_for_all_others(api: Api) -> None:
+    for name in ("a", "b", "c"):
+        api.post("/configs", {"name": name, "values": {}})
+    with another_process(api) as other:
+        cursors = [client.get("/configs", limit=1).json["cursor"] for client in (api, other)]
+        assert len(set(cursors)) == 1
+        for client in (api, other):
+            page = client.get("/configs", limit=1, cursor=cursors[0]).json
+            assert [item["name"] for item in page["items"]] == ["b"]
+
+
+def test_each_database_signs_with_a_key_of_its_own(database: Database) -> None:
+    key = SigningKey(database, "cursors").get()
+    assert len(key) >= 32
+    assert SigningKey(database, "cursors").get() == key
+    database.fetch(text("DELETE FROM signing_keys"))
+    assert SigningKey(database, "cursors").get() != key
+
+
+def test_of_two_processes_that_make_a_key_both_use_the_same(database: Database) -> None:
+    class Overtaken(Database):
+        """Finds no key, and another process has stored one by the time that it stores its own."""
+
+        def fetch(self, statement: Any, params: Any = None, **options: Any) -> Any:
+            if statement is signing_key.STORE:
+                overtaking.append(SigningKey(database, "cursors").get())
+            return super().fetch(statement, params, **options)
+
+    overtaking: list[bytes] = []
+    assert [SigningKey(Overtaken(database.engine), "cursors").get()] == overtaking
 
 
 def test_a_cursor_belongs_to_its_list_and_filters(api: Api) -> None:
