@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
+from app.executions.sweep import EXHAUSTED
 from app.scheduler.chores import EXHAUSTED_BATCH
 from tests import rows
 from tests.contract.scheduler.conftest import chores
@@ -26,3 +27,8 @@ def test_what_waits_with_all_attempts_used_fails(database: Database, status: str
     retired = database.fetch(text("SELECT count(*) AS n FROM jobs WHERE status = 'RETIRED'"))[0].n
     assert retired == EXHAUSTED_BATCH + 3
     assert chores(database).exhaust()["failed"] == 0
+
+
+def test_the_read_of_the_whole_backlog_locks_nothing() -> None:
+    """A scan that locks hides what it reads from claims, which skip what is locked."""
+    assert "FOR " not in EXHAUSTED.text
