@@ -78,7 +78,7 @@ def _insert_jobs(columns: Iterable[str], values: Mapping[str, str]) -> str:
 
 def _insert_executions(values: Mapping[str, str]) -> str:
     # The database's clock decides whether a delayed job waits for the promoter.
-    waits = "j.due > now() + :look_ahead_ms * INTERVAL '1 millisecond'"
+    waits = "j.due > now() + CAST(:look_ahead_ms AS BIGINT) * INTERVAL '1 millisecond'"
     return insert_executions(
         "j",
         execution_id=values["execution_id"],

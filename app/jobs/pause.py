@@ -29,8 +29,8 @@ PAUSE = statement(
 RESUME = statement(
     "jobs.resume",
     """
-    UPDATE jobs SET status = CASE WHEN :over THEN 'RETIRED' ELSE 'ACTIVE' END, paused_at = NULL,
-                    retired_at = CASE WHEN :over THEN now() END,
+    UPDATE jobs SET status = CASE WHEN CAST(:over AS BOOLEAN) THEN 'RETIRED' ELSE 'ACTIVE' END, paused_at = NULL,
+                    retired_at = CASE WHEN CAST(:over AS BOOLEAN) THEN now() END,
                     cron_next_run_at = CAST(:next_run_at AS TIMESTAMPTZ)
      WHERE job_id = :job_id AND status = 'PAUSED'
     """,

@@ -42,7 +42,7 @@ TAKEN = statement(
     """
     SELECT max(scheduled_at) AS tick FROM executions
      WHERE job_id = :job_id AND attempt_count > 0
-       AND created_at > CAST(:now AS TIMESTAMPTZ) - :recent_ms * INTERVAL '1 millisecond'
+       AND created_at > CAST(:now AS TIMESTAMPTZ) - CAST(:recent_ms AS BIGINT) * INTERVAL '1 millisecond'
        AND scheduled_at > CAST(:now AS TIMESTAMPTZ) AND scheduled_at <= CAST(:last_tick AS TIMESTAMPTZ)
     """,
 )

@@ -24,7 +24,16 @@ PORTABLE = [(name, clause) for name, clause in STATEMENTS if name != "wakeup.not
 REFUSED = [
     r"\bSTRING\b", r"\bSERIAL\b", r"\bpg_notify\b", r"\bLISTEN\b", r"pg_advisory", r"\bMERGE\b", r"\bctid\b",
     r"\bxmax\b", r"make_interval", r"ON CONSTRAINT", r"\bSAVEPOINT\b", r"\bLOCK TABLE\b", r"\bUPSERT\b",
-    r"TABLESAMPLE", r"jsonb_path_ops", r"old\.", r"percentile_cont", r"=>", r"::",
+    r"TABLESAMPLE", r"jsonb_path_ops", r"old\.", r"percentile_cont", r"=>", r"::", r"\bFAMILY\b",
+]  # fmt: skip
+
+# Where no column gives a parameter its type: in arithmetic, as the argument of a function, as a value or a condition of
+# its own. CockroachDB then takes the type of whatever the driver wrote, or refuses the statement.
+_PARAMETER = r"(?<!:):[a-z_0-9]+\b"
+UNTYPED = [
+    rf"[-+*/%|]\s*{_PARAMETER}", rf"{_PARAMETER}\s*[-+*/%|]",
+    rf"\b(?!CAST\b|VALUES\b)\w+\s*\(\s*{_PARAMETER}(?!\s*\))", rf"\b(?:ANY|ALL|unnest)\s*\(\s*{_PARAMETER}",
+    rf"\b(?:WHEN|THEN|ELSE|AND|OR|NOT|WHERE|ON|IN \()\s*{_PARAMETER}",
 ]  # fmt: skip
 
 
@@ -48,8 +57,32 @@ def test_postgresql_can_plan_it(database: Database, name: str, clause: TextClaus
 
 @pytest.mark.parametrize(("name", "clause"), PORTABLE, ids=[name for name, _ in PORTABLE])
 def test_cockroachdb_is_not_known_to_refuse_it(name: str, clause: TextClause) -> None:
-    found = [pattern for pattern in REFUSED if re.search(pattern, bare(clause), re.IGNORECASE)]
-    assert found == []
+    assert refused(bare(clause)) == []
+
+
+@pytest.mark.parametrize(("name", "clause"), PORTABLE, ids=[name for name, _ in PORTABLE])
+def test_each_parameter_has_a_type_from_a_column_or_a_cast(name: str, clause: TextClause) -> None:
+    assert untyped(bare(clause)) == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT now() + :ms * INTERVAL '1 millisecond'",
+        "SELECT run_at - :since FROM t",
+        "SELECT a FROM t WHERE a = ANY (:ids)",
+        "SELECT COALESCE(:given, a) FROM t",
+        "UPDATE t SET a = CASE WHEN b THEN :worse ELSE a END",
+        "SELECT a FROM t WHERE b = 1 AND :all",
+    ],
+)
+def test_the_lint_finds_a_parameter_without_a_type(sql: str) -> None:
+    assert untyped(sql) != []
+
+
+@pytest.mark.parametrize("sql", ["CREATE TABLE t (a TEXT, FAMILY f (a))", "SELECT CAST(a AS STRING) FROM t"])
+def test_the_lint_finds_what_cockroachdb_refuses_or_must_not_have(sql: str) -> None:
+    assert refused(sql) != []
 
 
 @pytest.mark.parametrize(("name", "clause"), STATEMENTS, ids=[name for name, _ in STATEMENTS])
@@ -62,6 +95,14 @@ def test_the_structural_rules(name: str, clause: TextClause) -> None:
         assert "LIMIT" in select, "a locking claim needs a limit"
         assert "JOIN" not in select
         assert "MATERIALIZED" in sql, "a locking claim belongs in a MATERIALIZED CTE"
+
+
+def refused(sql: str) -> list[str]:
+    return [pattern for pattern in REFUSED if re.search(pattern, sql, re.IGNORECASE)]
+
+
+def untyped(sql: str) -> list[str]:
+    return [found.group(0) for pattern in UNTYPED for found in re.finditer(pattern, sql, re.IGNORECASE)]
 
 
 def written_tables(sql: str) -> list[Any]:
