@@ -46,6 +46,7 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
     process = WorkerProcess(database, lease_database, _worker_settings(settings, database), on_revision=catalog.observe)
     loop = DeliveryLoop(lambda: open_dispatchers(settings))
     process.watchdog.watch("delivery loop", loop)
+    process.on_drain(loop.drain)
     threads = [loop, *_listeners(settings, process)]
     lifecycle = Lifecycle(process, threads, on_open=lambda: rotation.warn_of_unreadable(database, box))
     broker = ExecutionsBroker(process, [lifecycle, Verdicts()])

@@ -13,14 +13,14 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from actors.dispatch import Dispatchers
-from actors.dispatch.base import MAX_BODY_BYTES, Identity, NotSentError
+from actors.dispatch.base import MAX_BODY_BYTES, Identity
 from actors.loop import DeliveryLoop
 from app.catalog.loader import Catalog, Prepared, SecretUnreadableError
 from app.catalog.retry_policy import RetryPolicy
 from app.db.retry import explained
 from app.errors import TemplateError, UnavailableError
-from app.executions.model import Claim, DeliveryError, LogLine
-from app.executions.verdict import Tried, Verdict, decide
+from app.executions.model import Claim, DeliveryError, LogLine, NotSentError
+from app.executions.verdict import Tried, Verdict, decide, is_too_late
 from brokers.attempt import Attempt
 from schema.states import ExecutionStatus, LogLevel
 
@@ -60,29 +60,43 @@ class Deliveries:
 
 async def deliver(dispatchers: Dispatchers, attempt: Attempt, prepared: Prepared) -> None:
     """Send and conclude, or hand back what was not sent."""
-    identity = Identity.of(attempt.claim, prepared.scrubber, attempt.still_held)
+    claim, policy = attempt.claim, prepared.policy
+    may_send = attempt.still_held
+    if policy.max_age_ms is not None:
+        may_send = lambda: attempt.still_held() and not is_too_late(_tried(claim), policy)  # noqa: E731
+    identity = Identity.of(claim, prepared.scrubber, may_send)
     try:
         output = await dispatchers[prepared.endpoint_type].send(prepared.spec, identity)
         verdict = Verdict.success(prepared.scrubber.scrub(output, MAX_BODY_BYTES))
     except NotSentError as error:
-        attempt.release(even_if_started=True, put_off_ms=error.put_off_ms)
-        return
+        if not is_too_late(_tried(claim), policy):
+            log.info("%s handed back: %s", claim.execution_id, error)
+            attempt.release(even_if_started=True, put_off_ms=error.put_off_ms)
+            return
+        verdict = Verdict.fail(_too_late(claim, policy))
     except DeliveryError as error:
-        verdict = judge(_scrubbed(error, prepared), attempt.claim, prepared.policy)
+        verdict = judge(_scrubbed(error, prepared), claim, policy)
     except Exception as error:  # noqa: BLE001 - see the module docstring
-        verdict = judge(
-            _scrubbed(_unexpected(error, may_have_been_delivered=True), prepared), attempt.claim, prepared.policy
-        )
-    attempt.conclude(verdict, _line(attempt.claim, verdict))
+        verdict = judge(_scrubbed(_unexpected(error, may_have_been_delivered=True), prepared), claim, policy)
+    attempt.conclude(verdict, _line(claim, verdict))
 
 
 def judge(error: DeliveryError, claim: Claim, policy: RetryPolicy) -> Verdict:
     """Decide what a failed attempt means, now."""
+    return decide(error, _tried(claim), policy, random.uniform(-1, 1))
+
+
+def _tried(claim: Claim) -> Tried:
     # By the database's clock, as of the claim, and by ours since then.
     now = claim.claimed_at + timedelta(seconds=time.monotonic() - claim.received_at)
     age_ms = (now - claim.scheduled_at) / timedelta(milliseconds=1)
-    tried = Tried(claim.execution_id, claim.attempt, claim.max_attempts, age_ms)
-    return decide(error, tried, policy, random.uniform(-1, 1))
+    return Tried(claim.execution_id, claim.attempt, claim.max_attempts, age_ms)
+
+
+def _too_late(claim: Claim, policy: RetryPolicy) -> DeliveryError:
+    late_ms = _tried(claim).age_ms - (policy.max_age_ms or 0)
+    message = f"the retry would have started {late_ms:.0f} ms after max_age_ms, so nothing was sent"
+    return DeliveryError("RETRY_TOO_LATE", message, permanent=True)
 
 
 def _fail(attempt: Attempt, error: DeliveryError) -> None:

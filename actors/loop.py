@@ -1,6 +1,7 @@
 """Delivery loop: the event loop of a worker process, where deliveries wait without holding threads."""
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Coroutine
@@ -33,6 +34,7 @@ class DeliveryLoop(BackgroundThread):
         self._loop = uvloop.new_event_loop()
         self._opened = threading.Event()
         self._stop = asyncio.Event()
+        self._drain = asyncio.Event()
 
     def start(self) -> None:
         """Start the loop; `submit` works as soon as this returns."""
@@ -47,6 +49,11 @@ class DeliveryLoop(BackgroundThread):
         # One wake-up of the loop serves everything that is in the inbox by then.
         if first:
             self._loop.call_soon_threadsafe(self._take)
+
+    def drain(self) -> None:
+        """Let no delivery wait for a turn at its target any more; callable from any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._drain.set)
 
     def interrupt(self) -> None:
         """Let the loop cancel what still runs, and close the dispatchers."""
@@ -64,7 +71,7 @@ class DeliveryLoop(BackgroundThread):
     async def _main(self) -> None:
         self._dispatchers = self._open_dispatchers()
         self._opened.set()
-        own = [self._loop.create_task(self._sweep()), self._loop.create_task(self._show_signs())]
+        own = [self._loop.create_task(task) for task in (self._sweep(), self._show_signs(), self._drained())]
         await self._stop.wait()
         for task in (*own, *self._running):
             task.cancel()
@@ -80,6 +87,10 @@ class DeliveryLoop(BackgroundThread):
         while True:
             self.show_sign()
             await asyncio.sleep(SIGN_SECONDS)
+
+    async def _drained(self) -> None:
+        await self._drain.wait()
+        self._dispatchers.drain()
 
     def _take(self) -> None:
         with self._lock:

@@ -70,6 +70,7 @@ class WorkerProcess:
         self.on_revision = on_revision
         self._lease_database = lease_database
         self._wakers: dict[str, Callable[[], None]] = {}
+        self._drainers: list[Callable[[], None]] = []
         self.heartbeat = Heartbeat(
             lease_database,
             self.worker_id,
@@ -116,10 +117,16 @@ class WorkerProcess:
             if queue in (None, name):
                 wake()
 
+    def on_drain(self, drain: Callable[[], None]) -> None:
+        """Call `drain` when this process is to take up nothing more; it must not block, and may be called again."""
+        self._drainers.append(drain)
+
     def drain(self) -> None:
-        """Stop claiming, at once."""
+        """Stop claiming, at once, and let nothing wait that was not sent."""
         self.draining.set()
         self.wake()
+        for drain in self._drainers:
+            drain()
 
     def close(self) -> None:
         """Let started deliveries end, write what is known, and write the last heartbeat."""

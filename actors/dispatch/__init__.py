@@ -12,21 +12,28 @@ from actors.dispatch.resolver import Resolver
 from app.config import Settings
 from schema.states import EndpointType
 
+# How much of the stuck timeout a delivery may spend on waiting for a turn; the rest is left for sending it.
+PATIENCE = 1 / 3
+
 OPENERS: Mapping[EndpointType, Callable[[Network], Dispatcher]] = {
     endpoint_type: import_module(f"{__name__}.{endpoint_type.queue}").open_dispatcher for endpoint_type in EndpointType
 }
 
 
 class Dispatchers:
-    """The dispatchers of a process, and the resolver that they share."""
+    """The dispatchers of a process, and the network that they share."""
 
-    def __init__(self, by_type: Mapping[EndpointType, Dispatcher], resolver: Resolver) -> None:
+    def __init__(self, by_type: Mapping[EndpointType, Dispatcher], network: Network) -> None:
         self._by_type = by_type
-        self._resolver = resolver
+        self._network = network
 
     def __getitem__(self, endpoint_type: EndpointType) -> Dispatcher:
         """Return the dispatcher of a transport."""
         return self._by_type[endpoint_type]
+
+    def drain(self) -> None:
+        """Let no delivery wait for a turn at its target any more."""
+        self._network.drain()
 
     async def sweep(self) -> None:
         """Close connections that have been idle for long."""
@@ -37,7 +44,7 @@ class Dispatchers:
         """Close everything."""
         for dispatcher in self._by_type.values():
             await dispatcher.close()
-        self._resolver.stop()
+        self._network.resolver.stop()
 
 
 def open_dispatchers(settings: Settings) -> Dispatchers:
@@ -47,6 +54,7 @@ def open_dispatchers(settings: Settings) -> Dispatchers:
         resolver=Resolver(),
         connections=settings.worker_max_concurrent,
         connections_per_host=settings.connections_per_host,
+        patience_seconds=settings.stuck_timeout_seconds * PATIENCE,
     )
     by_type = {endpoint_type: open_dispatcher(network) for endpoint_type, open_dispatcher in OPENERS.items()}
-    return Dispatchers(by_type, network.resolver)
+    return Dispatchers(by_type, network)

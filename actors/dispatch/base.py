@@ -1,13 +1,16 @@
 """Dispatcher: the interface of all transports, and the network that they share."""
 
 import hashlib
+import math
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol, Self
 
 from actors.dispatch.egress import EgressGuard
+from actors.dispatch.per_host import PerHostLimit
 from actors.dispatch.resolver import Resolver
 from app.catalog.scrub import Scrubber
 from app.executions.model import Claim
@@ -18,17 +21,6 @@ MAX_BODY_BYTES = 16_384
 knows the secrets, sees each one whole before it cuts: `scrubber.scrub(output, MAX_BODY_BYTES)`."""
 SCRUB_MARGIN_BYTES = 8_192
 NO_SECRETS = Scrubber(())
-
-
-class NotSentError(Exception):
-    """Nothing was sent, and this attempt may send nothing: its claim is handed back, and no attempt is spent.
-
-    It is due again after `put_off_ms`.
-    """
-
-    def __init__(self, put_off_ms: int = 0) -> None:
-        super().__init__()
-        self.put_off_ms = put_off_ms
 
 
 def _always() -> bool:
@@ -65,8 +57,8 @@ class Identity:
     def still_held(self) -> bool:
         """Return whether this process still holds the claim of the attempt.
 
-        Each transport asks right before the first byte of the delivery, and otherwise raises NotSentError: another
-        worker may be sending it by now.
+        Each transport asks right before the first byte of the delivery, by way of `Progress.begin_sending`, which
+        otherwise raises NotSentError: another worker may be sending it by now.
         """
         return self.may_send()
 
@@ -81,14 +73,35 @@ class Identity:
         return rfc3339(self.scheduled_at.astimezone(UTC), "milliseconds")
 
 
-@dataclass(frozen=True, slots=True)
 class Network:
-    """Access to the targets, shared by the dispatchers of a process: egress rules, resolver, connection limits."""
+    """Access to the targets, shared by the dispatchers of a process: egress rules, resolver, connection limits.
 
-    guard: EgressGuard
-    resolver: Resolver
-    connections: int
-    connections_per_host: int
+    A delivery waits up to `patience_seconds` for one of the connections to its host.
+    """
+
+    def __init__(
+        self,
+        guard: EgressGuard,
+        resolver: Resolver,
+        connections: int,
+        connections_per_host: int,
+        patience_seconds: float = math.inf,
+    ) -> None:
+        self.guard = guard
+        self.resolver = resolver
+        self.connections = connections
+        self.connections_per_host = connections_per_host
+        self._turns = PerHostLimit(connections_per_host, patience_seconds)
+        # Where a process can never have more deliveries than one host may get, none has to wait.
+        self._has_to_wait = connections > connections_per_host
+
+    def turn(self, *target: Hashable) -> AbstractAsyncContextManager[None]:
+        """Wait for a turn at a target, and hold it; raises NotSentError when none comes."""
+        return self._turns.take(target) if self._has_to_wait else nullcontext()
+
+    def drain(self) -> None:
+        """Let no delivery wait for a turn any more."""
+        self._turns.drain()
 
 
 class Dispatcher(Protocol):

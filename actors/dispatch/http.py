@@ -17,7 +17,6 @@ from yarl import URL
 
 from actors.dispatch.base import MAX_BODY_BYTES, SCRUB_MARGIN_BYTES, Dispatcher, Identity, Network
 from actors.dispatch.http_outcome import failure, judge
-from actors.dispatch.per_host import PerHostLimit
 from actors.dispatch.progress import Progress, bounded
 from actors.dispatch.signing import signed
 from app.executions.model import DeliveryError
@@ -51,17 +50,12 @@ class HttpDispatcher:
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        # Where a process can never have more deliveries than one host may get, none has to wait.
-        has_to_wait = network.connections > network.connections_per_host
-        self._per_host = PerHostLimit(network.connections_per_host) if has_to_wait else None
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Send one request and judge the answer; `timeout_ms` bounds everything from connecting to the last byte."""
         request = _compose(spec, identity)
-        if self._per_host is None:
-            return await self._send(spec, identity, request)
-        async with self._per_host.take((request.url.raw_host, request.url.port)):
+        async with self._network.turn(request.url.raw_host, request.url.port):
             return await self._send(spec, identity, request)
 
     async def _send(self, spec: Mapping[str, Any], identity: Identity, request: "_Outgoing") -> dict[str, Any]:

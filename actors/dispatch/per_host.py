@@ -5,32 +5,96 @@ fail without having been sent.
 """
 
 import asyncio
+import math
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from app.executions.model import NotSentError
+
+PUT_OFF_MS = 5_000  # of what has waited in vain: others, whose targets answer, get its slot of the process meanwhile
+
+
+@dataclass(slots=True)
+class _Target:
+    """How many hold a turn, and who waits for one, in order."""
+
+    holders: int = 0
+    waiting: OrderedDict[asyncio.Future[None], None] = field(default_factory=OrderedDict)
 
 
 class PerHostLimit:
-    """At most `limit` deliveries to one target at a time; first come, first served."""
+    """At most `limit` deliveries to one target at a time; first come, first served; belongs to one event loop.
 
-    def __init__(self, limit: int) -> None:
+    Whoever waits for longer than `patience_seconds` gives up with NotSentError, and so does everybody once `drain` was
+    called: the claim of a waiting delivery could be taken back, and a process that ends should not wait for others.
+    """
+
+    def __init__(self, limit: int, patience_seconds: float = math.inf) -> None:
         self._limit = limit
-        self._targets: dict[Hashable, tuple[asyncio.Semaphore, set[object]]] = {}
+        self._patience = patience_seconds
+        self._targets: dict[Hashable, _Target] = {}
+        self._is_draining = False
 
     @property
     def targets_in_use(self) -> int:
         """Return the number of targets that deliveries hold or wait for."""
         return len(self._targets)
 
+    def drain(self) -> None:
+        """Let nobody wait any more."""
+        self._is_draining = True
+        for target in self._targets.values():
+            for turn in target.waiting:
+                _give_up(turn, "the worker stops", 0)
+
     @asynccontextmanager
-    async def take(self, target: Hashable) -> AsyncIterator[None]:
+    async def take(self, key: Hashable) -> AsyncIterator[None]:
         """Wait for a turn and hold it; a target that nobody holds or waits for is forgotten."""
-        semaphore, users = self._targets.setdefault(target, (asyncio.Semaphore(self._limit), set()))
-        me = object()
-        users.add(me)
+        target = self._targets.setdefault(key, _Target())
+        if target.holders < self._limit:
+            target.holders += 1
+        else:
+            await self._wait(key, target)
         try:
-            async with semaphore:
-                yield
+            yield
         finally:
-            users.discard(me)
-            if not users:
-                self._targets.pop(target, None)
+            self._leave(key, target)
+
+    async def _wait(self, key: Hashable, target: _Target) -> None:
+        """Wait until somebody who leaves passes the turn on."""
+        if self._is_draining:
+            raise NotSentError("the worker stops")
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[None] = loop.create_future()
+        target.waiting[turn] = None
+        reason = f"no connection to its target was free for {self._patience:.0f} s"
+        timer = None
+        if self._patience < math.inf:
+            timer = loop.call_later(self._patience, _give_up, turn, reason, PUT_OFF_MS)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self._leave(key, target)  # it was passed on to us in the same moment
+            raise
+        finally:
+            target.waiting.pop(turn, None)
+            if timer is not None:
+                timer.cancel()
+
+    def _leave(self, key: Hashable, target: _Target) -> None:
+        while target.waiting:
+            turn, _ = target.waiting.popitem(last=False)
+            if not turn.done():
+                turn.set_result(None)
+                return
+        target.holders -= 1
+        if not target.holders:
+            del self._targets[key]
+
+
+def _give_up(turn: "asyncio.Future[None]", reason: str, put_off_ms: int) -> None:
+    if not turn.done():
+        turn.set_exception(NotSentError(reason, put_off_ms))

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from actors.dispatch.base import Identity, NotSentError
-from app.executions.model import DeliveryError
+from actors.dispatch.base import Identity
+from app.executions.model import DeliveryError, NotSentError
 
 
 @dataclass(slots=True)
@@ -20,7 +20,7 @@ class Progress:
     def begin_sending(self) -> None:
         """Note that the first byte follows; raises NotSentError when it must not be sent any more."""
         if not self.identity.still_held():
-            raise NotSentError
+            raise NotSentError("its claim is not held any more, or it is too late")
         self.is_sent = True
 
     def timed_out(

@@ -68,7 +68,7 @@ def open_pool(url: str, network: Network) -> BlockingConnectionPool:
     # redis-py's own parser would accept any connection option in the query, files and classes included.
     return BlockingConnectionPool(
         max_connections=network.connections_per_host,
-        timeout=None,  # the delivery's own timeout is the bound
+        timeout=None,  # `Network.turn` lets no more in; without it the delivery's own timeout is the bound
         connection_class=_GuardedTls if url.lower().startswith("rediss:") else _Guarded,
         network=network,
         retry=Retry(NoBackoff(), 0),

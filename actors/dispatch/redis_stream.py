@@ -41,6 +41,7 @@ class RedisStreamDispatcher:
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Append one entry; on a retry after an unknown outcome, find the entry that is there already."""
         async with (
+            self._network.turn(spec["redis_url"]),
             bounded(spec["timeout_ms"], identity, _failure) as progress,
             self._pools.use(spec["redis_url"], lambda: self._open(spec["redis_url"])) as pool,
         ):

@@ -144,7 +144,7 @@ class Claim:
 
 
 class DeliveryError(Exception):
-    """An attempt that failed; the one exception that a dispatcher raises.
+    """An attempt that failed; with NotSentError one of the two exceptions that a dispatcher raises.
 
     `permanent` rules out a retry, `retry_after_ms` is what the receiver asked for, and `may_have_been_delivered` is
     true when the message was sent and no answer came.
@@ -177,6 +177,17 @@ class DeliveryError(Exception):
             "retryable": retryable,
             "may_have_been_delivered": self.may_have_been_delivered,
         }
+
+
+class NotSentError(Exception):
+    """Nothing was sent, and this attempt may send nothing: its claim is handed back, and no attempt is spent.
+
+    It is due again after `put_off_ms`.
+    """
+
+    def __init__(self, reason: str, put_off_ms: int = 0) -> None:
+        super().__init__(reason)
+        self.put_off_ms = put_off_ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,15 @@ def decide(error: DeliveryError, tried: Tried, policy: RetryPolicy, spread: floa
     return Verdict.retry(error, wait)
 
 
+def is_too_late(tried: Tried, policy: RetryPolicy) -> bool:
+    """Return whether `max_age_ms` rules out that the attempt starts; never for the first one, or after a manual retry.
+
+    A manual retry gives the execution as many attempts more as its policy has, so the first of them can be told.
+    """
+    first = max(1, tried.max_attempts - policy.max_attempts + 1)
+    return tried.attempt > first and policy.max_age_ms is not None and tried.age_ms > policy.max_age_ms
+
+
 def is_final(error: DeliveryError, policy: RetryPolicy) -> bool:
     """Return whether the policy's `fail_on` names the error's type or the status that the receiver answered."""
     return error.type in policy.fail_on or error.extra.get("status_code") in policy.fail_on

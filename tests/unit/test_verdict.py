@@ -4,7 +4,7 @@ import pytest
 
 from app.catalog.retry_policy import RetryPolicy
 from app.executions.model import DeliveryError
-from app.executions.verdict import Tried, Verdict, decide
+from app.executions.verdict import Tried, Verdict, decide, is_too_late
 from schema.states import ExecutionStatus, may_become
 
 POLICY = RetryPolicy(max_attempts=3)
@@ -108,3 +108,22 @@ def test_the_first_lost_worker_spends_no_last_attempt(
     attempt: int, first_loss: bool, policy: RetryPolicy, status: ExecutionStatus
 ) -> None:
     assert decide(LOST, Tried("exec_1", attempt, 1, 10, first_loss), policy, None).status is status
+
+
+@pytest.mark.parametrize(
+    ("attempt", "max_attempts", "age_ms", "too_late"),
+    [
+        (1, 3, 60_001, False),
+        (2, 3, 59_999, False),
+        (2, 3, 60_001, True),
+        (4, 6, 60_001, False),
+        (5, 6, 60_001, True),
+        (4, 4, 60_001, True),
+        (1, 1, 60_001, False),
+    ],
+    ids=["first", "retry in time", "late retry", "manual retry", "retry after it", "after a lost one", "edited row"],
+)
+def test_a_retry_does_not_start_after_max_age(attempt: int, max_attempts: int, age_ms: float, too_late: bool) -> None:
+    policy = RetryPolicy(max_attempts=3, max_age_ms=60_000)
+    assert is_too_late(Tried("exec_1", attempt, max_attempts, age_ms), policy) is too_late
+    assert not is_too_late(Tried("exec_1", attempt, max_attempts, age_ms), RetryPolicy(max_attempts=3))

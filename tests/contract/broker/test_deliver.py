@@ -20,7 +20,8 @@ from app.catalog.loader import Catalog
 from app.config import Settings
 from app.db import Database
 from app.dev.receiver import Receiver
-from brokers.attempt import Attempt, Stage
+from app.executions.release import SHORTEST_PUT_OFF_MS
+from brokers.attempt import Attempt
 from brokers.consumer import ClaimConsumer
 from brokers.worker_process import WorkerProcess
 from tests import rows
@@ -29,6 +30,17 @@ from tests.waiting import eventually
 
 def nothing_may_be_sent() -> Dispatchers:
     raise AssertionError
+
+
+def claimed(process: WorkerProcess) -> Attempt:
+    message = next(ClaimConsumer(process, "http", 60_000))
+    assert message is not None
+    attempt: Attempt = message.args[0]
+    return attempt
+
+
+def catalog_of(database: Database) -> Catalog:
+    return Catalog(database, None, config_ttl_seconds=60, secret_ttl_seconds=60)
 
 
 @pytest.fixture
@@ -47,28 +59,58 @@ def test_what_is_not_held_any_more_is_not_sent(
     path = "/ok/not-held"
     rows.add_endpoint(database, "lost", spec={"url": receiver.url(path), "method": "POST"})
     (execution_id,) = rows.add_executions(database, endpoint="lost")
-    message = next(ClaimConsumer(process, "http", 60_000))
-    assert message is not None
-    attempt: Attempt = message.args[0]
+    attempt = claimed(process)
     process.in_flight.remove(attempt.claim.key)
-    Deliveries(Catalog(database, None, config_ttl_seconds=60, secret_ttl_seconds=60), loop).start(attempt)
-    eventually(lambda: attempt.stage is Stage.ENDED)
-    assert process.finalizer.flush(60)
+    Deliveries(catalog_of(database), loop).start(attempt)
+    eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
     assert [request for request in receiver.requests if request.path == path] == []
 
 
+LATE_RETRY = """
+    UPDATE executions SET status = :status, attempt_count = 1, max_attempts = :most,
+                          scheduled_at = now() - INTERVAL '1 hour'
+    """
+
+
+@pytest.mark.parametrize(
+    ("status", "most", "is_sent"),
+    [("RETRYING", 3, False), ("QUEUED", 3, False), ("QUEUED", 4, True)],
+    ids=["planned in time", "held by a pause", "by hand"],
+)
+def test_a_retry_that_starts_too_late_is_not_sent(
+    database: Database,
+    process: WorkerProcess,
+    loop: DeliveryLoop,
+    receiver: Receiver,
+    status: str,
+    most: int,
+    is_sent: bool,
+) -> None:
+    """Whatever it waited for, max_age_ms is over; only somebody who asks for it by hand gets it nevertheless."""
+    path = f"/ok/late-{status}-{most}-{process.worker_id}"
+    policy = {"max_attempts": 3, "max_age_ms": 60_000}
+    rows.add_endpoint(database, "late", spec={"url": receiver.url(path), "method": "POST"}, retry_policy=policy)
+    (execution_id,) = rows.add_executions(database, endpoint="late", max_attempts=3)
+    database.fetch(text(LATE_RETRY), {"status": status, "most": most})
+    Deliveries(catalog_of(database), loop).start(claimed(process))
+    eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
+    (tried,) = rows.attempts(database, execution_id)
+    assert rows.execution(database, execution_id).status == ("SUCCESS" if is_sent else "FAILED")
+    assert [request.path for request in receiver.requests if request.path == path] == [path] * is_sent
+    if not is_sent:
+        facts = tried.error["type"], tried.error["retryable"], tried.error["may_have_been_delivered"]
+        assert facts == ("RETRY_TOO_LATE", False, False)
+
+
 def test_what_cannot_be_prepared_now_goes_back_unspent(database: Database, process: WorkerProcess) -> None:
     """The catalogue cannot be read: that is no failure of the target, so it costs no attempt."""
     (execution_id,) = rows.add_executions(database)
-    message = next(ClaimConsumer(process, "http", 60_000))
-    assert message is not None
-    attempt: Attempt = message.args[0]
+    attempt = claimed(process)
     away = db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-test-away")
     with closing(away):
-        catalog = Catalog(away, None, config_ttl_seconds=60, secret_ttl_seconds=60)
-        Deliveries(catalog, DeliveryLoop(nothing_may_be_sent)).start(attempt)
+        Deliveries(catalog_of(away), DeliveryLoop(nothing_may_be_sent)).start(attempt)
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
@@ -98,12 +140,11 @@ def test_what_needs_a_secret_of_another_key_waits_for_a_worker_that_has_it(
 def test_what_the_database_refuses_to_read_goes_back_unspent(database: Database, process: WorkerProcess) -> None:
     """Missing tables or permissions are no failure of the target either."""
     (execution_id,) = rows.add_executions(database)
-    message = next(ClaimConsumer(process, "http", 60_000))
-    assert message is not None
     database.fetch(text("ALTER TABLE endpoint_versions RENAME TO elsewhere"))
-    catalog = Catalog(database, None, config_ttl_seconds=60, secret_ttl_seconds=60)
-    Deliveries(catalog, DeliveryLoop(nothing_may_be_sent)).start(message.args[0])
+    before = rows.database_now(database)
+    Deliveries(catalog_of(database), DeliveryLoop(nothing_may_be_sent)).start(claimed(process))
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
+    assert row.run_at >= before + timedelta(milliseconds=SHORTEST_PUT_OFF_MS * 0.8), "or it would go round without end"
     assert rows.attempts(database, execution_id) == []

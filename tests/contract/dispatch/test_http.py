@@ -8,7 +8,6 @@ import pytest
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.egress import EgressGuard
-from actors.dispatch.per_host import PerHostLimit
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.http_deliveries import OK, dispatcher, fail, read_request, send, server, spec
 
@@ -166,13 +165,3 @@ def test_waiting_for_a_turn_does_not_count_against_the_timeout(receiver):
     answers = run(dispatcher(per_host=1), three)
     assert [answer["status_code"] for answer in answers] == [200, 200, 200]
     assert len(receiver.wait_for(3, path="/slow/800/turns")) == 3
-
-
-def test_a_target_that_nobody_uses_is_forgotten():
-    async def use():
-        turns = PerHostLimit(1)
-        async with turns.take("a"), turns.take("b"):
-            assert turns.targets_in_use == 2
-        return turns.targets_in_use
-
-    assert asyncio.run(use()) == 0

@@ -10,9 +10,9 @@ from confluent_kafka import Consumer, TopicPartition
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch import OPENERS
-from actors.dispatch.base import NotSentError
 from app.dev.receiver import Receiver
 from app.dev.servers import Tansu, Valkey
+from app.executions.model import NotSentError
 from schema.states import EndpointType
 from tests.contract.dispatch.dispatching import Opening, identity, rendered, run
 

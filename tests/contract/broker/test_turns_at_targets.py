@@ -1,0 +1,109 @@
+"""Deliveries that wait for a connection to a host which holds all of its connections."""
+
+import threading
+from collections.abc import Callable, Iterator
+
+import dramatiq
+import pytest
+from dramatiq import Worker
+from sqlalchemy import text
+
+import tests.worker_environment  # noqa: F401 - first
+from actors import build
+from app.config import Settings
+from app.db import Database
+from app.dev.receiver import Receiver
+from app.executions.reclaim import reclaim_stuck, stuck
+from brokers.worker_process import WorkerProcess
+from tests import rows
+from tests.waiting import eventually
+
+PER_HOST = 2
+StartWorker = Callable[..., tuple[Worker, WorkerProcess]]
+
+
+@pytest.fixture
+def start(database_url: str) -> Iterator[StartWorker]:
+    """Start a worker as `actors` does; stopped at the end."""
+    workers: list[Worker] = []
+
+    def start(**changes: object) -> tuple[Worker, WorkerProcess]:
+        values = {"worker_poll_interval_ms": 10, "connections_per_host": PER_HOST} | changes
+        broker, deliveries = build(Settings(database_url=database_url, **values))  # type: ignore[arg-type]
+        dramatiq.actor(deliveries.start, broker=broker, actor_name="http", queue_name="http")
+        worker = Worker(broker, worker_threads=2, worker_timeout=100)
+        worker.start()
+        workers.append(worker)
+        return worker, broker.process
+
+    yield start
+    for worker in workers:
+        if not worker.broker.process.draining.is_set():  # type: ignore[attr-defined]
+            worker.stop()
+
+
+@pytest.fixture
+def path(database: Database, receiver: Receiver, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A target that holds its answers until it is released, and the endpoint `held` for it."""
+    path = f"/held/{request.node.name}"
+    spec = {"url": receiver.url(path), "method": "POST", "timeout_ms": 60_000}
+    rows.add_endpoint(database, "held", spec=spec)
+    yield path
+    receiver.release(path)
+
+
+def attempts_sent(receiver: Receiver, path: str) -> list[tuple[str, str]]:
+    """List the requests that came, by execution and attempt."""
+    came = [request.headers for request in receiver.requests if request.path == path]
+    return sorted((headers["Idempotency-Key"], headers["X-Task-Executor-Attempt"]) for headers in came)
+
+
+def test_who_waits_too_long_for_a_connection_is_handed_back_unspent(
+    database: Database, start: StartWorker, receiver: Receiver, path: str
+) -> None:
+    executions = rows.add_executions(database, 6, endpoint="held")
+    start(stuck_timeout_seconds=3.0)
+    receiver.wait_for(PER_HOST, path=path)
+    eventually(lambda: rows.statuses(database) == {"QUEUED": 4, "RUNNING": PER_HOST})
+    put_off = "SELECT run_at > now() AS later, attempt_count FROM executions WHERE status = 'QUEUED'"
+    assert {(row.later, row.attempt_count) for row in database.fetch(text(put_off))} == {(True, 0)}
+    receiver.release(path)
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 6})
+    assert attempts_sent(receiver, path) == sorted((execution, "1") for execution in executions)
+
+
+def test_who_waits_when_the_worker_stops_is_handed_back_at_once(
+    database: Database, start: StartWorker, receiver: Receiver, path: str
+) -> None:
+    rows.add_executions(database, 6, endpoint="held")
+    worker, _ = start()
+    receiver.wait_for(PER_HOST, path=path)
+    eventually(lambda: rows.statuses(database) == {"RUNNING": 6})
+    stopper = threading.Thread(target=worker.stop)
+    stopper.start()
+    eventually(lambda: rows.statuses(database) == {"QUEUED": 4, "RUNNING": PER_HOST})
+    due = "SELECT run_at <= now() AS due, attempt_count FROM executions WHERE status = 'QUEUED'"
+    assert {(row.due, row.attempt_count) for row in database.fetch(text(due))} == {(True, 0)}
+    assert stopper.is_alive(), "it waits for what was sent"
+    receiver.release(path)
+    stopper.join(60)
+    assert rows.statuses(database) == {"QUEUED": 4, "SUCCESS": PER_HOST}
+    assert len(attempts_sent(receiver, path)) == PER_HOST
+
+
+def test_who_was_taken_back_while_it_waited_is_not_sent(
+    database: Database, start: StartWorker, receiver: Receiver, path: str
+) -> None:
+    """The same process has claimed it again: the second attempt is sent, and the first one is not."""
+    first = rows.add_executions(database, PER_HOST, endpoint="held")
+    start()
+    receiver.wait_for(PER_HOST, path=path)
+    (waits,) = rows.add_executions(database, 1, endpoint="held", max_attempts=2)
+    eventually(lambda: rows.execution(database, waits).status == "RUNNING")
+    database.fetch(text("UPDATE endpoint_versions SET retry_policy = '{\"max_attempts\": 2}'"))
+    candidates = [one for one in stuck(database, stuck_ms=0, limit=10) if one.tried.execution_id == waits]
+    assert reclaim_stuck(database, candidates, stuck_ms=0).retrying == 1
+    eventually(lambda: rows.execution(database, waits).attempt_count == 2)
+    receiver.release(path)
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 3})
+    assert attempts_sent(receiver, path) == sorted([*((execution, "1") for execution in first), (waits, "2")])

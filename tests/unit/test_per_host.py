@@ -1,0 +1,109 @@
+"""Turns at a target: in order, not for ever, and not for a process that ends."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.per_host import PUT_OFF_MS, PerHostLimit
+from app.executions.model import NotSentError
+
+Body = Callable[[PerHostLimit], Awaitable[None]]
+
+
+def run(body: Body, *, limit: int = 1, **options: float) -> int:
+    """Use a limit, and return how many targets it still knows afterwards."""
+
+    async def main() -> int:
+        turns = PerHostLimit(limit, **options)
+        await body(turns)
+        return turns.targets_in_use
+
+    return asyncio.run(main())
+
+
+async def hold(turns: PerHostLimit, until: asyncio.Event, seen: list[str], name: str = "first") -> None:
+    async with turns.take("target"):
+        seen.append(name)
+        await until.wait()
+
+
+async def step() -> None:
+    """Let everything run that can."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def test_a_target_that_nobody_uses_is_forgotten() -> None:
+    async def body(turns: PerHostLimit) -> None:
+        async with turns.take("a"), turns.take("b"):
+            assert turns.targets_in_use == 2
+
+    assert run(body) == 0
+
+
+def test_turns_come_in_the_order_of_asking_and_never_more_than_allowed() -> None:
+    async def body(turns: PerHostLimit) -> None:
+        seen: list[str] = []
+        ends = {name: asyncio.Event() for name in "abcde"}
+        tasks = [asyncio.create_task(hold(turns, ends[name], seen, name)) for name in "abcde"]
+        await step()
+        assert seen == ["a", "b"]
+        for ended, then in (("b", "c"), ("c", "d"), ("a", "e")):
+            ends[ended].set()
+            await step()
+            assert seen[-1] == then
+        for end in ends.values():
+            end.set()
+        await asyncio.gather(*tasks)
+
+    assert run(body, limit=2) == 0
+
+
+def test_who_waits_too_long_is_put_off() -> None:
+    async def body(turns: PerHostLimit) -> None:
+        end, seen = asyncio.Event(), list[str]()
+        holder = asyncio.create_task(hold(turns, end, seen))
+        await step()
+        with pytest.raises(NotSentError) as caught:
+            await hold(turns, end, seen, "second")
+        assert caught.value.put_off_ms == PUT_OFF_MS
+        end.set()
+        await holder
+        assert seen == ["first"]
+
+    assert run(body, patience_seconds=0.0) == 0
+
+
+def test_nobody_waits_in_a_process_that_ends() -> None:
+    async def body(turns: PerHostLimit) -> None:
+        end, seen = asyncio.Event(), list[str]()
+        holder, waiter = (asyncio.create_task(hold(turns, end, seen, name)) for name in ("first", "second"))
+        await step()
+        turns.drain()
+        for waiting in (waiter, hold(turns, end, seen, "third")):
+            with pytest.raises(NotSentError) as caught:
+                await waiting
+            assert caught.value.put_off_ms == 0, "other processes may send it at once"
+        end.set()
+        await holder
+        assert seen == ["first"]
+
+    assert run(body) == 0
+
+
+def test_a_turn_that_is_passed_to_somebody_who_was_cancelled_goes_to_the_next() -> None:
+    async def body(turns: PerHostLimit) -> None:
+        end, seen = asyncio.Event(), list[str]()
+        end.set()
+        async with turns.take("target"):
+            second, third = (asyncio.create_task(hold(turns, end, seen, name)) for name in ("second", "third"))
+            await step()
+        second.cancel()  # its turn has come, but it has not run since
+        await third
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        assert seen == ["third"]
+
+    assert run(body) == 0
