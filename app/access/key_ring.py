@@ -1,6 +1,7 @@
 """Checking the keys that requests present."""
 
 import hmac
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from app.sql import statement
 CACHE_SECONDS = 5.0
 CACHE_SIZE = 10_000
 USED_EVERY_SECONDS = 60
+IDS_SECONDS = 1.0
 
 # One round trip does both: the key is read when the cache lets go of it, and marked as used at most once a minute.
 # The hash is compared here only to decide about the mark; who gets in is decided by `KeyRing`, in constant time.
@@ -32,6 +34,11 @@ FIND = statement(
            CAST(EXTRACT(EPOCH FROM expires_at - now()) AS DOUBLE PRECISION) AS seconds_left
       FROM api_keys WHERE key_id = :key_id
     """,  # noqa: S608 - a constant of this module
+)
+
+IDS = statement(
+    "api_keys.ids",
+    "SELECT key_id FROM api_keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())",
 )
 
 
@@ -60,35 +67,57 @@ class _CachedKey:
 class KeyRing:
     """Verifies keys; remembers each for a few seconds, so that a request costs no round trip of its own.
 
-    A revoked key may still be accepted for that long.
+    A revoked key may still be accepted for that long. Where too many bad keys come from, those with unknown ids are
+    refused without being looked up: the ids of all keys, which are few, are read at most once a second then.
     """
 
     def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
         self._database = database
         self._clock = clock
-        # Entries stay beyond their time: `verify` asks whether a key was good when it was last looked up.
-        self._entries: LRUCache[str, _CachedKey] = LRUCache(CACHE_SIZE)
+        # Entries stay beyond their time: a key that was good when it was last looked up is looked up in any case. Bad
+        # ones have a place of their own, so that a flood of them displaces no good one.
+        self._good: LRUCache[str, _CachedKey] = LRUCache(CACHE_SIZE)
+        self._bad: LRUCache[str, _CachedKey] = LRUCache(CACHE_SIZE)
         self._lock = threading.Lock()
+        self._ids: frozenset[str] = frozenset()
+        self._ids_good_until = -math.inf
+        self._ids_lock = threading.Lock()
 
-    def verify(self, presented: str, admit: Callable[[], None] = lambda: None) -> Key:
+    def verify(self, presented: str, is_flooded: Callable[[], bool] = lambda: False) -> Key:
         """Return the key; raises UnauthorizedError when it is malformed, unknown, wrong, expired or revoked.
 
-        `admit` is called first for a key that was not good when it was last looked up, if ever; it may raise.
+        `is_flooded` is asked before a key that is not known to be good is looked up; if it says yes, only a key whose
+        id exists is.
         """
         key_id = _key_id(presented)
         presented_hash = hash_of(presented)
         with self._lock:
-            entry = self._entries.get(key_id)
-        if entry is None or not hmac.compare_digest(entry.hash, presented_hash):
-            admit()
+            good = self._good.get(key_id)
+            entry = good or self._bad.get(key_id)
         if entry is None or entry.good_until <= self._clock():
+            if good is None and is_flooded() and key_id not in self._existing_ids():
+                raise UnauthorizedError("The API key is not valid.")
             entry = self._load(key_id, presented_hash)
-            with self._lock:
-                self._entries[key_id] = entry
+            self._remember(key_id, entry)
         # Unknown ids are compared too, so that the time taken does not tell which ids exist.
         if not hmac.compare_digest(entry.hash, presented_hash):
             raise UnauthorizedError("The API key is not valid.")
         return entry.key
+
+    def _remember(self, key_id: str, entry: _CachedKey) -> None:
+        to, other = (self._good, self._bad) if entry.hash else (self._bad, self._good)
+        with self._lock:
+            to[key_id] = entry
+            other.pop(key_id, None)
+
+    def _existing_ids(self) -> frozenset[str]:
+        # Whoever measures the time may learn which ids exist; an id is no secret.
+        with self._ids_lock:
+            asked_at = self._clock()
+            if self._ids_good_until <= asked_at:
+                self._ids = frozenset(row.key_id for row in self._database.fetch(IDS))
+                self._ids_good_until = asked_at + IDS_SECONDS
+            return self._ids
 
     def _load(self, key_id: str, presented_hash: str) -> _CachedKey:
         asked_at = self._clock()

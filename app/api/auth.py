@@ -34,14 +34,16 @@ def authorize() -> None:
 
 
 def _verified(presented: str) -> Key:
-    """Verify a key; unknown keys are refused while their address sends too many bad ones."""
+    """Verify a key. A good one is accepted wherever it comes from: behind a proxy all clients share its address."""
     keys, limit, address = services().keys, services().bad_key_limit, request.remote_addr or ""
     if limit is None:
         return keys.verify(presented)
     try:
-        return keys.verify(presented, admit=lambda: limit.admit(address))
+        return keys.verify(presented, is_flooded=lambda: limit.is_used_up(address))
     except UnauthorizedError:
-        limit.count(address)
+        allowance = limit.count(address)
+        if allowance is not None and allowance.remaining < 0:
+            raise too_many(allowance) from None
         raise
 
 

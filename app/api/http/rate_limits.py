@@ -115,12 +115,10 @@ class RateLimit:
         found = self._counters.ask(lambda storage: (storage.incr(key, window), storage.get_expiry(key)))
         return None if found is None else self._allowance(*found)
 
-    def admit(self, who: str) -> None:
-        """Raise RateLimitedError when nothing is left; does not count the request."""
-        key = self._key(who)
-        found = self._counters.ask(lambda storage: (storage.get(key), storage.get_expiry(key)))
-        if found is not None and found[0] >= self._item.amount:
-            raise too_many(self._allowance(*found))
+    def is_used_up(self, who: str) -> bool:
+        """Return whether the next request is one too many; does not count one."""
+        used = self._counters.ask(lambda storage: storage.get(self._key(who)))
+        return used is not None and used >= self._item.amount
 
     def _key(self, who: str) -> str:
         return self._item.key_for(self._name, who)
