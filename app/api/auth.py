@@ -5,10 +5,11 @@ from flask import Flask, Response, current_app, g, request
 from app.access.api_keys import Scope
 from app.access.key_ring import Key
 from app.api.http.rate_limits import too_many
+from app.api.http.request_ids import current_request_id
 from app.api.openapi import document, swagger_ui
 from app.api.openapi.resource import Resource
 from app.api.services import services
-from app.errors import ForbiddenError, UnauthorizedError
+from app.errors import ForbiddenError, RateLimitedError, UnauthorizedError
 
 _SAFE_METHODS = frozenset({"GET", "HEAD"})
 
@@ -27,6 +28,14 @@ def authorize() -> None:
     scope = _needed()
     if scope is None:
         return
+    try:
+        _check(scope)
+    except (UnauthorizedError, ForbiddenError, RateLimitedError) as error:
+        services().refusals.note(error, _credentials()[1], request.remote_addr or "-", current_request_id())
+        raise
+
+
+def _check(scope: Scope) -> None:
     g.api_key = _verified(_bearer())
     _count(g.api_key)
     if not g.api_key.allows(scope):
@@ -74,7 +83,12 @@ def _needed() -> Scope | None:
 
 
 def _bearer() -> str:
-    kind, _, key = request.headers.get("Authorization", "").strip().partition(" ")
-    if kind.lower() != "bearer" or not key.strip():
+    kind, key = _credentials()
+    if kind != "bearer" or not key:
         raise UnauthorizedError("An API key is needed: send `Authorization: Bearer te_...`.")
-    return key.strip()
+    return key
+
+
+def _credentials() -> tuple[str, str]:
+    kind, _, key = request.headers.get("Authorization", "").strip().partition(" ")
+    return kind.lower(), key.strip()

@@ -9,6 +9,7 @@ from app import db
 from app.access.key_ring import KeyRing
 from app.access.signing_key import SigningKey
 from app.api.http.rate_limits import CounterStorage, RateLimit
+from app.api.http.refusal_log import RefusalLog
 from app.catalog.crypto import SecretBox
 from app.config import Settings
 from app.db import Database
@@ -31,6 +32,7 @@ class Services:
     cursor_key: SigningKey
     key_limit: RateLimit | None
     bad_key_limit: RateLimit | None
+    refusals: RefusalLog
     creator: Creator
     shards: int
     look_ahead_ms: int
@@ -53,6 +55,7 @@ class Services:
             cursor_key=SigningKey(database, "cursors"),
             key_limit=_limit("key", settings.rate_limit, counters),
             bad_key_limit=_limit("bad-keys", settings.rate_limit_bad_keys, counters),
+            refusals=RefusalLog(),
             creator=Creator(database, shards=shards, look_ahead_ms=look_ahead_ms),
             shards=shards,
             look_ahead_ms=look_ahead_ms,
