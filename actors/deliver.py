@@ -42,7 +42,7 @@ class Deliveries:
             return
         claim = attempt.claim
         try:
-            prepared = self._catalog.prepare(claim.endpoint, claim.endpoint_version, claim.input)
+            prepared = self._catalog.prepare(claim.endpoint, claim.endpoint_version, claim.input, claim.config_revision)
         except TemplateError as error:
             _fail(attempt, DeliveryError("TEMPLATE_RESOLUTION_FAILED", error.message, permanent=True))
         except SecretUnreadableError:

@@ -1,4 +1,7 @@
-"""Configs: static values that templates refer to as {{config.*}}; a change affects attempts that have not begun."""
+"""Configs: static values that templates refer to as {{config.*}}.
+
+A change affects executions that have not begun: one that has keeps the values of its first claim in all its attempts.
+"""
 
 from app.audit import ResourceType
 from app.catalog import dependents
@@ -13,4 +16,5 @@ CONFIGS = NamedTable(
     resource_type=ResourceType.CONFIG,
     not_found=ConfigNotFoundError,
     dependents=dependents.OF_CONFIG,
+    is_kept=True,
 )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from app.catalog import superseded
 from app.catalog.cache import Cache
 from app.catalog.crypto import HOW_TO_READ, VARIABLE, SecretBox, UndecryptableError
 from app.catalog.retry_policy import RetryPolicy
@@ -34,7 +35,6 @@ VERSION = statement(
     "SELECT endpoint_type, config_ref, spec, retry_policy FROM endpoint_versions"
     " WHERE endpoint = :endpoint AND version = :version",
 )
-CONFIG = statement("loader.config", "SELECT values_json FROM configs WHERE name = :name")
 SECRETS = statement(
     "loader.secrets", "SELECT name, encrypted_value FROM secrets WHERE name = ANY (CAST(:names AS TEXT[]))"
 )
@@ -65,8 +65,8 @@ class _Version:
 class Catalog:
     """Reads the catalogue through caches; safe to use from several threads.
 
-    Endpoint versions are immutable and cached for ever. Configs and secrets are cached for their time to live, and
-    dropped as soon as a claim brings a newer catalogue revision.
+    Endpoint versions are immutable and cached for ever. Configs are those of a catalogue revision, secrets are the
+    newest: cached for their time to live, secrets until a claim brings a newer revision.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Catalog:
         self._revision = 0
         self._revision_lock = threading.Lock()
         self._versions = Cache[tuple[str, int], _Version](MAX_VERSIONS, math.inf, clock)
-        self._configs = Cache[str, Mapping[str, Any]](MAX_VALUES, config_ttl_seconds, clock)
+        self._configs = Cache[tuple[str, int], Mapping[str, Any]](MAX_VALUES, config_ttl_seconds, clock)
         self._secrets = Cache[str, str](MAX_VALUES, secret_ttl_seconds, clock)
         self._scrubber = lru_cache(MAX_SCRUBBERS)(Scrubber)
         self._reported: set[str] = set()  # secrets that cannot be decrypted
@@ -93,14 +93,14 @@ class Catalog:
         with self._revision_lock:
             self._revision = max(self._revision, revision)  # claims of several consumers come in any order
 
-    def prepare(self, endpoint: str, number: int, input_: Any) -> Prepared:
-        """Render the spec of an endpoint version for an input.
+    def prepare(self, endpoint: str, number: int, input_: Any, config_revision: int) -> Prepared:
+        """Render the spec of an endpoint version for an input, with the config of a catalogue revision.
 
         Raises TemplateError for a variable that can never be resolved, SecretUnreadableError for a secret that this
         process lacks the key of, and UnavailableError when the database fails.
         """
         version = self._version(endpoint, number)
-        config = self._config(version.config_ref) if version.config_ref else {}
+        config = self._config(version.config_ref, config_revision) if version.config_ref else {}
         secrets = self._named_secrets(version.template.secret_refs)
         try:
             spec = version.template.render(input_, config, secrets)
@@ -122,15 +122,14 @@ class Catalog:
             self._versions.put((endpoint, number), version, 0)
         return version
 
-    def _config(self, name: str) -> Mapping[str, Any]:
-        revision = self._revision
-        config = self._configs.get(name, revision)
+    def _config(self, name: str, revision: int) -> Mapping[str, Any]:
+        config = self._configs.get((name, revision), 0)
         if config is None:
-            rows = self._database.fetch(CONFIG, {"name": name})
+            rows = self._database.fetch(superseded.AS_OF, {"name": name, "revision": revision})
             if not rows:
                 raise TemplateError(f"the config {name!r} does not exist")
             config = rows[0].values_json
-            self._configs.put(name, config, revision)
+            self._configs.put((name, revision), config, 0)
         return config
 
     def _named_secrets(self, names: frozenset[str]) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 from app import audit
 from app.audit import Action, ResourceType
 from app.audit.change import AuditedChange, tag_of
-from app.catalog import dependents, revision
+from app.catalog import dependents, revision, superseded
 from app.db import Database
 from app.db.paging import Page, PageRequest, newest_first, page_of
 from app.errors import ConflictError, NotFoundError, UnavailableError
@@ -30,7 +30,10 @@ class Named:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedTable:
-    """A table of named values. A hidden value is never read; a change of what workers cache moves the revision."""
+    """A table of named values. A hidden value is never read; a change of what workers cache moves the revision.
+
+    What is replaced or deleted of a table that `is_kept` stays available to executions that have begun.
+    """
 
     table: Table
     value: Column[Any]
@@ -40,6 +43,7 @@ class NamedTable:
     dependents: TextClause
     is_hidden: bool = False
     is_cached: bool = True
+    is_kept: bool = False
 
     def create(self, database: Database, name: str, value: Any, change: AuditedChange) -> Named:
         """Add a row; raises ConflictError when the name is taken."""
@@ -135,7 +139,9 @@ class NamedTable:
             after=new,
         )
         if self.is_cached:
-            revision.bump(connection)
+            number = revision.bump(connection)
+            if self.is_kept and before is not None:
+                superseded.keep(connection, before.name, number, before.value)
 
     def _read(self, connection: Connection, name: str) -> Named:
         row = connection.execute(select(*self._columns()).where(self.table.c.name == name)).first()

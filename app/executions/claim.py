@@ -11,7 +11,8 @@ from app.sql import statement
 
 # The lock is a hint; the UPDATE repeats the whole condition and is the guarantee. The claimer's own lease is part
 # of it, so a worker that was declared dead claims nothing. The answer always has one row or more: it also tells
-# when the next execution of this queue is due and which catalogue revision the claims must be delivered with.
+# when the next execution of this queue is due and which catalogue revision the secrets must be as new as. The configs
+# of an execution are those of its first claim: the revision of that moment stays with it.
 # A read begins at the low-water mark of the shard (app.executions.low_water) and says how far it has seen everything.
 # Its order, by run_at, is also that of the index idx_executions_pickup, of `next_run_at` below, of the heap of what is
 # claimed ahead (brokers.consumer), and of what the explanation of an execution calls ahead of it.
@@ -27,7 +28,10 @@ CLAIM = statement(
        ORDER BY run_at, execution_id LIMIT :limit FOR UPDATE SKIP LOCKED),
     claimed AS (
       UPDATE executions AS e
-         SET status = 'RUNNING', worker_id = :worker, started_at = now(), attempt_count = e.attempt_count + 1
+         SET status = 'RUNNING', worker_id = :worker, started_at = now(), attempt_count = e.attempt_count + 1,
+             config_revision = CASE WHEN e.attempt_count = 0 OR e.config_revision IS NULL
+                                    THEN COALESCE((SELECT revision FROM catalog_revision WHERE id = 'catalog'), 0)
+                                    ELSE e.config_revision END
         FROM due, jobs AS j
        WHERE e.execution_id = due.execution_id AND j.job_id = e.job_id
          AND e.status IN ('QUEUED', 'RETRYING') AND e.attempt_count < e.max_attempts
@@ -35,7 +39,7 @@ CLAIM = statement(
          AND EXISTS (SELECT 1 FROM workers AS w
                       WHERE w.worker_id = :worker AND w.status = 'ALIVE' AND w.lease_expires_at > now())
       RETURNING e.execution_id, e.job_id, e.endpoint, e.endpoint_version, e.endpoint_type, e.attempt_count,
-                e.max_attempts, e.scheduled_at, e.run_at, j.input)
+                e.max_attempts, e.config_revision, e.scheduled_at, e.run_at, j.input)
     SELECT now() AS db_now,
            (SELECT revision FROM catalog_revision WHERE id = 'catalog') AS revision,
            (SELECT f.run_at FROM executions AS f

@@ -112,6 +112,7 @@ class Claim:
     worker_id: str
     attempt: int
     max_attempts: int
+    config_revision: int  # the catalogue revision whose configs all attempts use
     scheduled_at: datetime
     claimed_at: datetime  # the database's clock
     due_in_seconds: float  # until run_at, by the database's clock at the claim; negative when late
@@ -130,6 +131,7 @@ class Claim:
             worker_id=worker_id,
             attempt=row.attempt_count,
             max_attempts=row.max_attempts,
+            config_revision=row.config_revision,
             scheduled_at=row.scheduled_at,
             claimed_at=row.db_now,
             due_in_seconds=(row.run_at - row.db_now).total_seconds(),

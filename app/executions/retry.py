@@ -28,13 +28,14 @@ POLICY = statement(
     "SELECT retry_policy FROM endpoint_versions WHERE endpoint = :endpoint AND version = :version",
 )
 JOB_STATUS = statement("executions.job_to_retry", "SELECT status FROM jobs WHERE job_id = :job_id FOR UPDATE")
-# Earlier attempts keep their numbers, so the maximum grows.
+# Earlier attempts keep their numbers, so the maximum grows. Their configs are let go: the next claim takes those of
+# today, so that an execution can be retried after its config was put right.
 RETRY = statement(
     "executions.retry",
     """
     UPDATE executions
        SET status = 'QUEUED', run_at = now(), completed_at = NULL, cancel_requested_at = NULL,
-           max_attempts = attempt_count + CAST(:more AS BIGINT)
+           config_revision = NULL, max_attempts = attempt_count + CAST(:more AS BIGINT)
      WHERE execution_id = :execution_id AND status IN ('FAILED', 'CANCELLED')
     RETURNING execution_id
     """,

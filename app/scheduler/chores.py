@@ -9,6 +9,7 @@ from datetime import timedelta
 from functools import partial
 
 from app import audit
+from app.catalog import superseded
 from app.config import Settings
 from app.db import Database
 from app.errors import TaskExecutorError
@@ -79,6 +80,7 @@ class Chores:
             Chore("exhaust", 300, self.exhaust),
             Chore("prune", 3600, self.prune),
             Chore("prune_audit", 3600, self.prune_audit),
+            Chore("prune_configs", 3600, self.prune_configs),
         ]
 
     def materialize(self) -> Counts:
@@ -232,6 +234,10 @@ class Chores:
         # A batch is also short when another scheduler was faster, so only an empty one is the end.
         delete = partial(audit.prune, self._database, retention_ms=retention_ms, limit=BATCH)
         return Counts(entries=self._until_short(delete, 1))
+
+    def prune_configs(self) -> Counts:
+        """Delete superseded values of configs that no unfinished execution began with."""
+        return Counts(values=superseded.prune(self._database, self._stopping))
 
     def _until_short(self, do_batch: Callable[[], int], size: int) -> int:
         """Repeat until a batch comes back shorter than `size`, or the process stops; returns the sum of them."""

@@ -4,7 +4,15 @@ Ids are made by the client (UUIDv4), so a repeated statement is recognised and n
 Indexes that workers read in time order lead with `queue` and `shard`; list pages are read by (created_at, id).
 """
 
-from schema.tables.catalog import catalog_revision, configs, endpoint_versions, endpoints, payload_specs, secrets
+from schema.tables.catalog import (
+    catalog_revision,
+    configs,
+    endpoint_versions,
+    endpoints,
+    payload_specs,
+    secrets,
+    superseded_configs,
+)
 from schema.tables.columns import metadata
 from schema.tables.executions import attempts, execution_events, execution_logs, executions
 from schema.tables.jobs import jobs
@@ -28,5 +36,6 @@ __all__ = [
     "region_status",
     "secrets",
     "signing_keys",
+    "superseded_configs",
     "workers",
 ]

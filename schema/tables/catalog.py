@@ -48,6 +48,17 @@ catalog_revision = Table(
     PrimaryKeyConstraint("id", name="pk_catalog_revision"),
 )
 
+# What a config held until the catalogue revision `superseded_by`, for executions that began before that.
+superseded_configs = Table(
+    "superseded_configs",
+    metadata,
+    word("name", required=True),
+    count("superseded_by", required=True),
+    Column("values_json", JSONB, nullable=False),
+    instant("superseded_at", default_now=True),
+    PrimaryKeyConstraint("name", "superseded_by", name="pk_superseded_configs"),
+)
+
 endpoints = Table(
     "endpoints",
     metadata,

@@ -46,6 +46,8 @@ executions = Table(
     flag("on_hold", default=False),
     # Requested while it was RUNNING: no attempt follows the current one.
     instant("cancel_requested_at"),
+    # The catalogue revision of the first claim: configs are as they were then, in all attempts.
+    count("config_revision"),
     instant("created_at", default_now=True),
     PrimaryKeyConstraint("execution_id", name="pk_executions"),
     ForeignKeyConstraint(["job_id"], ["jobs.job_id"], name="fk_executions_job"),

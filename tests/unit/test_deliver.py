@@ -30,6 +30,7 @@ def test_the_age_counts_from_the_instant_first_planned(
         worker_id="wrk_1",
         attempt=1,
         max_attempts=3,
+        config_revision=0,
         scheduled_at=NOW - timedelta(seconds=planned_ago),
         claimed_at=NOW,
         due_in_seconds=0,

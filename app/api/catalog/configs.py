@@ -62,7 +62,10 @@ def get(name: str) -> Any:
 
 @resource.route("PUT", "/configs/<name>", body=ChangedConfigSchema, returns=ConfigSchema, errors=[ConfigNotFoundError])
 def replace(body: dict[str, Any], name: str) -> Any:
-    """Change a config; it takes effect for attempts that have not begun."""
+    """Change a config; it takes effect for executions that have not begun.
+
+    One that has keeps the values of its first attempt in all its attempts; a manual retry takes the new ones.
+    """
     same_name(body, name)
     row = configs.CONFIGS.replace(services().database, name, body["values"], change())
     return tagged(_shape(row), row.tag)

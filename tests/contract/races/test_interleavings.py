@@ -177,6 +177,7 @@ class Arena:
             worker_id=WORKER,
             attempt=1,
             max_attempts=3,
+            config_revision=0,
             scheduled_at=now,
             claimed_at=now,
             due_in_seconds=0,

@@ -53,8 +53,8 @@ def _revision(database):
     return database.fetch(text("SELECT revision FROM catalog_revision"))[0].revision
 
 
-def prepare(catalog, endpoint="e", version=1, input_=None):
-    return catalog.prepare(endpoint, version, {"id": 7, "n": 1.5} if input_ is None else input_)
+def prepare(catalog, endpoint="e", version=1, input_=None, config_revision=0):
+    return catalog.prepare(endpoint, version, {"id": 7, "n": 1.5} if input_ is None else input_, config_revision)
 
 
 def change_behind_its_back(database, config=None, secret=None):
@@ -83,24 +83,57 @@ def test_an_input_is_rendered(catalog):
     assert "hunter2" not in repr(prepared)
 
 
-def test_a_change_is_seen_by_the_next_claim(catalog, database):
-    assert seen(catalog) == ("https://one.example/7", "Bearer hunter2")
-    configs.CONFIGS.replace(database, "conf", {"base": "https://two.example"}, AuditedChange(SYSTEM))
+def rotate(database):
     secrets.SECRETS.replace(database, "token", SecretBox.from_setting(KEY).encrypt("rotated"), AuditedChange(SYSTEM))
-    assert seen(catalog) == ("https://one.example/7", "Bearer hunter2")
+
+
+def replace_config(database, base):
+    """Change the config; returns the revision from which on it holds."""
+    configs.CONFIGS.replace(database, "conf", {"base": base}, AuditedChange(SYSTEM))
+    return _revision(database)
+
+
+def test_a_changed_secret_is_seen_by_the_next_claim(catalog, database):
+    assert seen(catalog)[1] == "Bearer hunter2"
+    rotate(database)
+    assert seen(catalog)[1] == "Bearer hunter2"
     catalog.observe(_revision(database))
     catalog.observe(0)  # a claim that was on its way for longer
-    assert seen(catalog) == ("https://two.example/7", "Bearer rotated")
+    assert seen(catalog)[1] == "Bearer rotated"
+
+
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_a_config_is_that_of_the_revision_whatever_came_later(catalog, database, is_cached):
+    first = _revision(database)
+    if is_cached:
+        prepare(catalog, config_revision=first)
+    second = replace_config(database, "https://two.example")
+    rotate(database)  # moves the revision, and changes no config
+    between = _revision(database)
+    third = replace_config(database, "https://three.example")
+    catalog.observe(third)
+    revisions = {first: "one", second: "two", between: "two", third: "three", third + 1: "three"}
+    for revision_, host in revisions.items():
+        assert prepare(catalog, config_revision=revision_).spec["url"] == f"https://{host}.example/7"
+
+
+def test_a_config_that_was_deleted_is_still_there_for_what_began_before(catalog, database):
+    began = _revision(database)
+    database.fetch(text("UPDATE endpoints SET deleted_at = now(), config_ref = NULL"))
+    configs.CONFIGS.delete(database, "conf", AuditedChange(SYSTEM))
+    assert prepare(catalog, config_revision=began).spec["url"] == "https://one.example/7"
+    with pytest.raises(TemplateError, match="conf"):
+        prepare(catalog, config_revision=_revision(database))
 
 
 class Overtaken(Database):
-    """Lets something happen between the read of a config and the arrival of its answer."""
+    """Lets something happen between the read of a secret and the arrival of its answer."""
 
     meanwhile = staticmethod(lambda: None)
 
     def fetch(self, statement, params=None):
         result = super().fetch(statement, params)
-        if statement is loader.CONFIG:
+        if statement is loader.SECRETS:
             self.meanwhile()
         return result
 
@@ -111,12 +144,12 @@ def test_a_value_read_under_an_old_revision_does_not_outlive_it(catalog, databas
 
     def change():
         slow.meanwhile = lambda: None
-        configs.CONFIGS.replace(database, "conf", {"base": "https://two.example"}, AuditedChange(SYSTEM))
+        rotate(database)
         catalog.observe(_revision(database))
 
     slow.meanwhile = change
-    assert seen(catalog)[0] == "https://one.example/7"
-    assert seen(catalog)[0] == "https://two.example/7"
+    assert seen(catalog)[1] == "Bearer hunter2"
+    assert seen(catalog)[1] == "Bearer rotated"
 
 
 def test_configs_and_secrets_have_a_time_to_live_each(catalog, database, clock):

@@ -140,6 +140,7 @@ def do_conclude(verdict: Verdict) -> Verb:
             worker_id=process.worker_id,
             attempt=row.attempt_count,
             max_attempts=row.max_attempts,
+            config_revision=0,
             scheduled_at=now,
             claimed_at=now,
             due_in_seconds=0,

@@ -35,7 +35,7 @@ BY_DATABASE = {"crdb_region", "created_at"}
 NOT_SHOWN = {"first_version_id", "last_tick_at", "skipped_catch_up", "skipped_overlap"}
 EXECUTION_DEFAULTS = {
     *("crdb_region", "output", "attempt_count", "worker_id", "started_at", "completed_at", "duration_ms"),
-    *("on_hold", "cancel_requested_at", "created_at"),
+    *("on_hold", "cancel_requested_at", "config_revision", "created_at"),
 }
 
 
@@ -160,7 +160,7 @@ def test_a_new_executions_row_has_every_column(statement: Any) -> None:
 @pytest.mark.parametrize(
     ("table", "record", "schema", "hidden"),
     [
-        (tables.executions, Execution, ExecutionSchema, {"queue", "shard", "on_hold", "input"}),
+        (tables.executions, Execution, ExecutionSchema, {"queue", "shard", "on_hold", "config_revision", "input"}),
         (tables.attempts, AttemptRecord, AttemptSchema, set[str]()),
         (tables.execution_logs, LogRecord, LogLineSchema, set[str]()),
     ],

@@ -1,0 +1,145 @@
+"""The configs of an execution: those of its first claim, in all attempts, until somebody retries it by hand."""
+
+import pytest
+from sqlalchemy import text
+
+from app import ids
+from app.audit import SYSTEM
+from app.audit.change import AuditedChange
+from app.catalog import configs, superseded
+from app.catalog.loader import Catalog
+from app.db import Database
+from app.executions.claim import claim_batch
+from app.executions.conclusion import Conclusion, conclude
+from app.executions.model import Claim, DeliveryError
+from app.executions.release import release
+from app.executions.retry import retry_execution
+from app.executions.verdict import Verdict
+from brokers.worker_process import WorkerProcess
+from tests import rows
+from tests.contract.scheduler.conftest import chores
+
+ERROR = DeliveryError("HTTP_ERROR", "answered 503")
+AN_HOUR_AGO = text("UPDATE superseded_configs SET superseded_at = now() - INTERVAL '61 minutes'")
+
+
+@pytest.fixture(autouse=True)
+def endpoint(database: Database) -> None:
+    configs.CONFIGS.create(database, "conf", {"base": "https://one.example"}, AuditedChange(SYSTEM))
+    spec = {"url": "{{config.base}}/", "method": "POST"}
+    rows.add_endpoint(database, "configured", spec=spec, config_ref="conf", retry_policy={"max_attempts": 3})
+
+
+def change(database: Database, base: str) -> None:
+    configs.CONFIGS.replace(database, "conf", {"base": base}, AuditedChange(SYSTEM))
+
+
+def add(database: Database) -> str:
+    (execution_id,) = rows.add_executions(database, endpoint="configured", max_attempts=3)
+    return execution_id
+
+
+def claimed(process: WorkerProcess) -> Claim:
+    (claim,) = claim_batch(
+        process.database, queue="http", shard=0, worker_id=process.worker_id, limit=1, ahead_ms=0
+    ).claims
+    return claim
+
+
+def host(database: Database, claim: Claim) -> str:
+    """Prepare the attempt as a worker does that has just started; returns where it would send to."""
+    catalog = Catalog(database, None, config_ttl_seconds=60, secret_ttl_seconds=60)
+    url: str = catalog.prepare(claim.endpoint, 1, claim.input, claim.config_revision).spec["url"]
+    return url.removeprefix("https://").removesuffix(".example/")
+
+
+def end(process: WorkerProcess, claim: Claim, verdict: Verdict) -> None:
+    conclude(
+        process.database, process.worker_id, [Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ())]
+    )
+
+
+def values(database: Database) -> int:
+    count: int = database.fetch(text("SELECT count(*) AS n FROM superseded_configs"))[0].n
+    return count
+
+
+def test_a_retry_uses_the_config_that_the_first_attempt_used(process: WorkerProcess) -> None:
+    database = process.database
+    add(database)
+    first = claimed(process)
+    change(database, "https://two.example")
+    end(process, first, Verdict.retry(ERROR, 0))
+    second = claimed(process)
+    assert (first.attempt, second.attempt) == (1, 2)
+    assert [host(database, claim) for claim in (first, second)] == ["one", "one"]
+    add(database)
+    assert host(database, claimed(process)) == "two"
+
+
+def test_what_was_handed_back_before_it_was_sent_has_not_begun(process: WorkerProcess) -> None:
+    database = process.database
+    add(database)
+    release(database, process.worker_id, [claimed(process).key])
+    change(database, "https://two.example")
+    assert host(database, claimed(process)) == "two"
+
+
+def test_a_manual_retry_takes_the_config_of_today(process: WorkerProcess) -> None:
+    database = process.database
+    execution_id = add(database)
+    end(process, claimed(process), Verdict.fail(ERROR))
+    change(database, "https://two.example")
+    retry_execution(database, execution_id, actor=None)
+    again = claimed(process)
+    change(database, "https://three.example")
+    end(process, again, Verdict.retry(ERROR, 0))
+    assert [host(database, again), host(database, claimed(process))] == ["two", "two"]
+
+
+def test_an_execution_of_an_earlier_release_keeps_the_config_of_its_next_claim(process: WorkerProcess) -> None:
+    database = process.database
+    add(database)
+    database.fetch(text("UPDATE executions SET status = 'RETRYING', attempt_count = 1"))
+    change(database, "https://two.example")
+    second = claimed(process)
+    change(database, "https://three.example")
+    end(process, second, Verdict.retry(ERROR, 0))
+    assert [host(database, second), host(database, claimed(process))] == ["two", "two"]
+
+
+def test_what_was_superseded_is_kept_as_long_as_an_execution_can_need_it(
+    process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for size in ("PAGE", "BATCH"):
+        monkeypatch.setattr(superseded, size, 1)
+    database = process.database
+    change(database, "https://two.example")
+    for _ in range(2):
+        add(database)
+    early = claimed(process)
+    change(database, "https://three.example")
+    late = claimed(process)
+    for base in ("four", "five"):
+        change(database, f"https://{base}.example")
+    add(database)  # waits: it has not begun with anything
+
+    assert chores(database).prune_configs()["values"] == 0  # a claim may be under way
+    database.fetch(AN_HOUR_AGO)
+    assert (chores(database).prune_configs()["values"], values(database)) == (1, 3)
+    assert [host(database, claim) for claim in (early, late)] == ["two", "three"]
+    end(process, early, Verdict.success({}))
+    assert (chores(database).prune_configs()["values"], values(database)) == (1, 2)
+    assert host(database, late) == "three"
+    end(process, late, Verdict.success({}))
+    assert (chores(database).prune_configs()["values"], values(database)) == (2, 0)
+    assert host(database, claimed(process)) == "five"
+
+
+def test_nothing_is_deleted_by_a_scheduler_that_stops_meanwhile(process: WorkerProcess) -> None:
+    add(process.database)
+    claim = claimed(process)
+    change(process.database, "https://two.example")
+    process.database.fetch(AN_HOUR_AGO)
+    assert chores(process.database, stopping=lambda: True).prune_configs()["values"] == 0
+    assert host(process.database, claim) == "one"
