@@ -5,14 +5,19 @@ claim. CockroachDB does both online by itself. Each operation may be repeated, a
 knows what exists by its name, so what changes gets a new name, and the old one is dropped afterwards.
 """
 
+import logging
 import time
 from collections.abc import Sequence
 
 from alembic import op
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from schema.session import LOCK_TIMEOUT_MS
 
+log = logging.getLogger(__name__)
+
+_NOT_PERMITTED = {"42501", "0A000"}  # no privilege; not for tenants of a shared cluster
 _IS_INDEX_VALID = text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(:name)")
 _IS_BEING_BUILT = text(
     "SELECT true FROM pg_stat_progress_create_index "
@@ -74,6 +79,17 @@ def add_foreign_key(table: str, name: str, columns: Sequence[str], to: str, to_c
 def drop_constraint(table: str, name: str) -> None:
     """Drop a CHECK or a foreign key, if it exists."""
     _execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}")
+
+
+def execute_if_permitted(statement: str) -> None:
+    """Execute a statement that only makes things faster; where this user may not, log a warning and go on."""
+    try:
+        _execute(statement)
+    except DBAPIError as error:
+        if getattr(error.orig, "pgcode", None) not in _NOT_PERMITTED:
+            raise
+        reason = str(error.orig).partition("\n")[0]
+        log.warning("left out, because %s; let somebody who may run it: %s", reason, statement)
 
 
 def _build(name: str, statement: str) -> None:

@@ -99,6 +99,18 @@ def test_claims_pass_a_change_that_waits_for_a_long_reader(
     assert migrator.finish() == "9001"
 
 
+def test_what_is_not_permitted_is_left_out_with_a_warning(
+    database_url: str, write_revision: WriteRevision, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = write_revision(
+        "op.execute('SET ROLE pg_monitor')",
+        "online.execute_if_permitted('ALTER TABLE jobs SET (fillfactor = 90)')",
+        "op.execute('RESET ROLE')",
+    )
+    assert migrate.upgrade(database_url, folders=[folder]) == "9001"
+    assert "must be owner of table jobs; let somebody who may run it: ALTER TABLE jobs" in caplog.text
+
+
 def _shape(observer: Connection) -> dict[str, bool]:
     """Return the names of all indexes and constraints, and whether each is valid."""
     found = observer.execute(

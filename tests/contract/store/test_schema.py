@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import CheckConstraint, Engine, create_engine, event, inspect, text
+from sqlalchemy import CheckConstraint, DateTime, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import IntegrityError
 
 from app import db
@@ -88,15 +88,28 @@ def test_the_lease_of_a_migrator_that_died_runs_out(empty_url: str) -> None:
 
 
 def test_the_migrations_build_what_the_tables_say(engine: Engine) -> None:
+    opts = {
+        "compare_type": True,
+        "include_name": lambda name, kind, _parents: is_comparable(engine, name, kind),
+        "include_object": lambda _object, name, kind, *_: is_comparable(engine, name, kind),
+    }
     with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        context = MigrationContext.configure(connection, opts=opts)
         differences = [d for d in compare_metadata(context, metadata) if "migration_lease" not in str(d)]
         assert differences == []
         inspector = inspect(connection)
         for table in metadata.sorted_tables:
             wanted = {c.name for c in table.constraints if c.name and str(c.name).startswith("chk_")}
             found = {c["name"] for c in inspector.get_check_constraints(table.name)}
-            assert wanted == found
+            assert wanted == {name for name in found if not str(name).startswith("check_crdb_internal_")}
+
+
+def is_comparable(engine: Engine, name: str | None, kind: str) -> bool:
+    """On CockroachDB an index that leads with a time has a hidden column in front; see test_revisions.py."""
+    if engine.dialect.name != "cockroachdb" or kind != "index":
+        return True
+    indexes = {str(index.name): index for table in metadata.sorted_tables for index in table.indexes}
+    return name not in indexes or not isinstance(indexes[name].columns[0].type, DateTime)
 
 
 def test_the_checks_list_the_values_of_the_tables(engine: Engine) -> None:
