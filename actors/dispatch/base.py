@@ -18,7 +18,8 @@ from app.formats import rfc3339
 
 MAX_BODY_BYTES = 16_384
 """Length to which a receiver's answer is kept. Dispatchers return SCRUB_MARGIN_BYTES more, so that the caller, who
-knows the secrets, sees each one whole before it cuts: `scrubber.scrub(output, MAX_BODY_BYTES)`."""
+knows the secrets, sees a short one whole, and enough of a long one, before it cuts:
+`scrubber.scrub(output, MAX_BODY_BYTES)`."""
 SCRUB_MARGIN_BYTES = 8_192
 NO_SECRETS = Scrubber(())
 

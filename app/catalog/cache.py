@@ -1,5 +1,6 @@
 """Bounded cache whose entries end with a time to live, and with the catalogue revision that they were read under."""
 
+import contextlib
 import threading
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
@@ -11,10 +12,19 @@ V = TypeVar("V")
 
 
 class Cache(Generic[K, V]):
-    """Keeps the most recently used entries of the newest revision; safe to use from several threads."""
+    """Keeps the most recently used entries of the newest revision; safe to use from several threads.
 
-    def __init__(self, max_entries: int, ttl_seconds: float, clock: Callable[[], float]) -> None:
-        self._entries: TTLCache[K, V] = TTLCache(max_entries, ttl_seconds, clock)
+    `max_weight` bounds their number, or the sum of what `weight` says of each; what is heavier by itself is not kept.
+    """
+
+    def __init__(
+        self,
+        max_weight: int,
+        ttl_seconds: float,
+        clock: Callable[[], float],
+        weight: Callable[[V], float] = lambda _value: 1,
+    ) -> None:
+        self._entries: TTLCache[K, V] = TTLCache(max_weight, ttl_seconds, clock, weight)
         self._revision = 0
         self._lock = threading.Lock()
 
@@ -29,7 +39,8 @@ class Cache(Generic[K, V]):
         with self._lock:
             self._advance(revision)
             if revision == self._revision:
-                self._entries[key] = value
+                with contextlib.suppress(ValueError):  # too heavy
+                    self._entries[key] = value
 
     def _advance(self, revision: int) -> None:
         if revision > self._revision:

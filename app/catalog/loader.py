@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from app.catalog import superseded
@@ -28,7 +27,7 @@ log = logging.getLogger(__name__)
 
 MAX_VERSIONS = 10_000
 MAX_VALUES = 10_000
-MAX_SCRUBBERS = 1_000
+MAX_SCRUBBER_WEIGHT = 500_000  # some 45 MB
 
 VERSION = statement(
     "loader.version",
@@ -85,7 +84,9 @@ class Catalog:
         self._versions = Cache[tuple[str, int], _Version](MAX_VERSIONS, math.inf, clock)
         self._configs = Cache[tuple[str, int], Mapping[str, Any]](MAX_VALUES, config_ttl_seconds, clock)
         self._secrets = Cache[str, str](MAX_VALUES, secret_ttl_seconds, clock)
-        self._scrubber = lru_cache(MAX_SCRUBBERS)(Scrubber)
+        self._scrubbers = Cache[frozenset[str], Scrubber](
+            MAX_SCRUBBER_WEIGHT, math.inf, clock, weight=lambda scrubber: scrubber.weight
+        )
         self._reported: set[str] = set()  # secrets that cannot be decrypted
 
     def observe(self, revision: int) -> None:
@@ -106,8 +107,14 @@ class Catalog:
             spec = version.template.render(input_, config, secrets)
         except RecursionError:
             raise TemplateError("the input is nested too deeply") from None
-        scrubber = self._scrubber(frozenset(secrets.values()))
-        return Prepared(version.endpoint_type, version.policy, spec, scrubber)
+        return Prepared(version.endpoint_type, version.policy, spec, self._scrubber(frozenset(secrets.values())))
+
+    def _scrubber(self, secrets: frozenset[str]) -> Scrubber:
+        scrubber = self._scrubbers.get(secrets, 0)
+        if scrubber is None:
+            scrubber = Scrubber(secrets)
+            self._scrubbers.put(secrets, scrubber, 0)
+        return scrubber
 
     def _version(self, endpoint: str, number: int) -> _Version:
         version = self._versions.get((endpoint, number), 0)

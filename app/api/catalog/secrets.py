@@ -13,7 +13,8 @@ from app.catalog import secrets
 from app.catalog.named_table import Named
 from app.errors import ConflictError, SecretNotFoundError
 
-MAX_VALUE = 65_536
+MIN_VALUE = 4
+MAX_VALUE = 8_192
 
 resource = Resource(
     "secrets", "Sensitive values that endpoints refer to as {{secret.*}}; never shown again.", is_tagged=True
@@ -24,6 +25,12 @@ resource = Resource(
 @resource.before_request
 def _check_enabled() -> None:
     secret_box()
+
+
+def _value() -> fields.String:
+    """Declare a value: a shorter one could not be told from other text in answers that are to be scrubbed of it."""
+    length = validate.Length(MIN_VALUE, MAX_VALUE, error="Must have {min} to {max} characters.")
+    return fields.String(required=True, load_only=True, validate=length)
 
 
 class SecretSchema(Schema):
@@ -38,14 +45,14 @@ class NewSecretSchema(Body):
     """A secret to create."""
 
     name = SecretName(required=True)
-    value = fields.String(required=True, load_only=True, validate=validate.Length(1, MAX_VALUE))
+    value = _value()
 
 
 class ChangedSecretSchema(Body):
     """A secret with another value; the name, when given, must be that of the path."""
 
     name = SecretName()
-    value = fields.String(required=True, load_only=True, validate=validate.Length(1, MAX_VALUE))
+    value = _value()
 
 
 @resource.route("POST", "/secrets", body=NewSecretSchema, returns=SecretSchema, status=201, errors=[ConflictError])

@@ -98,7 +98,7 @@ def test_an_unfinished_execution_of_any_status_counts(api: Api, database: Databa
 def test_a_secret_is_found_in_templates_not_in_text(api: Api) -> None:
     """`token` is a part of another name, and appears as plain text."""
     for name in ("token", "token2"):
-        api.post("/secrets", {"name": name, "value": "v"})
+        api.post("/secrets", {"name": name, "value": "value-v"})
     spec = {"url": "http://127.0.0.1:9/token", "method": "POST", "headers": {"A": "token {{ secret.token2 }}"}}
     register(api, spec=spec)
     assert api.delete("/secrets/token").status_code == 204

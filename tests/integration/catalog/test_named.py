@@ -82,7 +82,7 @@ def test_without_a_key_secrets_are_503_and_all_else_works(database_url: str) -> 
             ("PUT", "/secrets/x"),
             ("DELETE", "/secrets/x"),
         ):
-            error = problem(api.send(method, path, json={"name": "x", "value": "v"}), 503, "SERVICE_UNAVAILABLE")
+            error = problem(api.send(method, path, json={"name": "x", "value": "value-v"}), 503, "SERVICE_UNAVAILABLE")
             assert "TE_SECRET_ENCRYPTION_KEY" in error["message"]
             assert not error["retryable"]
         assert api.post("/configs", {"name": "c", "values": {}}).status_code == 201
@@ -99,8 +99,8 @@ def test_each_change_of_a_config_or_secret_moves_the_revision(api: Api, database
         ("POST", "/configs", {"name": "c", "values": {}}, 201),
         ("PUT", "/configs/c", {"values": {"a": 1}}, 200),
         ("DELETE", "/configs/c", None, 204),
-        ("POST", "/secrets", {"name": "s", "value": "v"}, 201),
-        ("PUT", "/secrets/s", {"value": "w"}, 200),
+        ("POST", "/secrets", {"name": "s", "value": "value-v"}, 201),
+        ("PUT", "/secrets/s", {"value": "value-w"}, 200),
         ("DELETE", "/secrets/s", None, 204),
     ]
     for method, path, body, status in changes:

@@ -11,7 +11,7 @@ from tests.integration.registered import SCHEMA, http_endpoint
 THINGS = [
     ("/payload-specs", {"schema": SCHEMA}, {"schema": {"type": "object"}}),
     ("/configs", {"values": {"a": 1}}, {"values": {"a": 2}}),
-    ("/secrets", {"value": "one"}, {"value": "two"}),
+    ("/secrets", {"value": "value-one"}, {"value": "value-two"}),
     ("/endpoints", http_endpoint("x"), http_endpoint("x", retry_policy={"max_attempts": 2})),
 ]
 ALL = pytest.mark.parametrize(("path", "one", "two"), THINGS, ids=[path for path, *_ in THINGS])

@@ -55,7 +55,7 @@ def add_payload_spec(world: World) -> None:
 
 
 def add_secret(world: World) -> None:
-    assert world.api.post("/secrets", {"name": name(world), "value": "v"}).status_code == 201
+    assert world.api.post("/secrets", {"name": name(world), "value": "value-v"}).status_code == 201
 
 
 def add_endpoint(world: World) -> None:

@@ -58,7 +58,7 @@ def test_changing_what_is_not_there_is_404(shared_api: Api, method: str, path: s
     bodies: dict[str, Any] = {
         "/payload-specs/nope": {"schema": {}},
         "/configs/nope": {"values": {}},
-        "/secrets/nope": {"value": "v"},
+        "/secrets/nope": {"value": "value-v"},
         "/endpoints/nope": {key: value for key, value in http_endpoint().items() if key != "name"},
     }
     kwargs = {"json": bodies[path]} if method == "PUT" else {}

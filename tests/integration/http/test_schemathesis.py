@@ -29,7 +29,7 @@ NAME = "thing"
 NAMED = {
     "/payload-specs": {"name": NAME, "schema": {}},
     "/configs": {"name": NAME, "values": {}},
-    "/secrets": {"name": NAME, "value": "v"},
+    "/secrets": {"name": NAME, "value": "value-v"},
     "/endpoints": http_endpoint(NAME),
 }
 pytestmark = pytest.mark.fuzz

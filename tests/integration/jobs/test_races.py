@@ -66,7 +66,7 @@ def test_no_job_is_created_for_an_endpoint_that_is_gone(api: Api, database: Data
 def test_no_endpoint_refers_to_what_is_gone(api: Api) -> None:
     """The same between an endpoint and the secret, config and payload spec it wants."""
     for number in range(ROUNDS):
-        api.post("/secrets", {"name": "token", "value": "v"})
+        api.post("/secrets", {"name": "token", "value": "value-v"})
         api.post("/configs", {"name": "config", "values": {}})
         api.post("/payload-specs", {"name": "spec", "schema": {}})
         spec = {"url": "http://127.0.0.1:9", "method": "POST", "headers": {"A": "{{secret.token}}"}}
@@ -88,7 +88,7 @@ def test_no_unfinished_job_refers_to_what_is_gone(api: Api, database: Database) 
     spec = {"url": "http://127.0.0.1:9", "method": "POST", "headers": {"A": "{{secret.token}}"}}
     outcomes = set()
     for number in range(ROUNDS):
-        api.post("/secrets", {"name": "token", "value": "v"})
+        api.post("/secrets", {"name": "token", "value": "value-v"})
         api.post("/configs", {"name": "config", "values": {}})
         name = register(api, f"e{number}", spec=spec, config="config")
         created(api, one_shot("warm-up", endpoint=name))
@@ -127,7 +127,7 @@ def test_changes_of_an_endpoint_get_versions_of_their_own(api: Api, database: Da
 def test_one_name_is_created_once(api: Api) -> None:
     for path, body in (
         ("/configs", {"name": "x", "values": {}}),
-        ("/secrets", {"name": "x", "value": "v"}),
+        ("/secrets", {"name": "x", "value": "value-v"}),
         ("/payload-specs", {"name": "x", "schema": {}}),
         ("/endpoints", http_endpoint("x")),
     ):

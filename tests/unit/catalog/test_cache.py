@@ -37,3 +37,10 @@ def test_an_entry_ends_with_its_time_to_live():
     assert cache.get("a", 0) == 1
     now = 10
     assert cache.get("a", 0) is None
+
+
+def test_heavy_entries_make_room_sooner_and_the_heaviest_are_not_kept():
+    cache = Cache[str, str](10, 10, lambda: 0, weight=len)
+    for key, value in (("a", "xxxx"), ("b", "xxxx"), ("c", "xxxxx"), ("d", "x" * 11)):
+        cache.put(key, value, 0)
+    assert [cache.get(key, 0) for key in "abcd"] == [None, "xxxx", "xxxxx", None]

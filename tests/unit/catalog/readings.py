@@ -1,0 +1,59 @@
+"""Readings of a text by somebody who looks for a secret in it and knows all usual encodings."""
+
+import base64
+import binascii
+import html
+import re
+from collections.abc import Callable, Iterator
+from urllib.parse import unquote, unquote_plus
+
+_UNITS = re.compile(r"(?:\\u[0-9a-fA-F]{4})+|\\x[0-9a-fA-F]{2}")
+_SIMPLE = re.compile(r"\\([\"'\\/nrt])")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{6,}")
+_HEX = re.compile(r"(?:[0-9a-fA-F]{2}){4,}")
+
+
+def _code_units(text: str) -> str:
+    return _UNITS.sub(
+        lambda match: bytes.fromhex(re.sub(r"\\u|\\x", lambda x: "" if x[0] == r"\u" else "00", match[0])).decode(
+            "utf-16-be", "replace"
+        ),
+        text,
+    )
+
+
+def _simple(text: str) -> str:
+    return _SIMPLE.sub(lambda match: {"n": "\n", "r": "\r", "t": "\t"}.get(match[1], match[1]), text)
+
+
+UNDONE: tuple[Callable[[str], str], ...] = (_simple, _code_units, unquote, unquote_plus, html.unescape)
+
+
+def _packed(text: str) -> Iterator[str]:
+    joined = re.sub(r"\s", "", text)
+    for run in _BASE64.findall(joined):
+        for offset in range(4):
+            part = run[offset:].replace("-", "+").replace("_", "/")
+            try:
+                yield base64.b64decode(part[: len(part) // 4 * 4]).decode(errors="replace")
+            except binascii.Error:
+                continue
+    for run in _HEX.findall(joined.replace(":", "")):
+        yield from (bytes.fromhex(piece).decode(errors="replace") for piece in (run, run[1:-1]))
+
+
+def readings(text: str) -> set[str]:
+    """Return the text, what it reads as with up to three escapes undone, and what is packed in any of these."""
+    seen, latest = {text}, {text}
+    for _ in range(3):
+        latest = {undo(reading) for reading in latest for undo in UNDONE} - seen
+        seen |= latest
+    seen |= {packed for reading in seen for packed in _packed(reading)}
+    return seen | {re.sub(r"\s", "", reading) for reading in seen}
+
+
+def leaks(text: str, secret: str, most: int) -> set[str]:
+    """Return the parts of a secret, longer than `most`, that can be read in a text; letters of either case."""
+    folded = secret.lower()
+    windows = {folded[start : start + most + 1] for start in range(len(folded) - most)}
+    return {window for reading in readings(text) for window in windows if window in reading.lower()}
