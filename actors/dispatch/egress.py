@@ -45,7 +45,7 @@ class EgressRefusedError(OSError):
     """The address may not be connected to."""
 
     def __init__(self, address: str) -> None:
-        # The same text for every address: asyncio and aiohttp keep the type of an error only if all addresses share it.
+        # The same text for every address: the type of the error of several addresses is kept only if they share it.
         super().__init__("the egress policy (TE_EGRESS_POLICY, TE_EGRESS_DENY) refuses its address")
         self.address = address
 
@@ -96,7 +96,7 @@ class EgressGuard:
         return permitted
 
     def open_socket(self, info: AddressInfo) -> socket.socket:
-        """Open the socket for one address, or raise EgressRefusedError: the `socket_factory` of aiohttp's connector."""
+        """Open the socket for one address, or raise EgressRefusedError: called for each that is connected to."""
         self.check_address(info[4][0])
         return socket.socket(info[0], info[1], info[2])
 

@@ -8,9 +8,7 @@ from http import HTTPStatus
 from http.client import responses
 from typing import Any
 
-import aiohttp
-
-from actors.dispatch.egress import EgressRefusedError
+from actors.dispatch.http1.answer import AnswerError
 from actors.dispatch.progress import Progress
 from app.catalog.retry_policy import MAX_RETRY_AFTER_MS
 from app.executions.model import DeliveryError
@@ -48,34 +46,12 @@ def failure(error: Exception, progress: Progress) -> DeliveryError:
     """Explain why there was no answer."""
     if isinstance(error, TimeoutError):
         return progress.timed_out("no complete answer came")
-    if isinstance(error, aiohttp.ClientConnectorError):
-        refused = isinstance(error.os_error, EgressRefusedError)
-        return DeliveryError("CONNECTION_ERROR", _connect_message(error), permanent=refused)
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        reason = getattr(error.certificate_error, "verify_message", "") or "it cannot be verified"
-        return DeliveryError("CONNECTION_ERROR", f"the TLS certificate of {error.host} is not valid: {reason}")
-    if isinstance(error, aiohttp.InvalidURL):
-        return DeliveryError("CONNECTION_ERROR", "the URL is not valid", permanent=True)
-    return DeliveryError("CONNECTION_ERROR", _exchange_message(error), may_have_been_delivered=progress.is_sent)
+    return DeliveryError("CONNECTION_ERROR", _message(error), may_have_been_delivered=progress.is_sent)
 
 
-def _connect_message(error: aiohttp.ClientConnectorError) -> str:
-    cause = error.os_error
-    reason = os.strerror(cause.errno) if cause.errno and cause.errno > 0 else (cause.strerror or str(cause))
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return f"the host name {error.host} cannot be resolved: {cause.strerror or cause}"
-    if isinstance(error, aiohttp.ClientConnectorSSLError):
-        return f"the TLS handshake with {error.host}:{error.port} failed: {getattr(cause, 'reason', None) or reason}"
-    return f"cannot connect to {error.host}:{error.port}: {reason}"
-
-
-def _exchange_message(error: Exception) -> str:
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return "the endpoint closed the connection without an answer"
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return "the endpoint closed the connection in the middle of its answer"
-    if isinstance(error, aiohttp.ClientResponseError):
-        return "the endpoint's answer is not valid HTTP"
+def _message(error: Exception) -> str:
+    if isinstance(error, AnswerError):
+        return str(error)
     if isinstance(error, OSError) and error.errno:
         return f"the connection broke: {os.strerror(error.errno)}"
     # The text of an unforeseen exception may hold anything, also a secret: its type must do.

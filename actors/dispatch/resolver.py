@@ -10,8 +10,6 @@ import socket
 import threading
 from concurrent.futures import Future
 
-from aiohttp.abc import AbstractResolver, ResolveResult
-
 from actors.dispatch.egress import AddressInfo
 
 _THREADS = 32
@@ -19,8 +17,8 @@ _THREADS = 32
 _Lookup = tuple[str, int, int]  # host, port, family
 
 
-class Resolver(AbstractResolver):
-    """Looks names up with the system's resolver; also aiohttp's resolver."""
+class Resolver:
+    """Looks names up with the system's resolver."""
 
     def __init__(self) -> None:
         self._waiting: queue.SimpleQueue[tuple[Future[list[AddressInfo]], _Lookup] | None] = queue.SimpleQueue()
@@ -39,29 +37,10 @@ class Resolver(AbstractResolver):
         except UnicodeError:
             raise OSError("it is not a valid host name") from None
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        """Return the addresses of a host through aiohttp's resolver interface."""
-        return [
-            ResolveResult(
-                hostname=host,
-                host=info[4][0],
-                port=port,
-                family=info[0],
-                proto=info[2],
-                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-            )
-            for info in await self.look_up(host, port, family)
-        ]
-
     def stop(self) -> None:
         """Let the threads end; one whose lookup hangs is not waited for, neither here nor when the process ends."""
         for _ in range(self._threads):
             self._waiting.put(None)
-
-    async def close(self) -> None:
-        """Do nothing at the end of an aiohttp session: the resolver is shared."""
 
     def _work(self) -> None:
         while (item := self._waiting.get()) is not None:

@@ -1,10 +1,14 @@
 """Driving the HTTP dispatcher from a test: to a receiver, or to a server that a test writes byte by byte."""
 
 import asyncio
+import socket
 from contextlib import asynccontextmanager
 
 import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.base import Network
+from actors.dispatch.egress import AddressInfo
 from actors.dispatch.http import HttpDispatcher
+from actors.dispatch.resolver import Resolver
 from schema.states import EndpointType
 from tests.contract.dispatch.dispatching import OPEN, Opening, failure, identity, rendered, run
 
@@ -58,3 +62,29 @@ async def read_request(reader):
 
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+class Hosts(Resolver):
+    """Answers with the addresses of a test, like a hosts file."""
+
+    def __init__(self, *addresses: str) -> None:
+        super().__init__()
+        self.addresses = addresses
+        self.asked = 0
+        self.fault: OSError | None = None
+
+    async def look_up(self, host: str, port: int, family: int = socket.AF_UNSPEC) -> list[AddressInfo]:
+        self.asked += 1
+        await asyncio.sleep(0)
+        if self.fault is not None:
+            raise self.fault
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in self.addresses]
+
+
+def to_hosts(hosts, guard=OPEN):
+    """Open a dispatcher that finds these addresses."""
+
+    def open_(network):
+        return HttpDispatcher(Network(network.guard, hosts, network.connections, network.connections_per_host))
+
+    return Opening(open_, guard)

@@ -91,7 +91,7 @@ def test_plain_text_where_tls_is_spoken(receiver):
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "POST"])
 def test_a_stale_connection_is_a_failed_attempt_not_a_second_send(method):
-    """aiohttp would send a GET, PUT or DELETE again by itself: two sends, one of them not counted."""
+    """Many clients send a GET, PUT or DELETE again by themselves: two sends, one of them not counted."""
     seen = []
 
     async def answer(reader, writer, connection):

@@ -6,7 +6,7 @@ import gzip
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch.http import KEPT_BYTES
+from actors.dispatch.http1.answer import KEPT_BYTES
 from actors.dispatch.http_outcome import retry_after_ms
 from tests.contract.dispatch.dispatching import identity, run
 from tests.contract.dispatch.http_deliveries import dispatcher, fail, read_request, send, server, spec

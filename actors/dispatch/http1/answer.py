@@ -1,0 +1,171 @@
+"""Answer of a receiver, read from bytes, and bounded in every way in which a receiver could make it long; no I/O."""
+
+from typing import NoReturn
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from actors.dispatch.base import MAX_BODY_BYTES, SCRUB_MARGIN_BYTES
+
+KEPT_BYTES = MAX_BODY_BYTES + SCRUB_MARGIN_BYTES
+DRAINED_BYTES = 131_072
+"""Length of the longest body that is read to its end: reading a little more is cheaper than a new connection."""
+MOST_BYTES = 262_144
+"""Everything that is read of an answer: heads, body, and what surrounds the chunks of a body."""
+MOST_HEAD_BYTES = 65_536  # with the heads of interim answers
+MOST_INTERIM = 16
+MOST_FIELDS = 256  # in all heads, and in trailers
+
+_SWITCHING_PROTOCOLS = 101
+_WITHOUT_BODY = (204, 304)
+
+
+class AnswerError(Exception):
+    """There is no answer, or none that is taken; the message says why."""
+
+
+class _EnoughError(Exception):
+    """What follows is of no interest: leaves the parser."""
+
+
+class AnswerReader:
+    """Reads one answer from pieces of any size; the final one, after interim answers."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.retry_after: str | None = None
+        self.kept = bytearray()
+        """The first part of the body."""
+        self.has_head = False
+        self.is_complete = False
+        self.keeps_alive = False
+        """Whether another request may follow on the same connection."""
+        self._read = self._body_bytes = self._interim = self._fields = 0
+        self._is_delimited = False  # otherwise the end of the connection ends the body
+        self._fault = ""
+        self._parser: HttpResponseParser | None = HttpResponseParser(self)
+        # What many servers get wrong and no two readers understand differently.
+        self._parser.set_dangerous_leniencies(
+            lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+        )
+
+    @property
+    def text(self) -> str:
+        """Return the kept part of the body as a text that the database holds: JSON in it has no NUL."""
+        return self.kept.decode(errors="replace").replace("\0", "")
+
+    def feed(self, data: bytes) -> None:
+        """Read on; raises AnswerError for what is not HTTP, and for an answer beyond a limit."""
+        while data and not self.is_complete:
+            room = (MOST_BYTES if self.has_head else MOST_HEAD_BYTES) - self._read
+            if room <= 0:
+                self._overflow()
+                return
+            piece, data = data[:room], data[room:]
+            self._read += len(piece)
+            self._parse(piece)
+        if data:
+            self.keeps_alive = False
+
+    def end(self) -> None:
+        """Take the end of the connection; raises AnswerError where it is not the end of the answer."""
+        if self.is_complete:
+            return
+        if not self.has_head:
+            self._give_up("the endpoint closed the connection without an answer")
+        if self._is_delimited:
+            self._give_up("the endpoint closed the connection in the middle of its answer")
+        self._finish()
+
+    def _parse(self, piece: bytes) -> None:
+        parser = self._parser
+        if parser is None:
+            return
+        try:
+            parser.feed_data(piece)
+        except (HttpParserError, HttpParserUpgrade):
+            if self._fault or not self.is_complete:
+                self._give_up(self._fault or "the endpoint's answer is not valid HTTP")
+            # What follows the answer was not asked for.
+            self.keeps_alive = False
+
+    def _overflow(self) -> None:
+        if not self.has_head:
+            self._give_up(f"the endpoint's answer has a head of more than {MOST_HEAD_BYTES // 1024} KiB")
+        if len(self.kept) < KEPT_BYTES:
+            self._give_up(
+                f"the endpoint's answer is longer than {MOST_BYTES // 1024} KiB, "
+                f"with a body of less than {KEPT_BYTES // 1024} KiB in it"
+            )
+        self._finish()
+
+    def _finish(self, *, keeps_alive: bool = False) -> None:
+        self.is_complete = True
+        self.keeps_alive = keeps_alive
+
+    def _give_up(self, fault: str) -> NoReturn:
+        self.release()
+        raise AnswerError(fault)
+
+    def release(self) -> None:
+        """Let go of the parser, which refers to this object: nothing has to wait for the collector of cycles."""
+        self._parser = None
+
+    def _refuse(self, fault: str) -> NoReturn:
+        self._fault = fault
+        raise _EnoughError
+
+    # called by the parser
+
+    def on_message_begin(self) -> None:
+        """Stop at whatever follows the answer."""
+        if self.is_complete:
+            raise _EnoughError
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Count a field of a head or trailer, and take what matters of it."""
+        self._fields += 1
+        if self._fields > MOST_FIELDS:
+            self._refuse(f"the endpoint's answer has more than {MOST_FIELDS} header fields")
+        if b"\0" in value:
+            self._refuse("the endpoint's answer is not valid HTTP")
+        if self.has_head:
+            return
+        name = name.lower()
+        if name == b"content-length":
+            self._is_delimited = True
+        elif name == b"transfer-encoding":
+            self._is_delimited = value.rpartition(b",")[2].strip().lower() == b"chunked"
+        elif name == b"retry-after" and self.retry_after is None:
+            self.retry_after = value.rstrip(b" \t").decode(errors="replace")
+
+    def on_headers_complete(self) -> None:
+        """Take the head of the answer, or pass over that of an interim one."""
+        status = 0 if self._parser is None else self._parser.get_status_code()
+        if 100 <= status < 200 and status != _SWITCHING_PROTOCOLS:
+            self._interim += 1
+            if self._interim > MOST_INTERIM:
+                self._refuse(f"the endpoint sent more than {MOST_INTERIM} interim answers before its answer")
+            self._is_delimited, self.retry_after = False, None
+            return
+        self.status, self.has_head = status, True
+        if status in _WITHOUT_BODY:
+            self._is_delimited = True
+        if status == _SWITCHING_PROTOCOLS:
+            self._finish()  # whatever follows is not HTTP
+
+    def on_body(self, part: bytes) -> None:
+        """Keep what there is room for; the rest of a body that is too long is not read."""
+        if not self.has_head:
+            return
+        self._body_bytes += len(part)
+        room = KEPT_BYTES - len(self.kept)
+        if room > 0:
+            self.kept += part[:room]
+        if self._body_bytes > DRAINED_BYTES:
+            self._finish()
+            raise _EnoughError
+
+    def on_message_complete(self) -> None:
+        """Take the end of the answer."""
+        if self.has_head and self._parser is not None and not self.is_complete:
+            self._finish(keeps_alive=self._parser.should_keep_alive())

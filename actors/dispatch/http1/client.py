@@ -1,0 +1,96 @@
+"""HTTP client: exchanges requests for answers on connections that it keeps for a moment."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from actors.dispatch.base import Network
+from actors.dispatch.http1.answer import AnswerReader
+from actors.dispatch.http1.connection import Connection
+from actors.dispatch.http1.connector import Connector
+from actors.dispatch.http1.request import Origin
+
+KEEP_ALIVE_SECONDS = 4.0  # common servers close idle connections after 5: close them earlier
+
+
+class Client:
+    """Exchanges requests for answers; everything but the constructor belongs to one event loop.
+
+    Idle connections make room for busy ones: together they are no more than the process may have open.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self._most = network.connections
+        self._connector = Connector(network)
+        self._busy: set[Connection] = set()
+        self._idle: dict[Connection, tuple[Origin, float]] = {}  # with the instant of its last use, in that order
+        self._idle_of: dict[Origin, list[Connection]] = {}
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    async def exchange(self, origin: Origin, request: bytes, about_to_send: Callable[[], None]) -> AnswerReader:
+        """Send a request once and return its answer; `about_to_send` is called right before the first byte.
+
+        Raises DeliveryError while nothing was sent; later AnswerError or OSError.
+        """
+        connection = self._take(origin) or await self._connector.connect(origin, self._forget)
+        self._busy.add(connection)
+        self._make_room()
+        try:
+            return await connection.exchange(request, about_to_send)
+        finally:
+            self._busy.discard(connection)
+            if connection.is_usable:
+                self._keep(origin, connection)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._connector.close()
+        for connection in (*self._busy, *self._idle):
+            connection.abort()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+
+    def _take(self, origin: Origin) -> Connection | None:
+        """Return the connection to an origin that was used last, if it is not too old."""
+        for connection in reversed(self._idle_of.get(origin, ())):
+            _, used_at = self._idle[connection]
+            if connection.is_usable and time.monotonic() - used_at < KEEP_ALIVE_SECONDS:
+                self._forget(connection)
+                return connection
+        return None
+
+    def _keep(self, origin: Origin, connection: Connection) -> None:
+        self._idle[connection] = origin, time.monotonic()
+        self._idle_of.setdefault(origin, []).append(connection)
+        self._make_room()
+        if self._sweeping is None:
+            self._sweep_after(KEEP_ALIVE_SECONDS)
+
+    def _make_room(self) -> None:
+        while self._idle and len(self._busy) + len(self._idle) > self._most:
+            self._drop(next(iter(self._idle)))
+
+    def _sweep_after(self, seconds: float) -> None:
+        self._sweeping = asyncio.get_running_loop().call_later(seconds, self._sweep)
+
+    def _sweep(self) -> None:
+        self._sweeping = None
+        now = time.monotonic()
+        for connection, (_, used_at) in list(self._idle.items()):
+            if now - used_at < KEEP_ALIVE_SECONDS:
+                self._sweep_after(KEEP_ALIVE_SECONDS - (now - used_at))
+                return
+            self._drop(connection)
+
+    def _drop(self, connection: Connection) -> None:
+        self._forget(connection)
+        connection.abort()
+
+    def _forget(self, connection: Connection) -> None:
+        """Keep a connection no longer: it is taken, or lost."""
+        origin, _ = self._idle.pop(connection, (None, 0.0))
+        if origin is not None:
+            idle = self._idle_of[origin]
+            idle.remove(connection)
+            if not idle:
+                del self._idle_of[origin]

@@ -1,0 +1,106 @@
+"""Connector: opens connections to receivers, each to an address that the egress rules permit."""
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+from aiohappyeyeballs import start_connection
+
+from actors.dispatch.base import Network
+from actors.dispatch.egress import AddressInfo, EgressRefusedError
+from actors.dispatch.http1.addresses import Addresses
+from actors.dispatch.http1.connection import Connection
+from actors.dispatch.http1.loop_share import LoopShare
+from actors.dispatch.http1.request import Origin
+from app.executions.model import DeliveryError
+
+NEXT_ADDRESS_SECONDS = 0.25  # RFC 8305: how long an address is tried alone
+
+
+class Connector:
+    """Opens connections; everything but the constructor belongs to one event loop."""
+
+    def __init__(self, network: Network) -> None:
+        self._guard = network.guard
+        self._addresses = Addresses(network.resolver)
+        self._share = LoopShare()
+        self._tls = _tls_context()
+
+    async def connect(self, origin: Origin, on_lost: Callable[[Connection], None]) -> Connection:
+        """Open a connection to the first address that answers, TLS included.
+
+        Raises DeliveryError: nothing was sent.
+        """
+        addresses = await self._look_up(origin)
+        while True:
+            sock = await self._reach(origin, addresses)
+            peer = _peer(sock)
+            try:
+                return await self._open(origin, sock, on_lost)
+            except OSError as error:
+                others = [address for address in addresses if address[4][:2] != peer[:2]]
+                if not others or len(others) == len(addresses):
+                    raise _failure(origin, error) from None
+            addresses = others
+
+    def close(self) -> None:
+        """Give up what is under way."""
+        self._addresses.close()
+
+    async def _look_up(self, origin: Origin) -> list[AddressInfo]:
+        host = origin.host
+        try:
+            # A name that ends with several dots means the one that ends with one.
+            return await self._addresses.of(host.rstrip(".") + "." if host.endswith("..") else host, origin.port)
+        except OSError as error:
+            reason = f"the host name {host} cannot be resolved: {error.strerror or error}"
+            raise DeliveryError("CONNECTION_ERROR", reason) from None
+
+    async def _reach(self, origin: Origin, addresses: list[AddressInfo]) -> socket.socket:
+        try:
+            return await start_connection(
+                addresses, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS, socket_factory=self._guard.open_socket
+            )
+        except OSError as error:
+            raise _failure(origin, error) from None
+
+    async def _open(self, origin: Origin, sock: socket.socket, on_lost: Callable[[Connection], None]) -> Connection:
+        tls = self._tls if origin.is_tls else None
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: Connection(self._share, on_lost),
+            sock=sock,
+            ssl=tls,
+            # Certificates name hosts without the final dot.
+            server_hostname=origin.host.rstrip(".") if tls else None,
+        )
+        return connection
+
+
+def _peer(sock: socket.socket) -> Any:
+    try:
+        return sock.getpeername()
+    except OSError:  # it has hung up already
+        return ()
+
+
+def _tls_context() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    # A server that asks for one handshake after the other would cost us more than itself.
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    return context
+
+
+def _failure(origin: Origin, error: OSError) -> DeliveryError:
+    where = f"{origin.host}:{origin.port}"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        reason = error.verify_message or "it cannot be verified"
+        return DeliveryError("CONNECTION_ERROR", f"the TLS certificate of {origin.host} is not valid: {reason}")
+    reason = os.strerror(error.errno) if error.errno and error.errno > 0 else (error.strerror or str(error))
+    if isinstance(error, ssl.SSLError):
+        return DeliveryError("CONNECTION_ERROR", f"the TLS handshake with {where} failed: {error.reason or reason}")
+    refused = isinstance(error, EgressRefusedError)
+    return DeliveryError("CONNECTION_ERROR", f"cannot connect to {where}: {reason}", permanent=refused)

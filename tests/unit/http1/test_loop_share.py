@@ -1,0 +1,67 @@
+"""The share of a turn of the event loop that reading answers may take."""
+
+import asyncio
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.http1.loop_share import BYTES_AT_ONCE, BYTES_PER_TURN, LoopShare
+
+
+def test_a_turn_has_so_much_and_the_next_one_has_it_again() -> None:
+    async def main() -> None:
+        share = LoopShare()
+        for _ in range(3):
+            taken = [share.take(1_000_000) for _ in range(100)]
+            assert max(taken) == BYTES_AT_ONCE
+            assert sum(taken) == BYTES_PER_TURN
+            assert share.take(1) == 0
+            await asyncio.sleep(0)
+
+    asyncio.run(main())
+
+
+def test_little_is_read_at_once_and_in_any_number() -> None:
+    async def main() -> None:
+        share = LoopShare()
+        assert [share.take(300) for _ in range(400)] == [300] * 400
+
+    asyncio.run(main())
+
+
+def test_nobody_is_served_twice_in_a_turn() -> None:
+    async def main() -> None:
+        share, served = LoopShare(), list[int]()
+
+        def read(number: int) -> None:
+            served.append(number)
+            share.line_up(lambda: read(number))
+
+        read(1)
+        read(2)
+        for turn in range(2, 5):
+            await asyncio.sleep(0)
+            assert served == [1, 2] * turn
+
+    asyncio.run(main())
+
+
+def test_who_waits_comes_in_order() -> None:
+    """Twenty answers that never end: each turn reads its share of them, and others have turns in between."""
+
+    async def main() -> None:
+        share, served, turns = LoopShare(), list[int](), list[int]()
+
+        def read(number: int) -> None:
+            served.append(number)
+            share.take(1_000_000)
+            share.line_up(lambda: read(number))
+
+        for number in range(20):
+            share.line_up(lambda number=number: read(number))  # type: ignore[misc]
+        while len(served) < 100:
+            before = len(served)
+            await asyncio.sleep(0)
+            turns.append(len(served) - before)
+        assert served[:100] == list(range(20)) * 5
+        assert max(turns) == BYTES_PER_TURN // BYTES_AT_ONCE
+
+    asyncio.run(main())

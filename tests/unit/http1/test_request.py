@@ -1,0 +1,75 @@
+"""Requests as bytes, and URLs taken apart."""
+
+import pytest
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.http1.request import Origin, head, read_url
+
+
+@pytest.mark.parametrize(
+    ("text", "origin", "host_header", "target"),
+    [
+        ("http://h", Origin(False, "h", 80), "h", "/"),
+        ("HTTPS://H.example:443/A?", Origin(True, "H.example", 443), "H.example", "/A?"),
+        ("http://h?q=1", Origin(False, "h", 80), "h", "/?q=1"),
+        ("http://h:/x#y", Origin(False, "h", 80), "h", "/x"),
+        ("http://h:0/", Origin(False, "h", 0), "h:0", "/"),
+        ("https://h:80/", Origin(True, "h", 80), "h:80", "/"),
+        ("http://[::1]:8080/x", Origin(False, "::1", 8080), "[::1]:8080", "/x"),
+        ("http://[fe80::1%25eth0]/", Origin(False, "fe80::1%25eth0", 80), "[fe80::1%25eth0]", "/"),
+        ("http://127.0.0.1/", Origin(False, "127.0.0.1", 80), "127.0.0.1", "/"),
+        ("http://a@b@h/", Origin(False, "h", 80), "h", "/"),
+    ],
+)
+def test_a_url_is_taken_apart(text: str, origin: Origin, host_header: str, target: str) -> None:
+    url = read_url(text)
+    assert (url.origin, url.host_header, url.target) == (origin, host_header, target)
+
+
+@pytest.mark.parametrize(
+    ("user", "wanted"),
+    [("u:p%3A%40", "Basic dTpwOkA="), ("u", "Basic dTo="), (":p", "Basic OnA="), ("%FF:", "Basic /zo=")],
+)
+def test_user_and_password_become_a_header(user: str, wanted: str) -> None:
+    assert read_url(f"http://{user}@h/").authorization == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "h",
+        "ftp://h/",
+        "http://",
+        "http:///x",
+        "http://h:65536/",
+        "http://h:x/",
+        "http://[::1/",
+        "http://[::1]x/",
+        "http://a b/",
+        "http://bücher.example/",
+        "http://127.1/",
+        "http://2130706433/",
+        "http://h/a b",
+        "http://h/a\r\nX: y",
+        "http://h/é",
+        "http://h\n/",
+        "http://h/\n",
+    ],
+)
+def test_a_url_that_nobody_can_use(text: str) -> None:
+    with pytest.raises(ValueError, match="the URL is not valid"):
+        read_url(text)
+
+
+def test_a_head_is_written() -> None:
+    fields = [("X-A", "é\t"), ("b", ""), ("c", "\ud800")]
+    assert head("PUT", read_url("http://h:1/p?q"), fields) == (
+        b"PUT /p?q HTTP/1.1\r\nHost: h:1\r\nX-A: \xc3\xa9\t\r\nb: \r\nc: \r\n\r\n"
+    )
+
+
+@pytest.mark.parametrize("field", [("a", "b\r\nc: d"), ("a\n", "b"), ("a", "\0"), ("a", "\x7f")])
+def test_no_field_ends_another(field: tuple[str, str]) -> None:
+    with pytest.raises(ValueError, match="control character"):
+        head("GET", read_url("http://h/"), [field])
