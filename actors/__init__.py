@@ -50,7 +50,7 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
     threads = [loop, *_listeners(settings, process)]
     lifecycle = Lifecycle(process, threads, on_open=lambda: rotation.warn_of_unreadable(database, box))
     broker = ExecutionsBroker(process, [lifecycle, Verdicts()])
-    return broker, Deliveries(catalog, loop)
+    return broker, Deliveries(catalog, loop, database)
 
 
 def _listeners(settings: Settings, process: WorkerProcess) -> list[WakeupListener]:

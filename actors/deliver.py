@@ -13,16 +13,18 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from actors.dispatch import Dispatchers
-from actors.dispatch.base import MAX_BODY_BYTES, Identity
+from actors.dispatch.base import MAX_BODY_BYTES, NO_HISTORY, History, Identity
 from actors.loop import DeliveryLoop
 from app.catalog.loader import Catalog, Prepared, SecretUnreadableError
 from app.catalog.retry_policy import RetryPolicy
+from app.db import Database
 from app.db.retry import explained
 from app.errors import TemplateError, UnavailableError
 from app.executions.model import Claim, DeliveryError, LogLine, NotSentError
+from app.executions.queries import uncertain_for
 from app.executions.verdict import Tried, Verdict, decide, is_too_late
 from brokers.attempt import Attempt
-from schema.states import ExecutionStatus, LogLevel
+from schema.states import EndpointType, ExecutionStatus, LogLevel
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +34,10 @@ MOST_MESSAGE_CHARACTERS = 2000
 class Deliveries:
     """Starts the delivery of attempts on the process's event loop."""
 
-    def __init__(self, catalog: Catalog, loop: DeliveryLoop) -> None:
+    def __init__(self, catalog: Catalog, loop: DeliveryLoop, database: Database) -> None:
         self._catalog = catalog
         self._loop = loop
+        self._database = database
 
     def start(self, attempt: Attempt) -> None:
         """Prepare the attempt on the calling thread and pass it to the loop; concludes it if that fails."""
@@ -43,6 +46,9 @@ class Deliveries:
         claim = attempt.claim
         try:
             prepared = self._catalog.prepare(claim.endpoint, claim.endpoint_version, claim.input, claim.config_revision)
+            history = NO_HISTORY
+            if prepared.endpoint_type is EndpointType.REDIS_STREAM:
+                history = self._history(claim, prepared.policy)
         except TemplateError as error:
             _fail(attempt, DeliveryError("TEMPLATE_RESOLUTION_FAILED", error.message, permanent=True))
         except SecretUnreadableError:
@@ -55,16 +61,24 @@ class Deliveries:
         except Exception as error:  # noqa: BLE001 - one odd row must not end the worker thread
             _fail(attempt, _unexpected(error, may_have_been_delivered=False))
         else:
-            self._loop.submit(lambda dispatchers: deliver(dispatchers, attempt, prepared))
+            self._loop.submit(lambda dispatchers: deliver(dispatchers, attempt, prepared, history))
+
+    def _history(self, claim: Claim, policy: RetryPolicy) -> History:
+        """Read what the dispatcher of Redis Streams has to know."""
+        doubt = uncertain_for(self._database, claim.execution_id) if claim.attempt > 1 else None
+        since = None if doubt is None else time.monotonic() - doubt.total_seconds()
+        return History(policy.longest_wait_ms / 1000, since)
 
 
-async def deliver(dispatchers: Dispatchers, attempt: Attempt, prepared: Prepared) -> None:
+async def deliver(
+    dispatchers: Dispatchers, attempt: Attempt, prepared: Prepared, history: History = NO_HISTORY
+) -> None:
     """Send and conclude, or hand back what was not sent."""
     claim, policy = attempt.claim, prepared.policy
     may_send = attempt.still_held
     if policy.max_age_ms is not None:
         may_send = lambda: attempt.still_held() and not is_too_late(_tried(claim), policy)  # noqa: E731
-    identity = Identity.of(claim, prepared.scrubber, may_send)
+    identity = Identity.of(claim, prepared.scrubber, may_send, history)
     try:
         output = await dispatchers[prepared.endpoint_type].send(prepared.spec, identity)
         verdict = Verdict.success(prepared.scrubber.scrub(output, MAX_BODY_BYTES))

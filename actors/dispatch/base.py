@@ -24,6 +24,19 @@ SCRUB_MARGIN_BYTES = 8_192
 NO_SECRETS = Scrubber(())
 
 
+@dataclass(frozen=True, slots=True)
+class History:
+    """What a transport that remembers deliveries has to know of the other attempts of an execution."""
+
+    longest_wait_seconds: float = 0.0
+    """The longest wait of the retry policy."""
+    uncertain_since: float | None = None
+    """When the first attempt began that may have been delivered, on time.monotonic(); None when there is none."""
+
+
+NO_HISTORY = History()
+
+
 def _always() -> bool:
     return True
 
@@ -40,9 +53,10 @@ class Identity:
     scrubber: Scrubber = NO_SECRETS
     """Knows the secrets in the spec: for what a library logs by itself."""
     may_send: Callable[[], bool] = _always
+    history: History = NO_HISTORY
 
     @classmethod
-    def of(cls, claim: Claim, scrubber: Scrubber, may_send: Callable[[], bool]) -> Self:
+    def of(cls, claim: Claim, scrubber: Scrubber, may_send: Callable[[], bool], history: History) -> Self:
         """Return the identity of a claimed attempt; the trace is the execution's, the span the attempt's."""
         trace = hashlib.blake2b(claim.execution_id.encode(), digest_size=16).hexdigest()
         return cls(
@@ -53,6 +67,7 @@ class Identity:
             traceparent=f"00-{trace}-{secrets.token_hex(8)}-01",
             scrubber=scrubber,
             may_send=may_send,
+            history=history,
         )
 
     def still_held(self) -> bool:

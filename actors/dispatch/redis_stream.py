@@ -1,7 +1,9 @@
 """Redis Stream deliveries: one script looks for an earlier append of the execution, and appends if there is none."""
 
 import hashlib
+import math
 import re
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,12 @@ from actors.dispatch.redis_pool import open_pool
 from app.executions.model import DeliveryError
 from app.formats import compact_json
 
-NOTE_SECONDS = 48 * 3600  # longer than any wait of a retry policy; a pause or a manual retry can take longer
+# How much longer than the longest wait of its retry policy the note of a delivery is kept. Only a pause, a manual retry
+# or an outage takes longer.
+NOTE_SLACK_SECONDS = 3600
 
 SCRIPT = Path(__file__).with_name("xadd_once.lua").read_text(encoding="utf-8")
+_FOUND = "="  # before the id of an entry that an earlier attempt has appended
 _SHA = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()  # how EVALSHA names a script
 
 # Another attempt would meet the same answer. Redis before 7 wraps the error of a command in one of the script.
@@ -39,14 +44,22 @@ class RedisStreamDispatcher:
         self._pools = IdlePool[BlockingConnectionPool](BlockingConnectionPool.disconnect)
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
-        """Append one entry; on a retry after an unknown outcome, find the entry that is there already."""
+        """Append one entry; on a retry after an unknown outcome, find the entry that is there already.
+
+        Where its note may have expired since, the output says that the entry may be a duplicate.
+        """
         async with (
             self._network.turn(spec["redis_url"]),
             bounded(spec["timeout_ms"], identity, _failure) as progress,
             self._pools.use(spec["redis_url"], lambda: self._open(spec["redis_url"])) as pool,
         ):
-            message_id = await _append(pool, _arguments(spec, identity), progress)
-        return {"message_id": message_id, "stream": spec["stream"]}
+            reply = await _append(pool, _arguments(spec, identity), progress)
+        output: dict[str, Any] = {"message_id": reply.removeprefix(_FOUND), "stream": spec["stream"]}
+        since = identity.history.uncertain_since
+        is_old = since is not None and time.monotonic() - since >= note_seconds(identity)
+        if is_old and not reply.startswith(_FOUND):
+            output["may_be_duplicate"] = True
+        return output
 
     async def sweep(self, idle_seconds: float = IDLE_SECONDS) -> None:
         """Close the connections to URLs that have not been used for long."""
@@ -61,6 +74,11 @@ class RedisStreamDispatcher:
             return open_pool(url, self._network)
         except ValueError as error:
             raise DeliveryError("CONNECTION_ERROR", str(error), permanent=True) from None
+
+
+def note_seconds(identity: Identity) -> int:
+    """Return for how long the note of a delivery is kept."""
+    return NOTE_SLACK_SECONDS + math.ceil(identity.history.longest_wait_seconds)
 
 
 def note_key(stream: str, execution_id: str) -> str:
@@ -78,7 +96,7 @@ def _arguments(spec: Mapping[str, Any], identity: Identity) -> list[str | int]:
     trimming = "" if max_len is None else "~" if spec["approximate_trimming"] else "="
     pairs = [text for name, value in spec["fields_template"].items() for text in (name, _as_text(value))]
     key = note_key(stream, identity.execution_id)
-    return [2, stream, key, NOTE_SECONDS, trimming, max_len or 0, *pairs]
+    return [2, stream, key, note_seconds(identity), trimming, max_len or 0, *pairs]
 
 
 def _as_text(value: Any) -> str:

@@ -7,11 +7,11 @@
 -- ARGV[3]  the length to trim to
 -- ARGV[4…] field, value, field, value, …
 --
--- Returns the id of the entry: the first one if the delivery was appended before, by an attempt whose answer was lost.
+-- Returns the id of the entry; after '=' if the delivery was appended before, by an attempt whose answer was lost.
 
 local appended = redis.call('GET', KEYS[2])
 if appended then
-  return appended
+  return '=' .. appended
 end
 
 local command = {'XADD', KEYS[1]}

@@ -49,6 +49,13 @@ class RetryPolicy:
     fail_on: tuple[int | str, ...] = ()  # HTTP statuses and types of errors that are final
     max_age_ms: int | None = None  # since scheduled_at; no retry is planned for later
 
+    @property
+    def longest_wait_ms(self) -> int:
+        """The longest wait before another attempt, unless the receiver asks for more."""
+        if self.max_attempts == 1:
+            return 0
+        return max(self.delays_ms) if self.backoff == "custom" else self.max_delay_ms
+
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> "RetryPolicy":
         """Read a stored policy; absent fields take the defaults."""

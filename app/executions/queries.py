@@ -2,7 +2,7 @@
 
 from collections.abc import Sized
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, select
@@ -12,10 +12,21 @@ from app.db import Database
 from app.db.paging import Page, PageRequest, newest_first, page_of
 from app.errors import ExecutionNotFoundError
 from app.executions.model import AttemptRecord, Execution, ExecutionWithInput, LogRecord
+from app.sql import statement
 from schema import tables
 from schema.states import FINAL, ExecutionStatus, LogLevel
 
 _E, _A, _L, _J = tables.executions.c, tables.attempts.c, tables.execution_logs.c, tables.jobs.c
+
+# An error that could not be stored says nothing about what was sent.
+UNCERTAIN = statement(
+    "executions.uncertain",
+    """
+    SELECT now() AS now, min(started_at) AS since FROM attempts
+     WHERE execution_id = :execution_id AND status = 'FAILED'
+       AND COALESCE(error->>'may_have_been_delivered', 'true') = 'true'
+    """,
+)
 
 # The latest attempt that has ended: the current one of a RUNNING execution has no row yet.
 _ENDED = _E.attempt_count - case((_E.status == ExecutionStatus.RUNNING, 1), else_=0)
@@ -29,6 +40,12 @@ _LAST_ERROR = _A.error.op("-", return_type=JSONB())(cast("body", Text)).label("l
 def executions_query() -> Select[Any]:
     """Select executions, each with the error of its latest attempt that has ended."""
     return select(*_E, _LAST_ERROR).select_from(_WITH_LAST_ATTEMPT)
+
+
+def uncertain_for(database: Database, execution_id: str) -> timedelta | None:
+    """Return how long ago the first attempt began that may have been delivered; None when none may have been."""
+    (row,) = database.fetch(UNCERTAIN, {"execution_id": execution_id})
+    return None if row.since is None else row.now - row.since
 
 
 def get_execution(database: Database, execution_id: str) -> ExecutionWithInput:

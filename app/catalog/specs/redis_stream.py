@@ -47,6 +47,11 @@ class RedisStreamOutput(Outcome):
 
     message_id = fields.String(required=True, metadata={"example": "1710499801234-0"})
     stream = fields.String(required=True)
+    may_be_duplicate = fields.Boolean(
+        metadata={
+            "description": "true when an earlier attempt of unknown fate is so old that Redis may have forgotten it"
+        }
+    )
 
 
 TRANSPORT = Transport(

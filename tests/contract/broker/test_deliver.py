@@ -20,10 +20,12 @@ from app.catalog.loader import Catalog
 from app.config import Settings
 from app.db import Database
 from app.dev.receiver import Receiver
+from app.dev.servers import Valkey
 from app.executions.release import SHORTEST_PUT_OFF_MS
 from brokers.attempt import Attempt
 from brokers.consumer import ClaimConsumer
 from brokers.worker_process import WorkerProcess
+from schema.states import EndpointType
 from tests import rows
 from tests.waiting import eventually
 
@@ -32,8 +34,8 @@ def nothing_may_be_sent() -> Dispatchers:
     raise AssertionError
 
 
-def claimed(process: WorkerProcess) -> Attempt:
-    message = next(ClaimConsumer(process, "http", 60_000))
+def claimed(process: WorkerProcess, queue: str = "http") -> Attempt:
+    message = next(ClaimConsumer(process, queue, 60_000))
     assert message is not None
     attempt: Attempt = message.args[0]
     return attempt
@@ -61,7 +63,7 @@ def test_what_is_not_held_any_more_is_not_sent(
     (execution_id,) = rows.add_executions(database, endpoint="lost")
     attempt = claimed(process)
     process.in_flight.remove(attempt.claim.key)
-    Deliveries(catalog_of(database), loop).start(attempt)
+    Deliveries(catalog_of(database), loop, database).start(attempt)
     eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
@@ -94,7 +96,7 @@ def test_a_retry_that_starts_too_late_is_not_sent(
     rows.add_endpoint(database, "late", spec={"url": receiver.url(path), "method": "POST"}, retry_policy=policy)
     (execution_id,) = rows.add_executions(database, endpoint="late", max_attempts=3)
     database.fetch(text(LATE_RETRY), {"status": status, "most": most})
-    Deliveries(catalog_of(database), loop).start(claimed(process))
+    Deliveries(catalog_of(database), loop, database).start(claimed(process))
     eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
     (tried,) = rows.attempts(database, execution_id)
     assert rows.execution(database, execution_id).status == ("SUCCESS" if is_sent else "FAILED")
@@ -104,13 +106,39 @@ def test_a_retry_that_starts_too_late_is_not_sent(
         assert facts == ("RETRY_TOO_LATE", False, False)
 
 
+@pytest.mark.parametrize(
+    ("error", "is_marked"),
+    [({"may_have_been_delivered": True}, True), ({"may_have_been_delivered": False}, False), ({}, True)],
+    ids=["unknown fate", "known not to be there", "an error that was not stored"],
+)
+def test_an_entry_that_redis_may_have_forgotten_is_marked(
+    database: Database,
+    process: WorkerProcess,
+    loop: DeliveryLoop,
+    valkey: Valkey,
+    error: dict[str, bool],
+    is_marked: bool,
+) -> None:
+    """The attempt before began three days ago: a pause, a manual retry, an outage."""
+    redis_stream, stream = EndpointType.REDIS_STREAM, f"marked-{process.worker_id}"
+    fields = {"redis_url": valkey.url, "stream": stream, "fields_template": {"a": "1"}}
+    rows.add_endpoint(database, "stream", type_=redis_stream, spec=fields, retry_policy={"max_attempts": 3})
+    (execution_id,) = rows.add_executions(database, endpoint="stream", type_=redis_stream, max_attempts=3)
+    rows.add_attempt(database, execution_id, 1, "FAILED", error=error)
+    database.fetch(text("UPDATE attempts SET started_at = now() - INTERVAL '3 days'"))
+    database.fetch(text("UPDATE executions SET status = 'RETRYING', attempt_count = 1"))
+    Deliveries(catalog_of(database), loop, database).start(claimed(process, "redis_stream"))
+    eventually(lambda: rows.execution(database, execution_id).status == "SUCCESS")
+    assert rows.execution(database, execution_id).output.get("may_be_duplicate", False) is is_marked
+
+
 def test_what_cannot_be_prepared_now_goes_back_unspent(database: Database, process: WorkerProcess) -> None:
     """The catalogue cannot be read: that is no failure of the target, so it costs no attempt."""
     (execution_id,) = rows.add_executions(database)
     attempt = claimed(process)
     away = db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-test-away")
     with closing(away):
-        Deliveries(catalog_of(away), DeliveryLoop(nothing_may_be_sent)).start(attempt)
+        Deliveries(catalog_of(away), DeliveryLoop(nothing_may_be_sent), away).start(attempt)
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
@@ -129,7 +157,7 @@ def test_what_needs_a_secret_of_another_key_waits_for_a_worker_that_has_it(
     message = next(ClaimConsumer(process, "http", 60_000))
     assert message is not None
     catalog = Catalog(database, box, config_ttl_seconds=60, secret_ttl_seconds=60)
-    Deliveries(catalog, DeliveryLoop(nothing_may_be_sent)).start(message.args[0])
+    Deliveries(catalog, DeliveryLoop(nothing_may_be_sent), database).start(message.args[0])
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
@@ -142,7 +170,7 @@ def test_what_the_database_refuses_to_read_goes_back_unspent(database: Database,
     (execution_id,) = rows.add_executions(database)
     database.fetch(text("ALTER TABLE endpoint_versions RENAME TO elsewhere"))
     before = rows.database_now(database)
-    Deliveries(catalog_of(database), DeliveryLoop(nothing_may_be_sent)).start(claimed(process))
+    Deliveries(catalog_of(database), DeliveryLoop(nothing_may_be_sent), database).start(claimed(process))
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import socket
 import ssl
 import time
@@ -15,8 +16,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from redis.crc import key_slot
 
 import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.base import History
 from actors.dispatch.egress import EgressGuard
-from actors.dispatch.redis_stream import NOTE_SECONDS, RedisStreamDispatcher, note_key
+from actors.dispatch.redis_stream import NOTE_SLACK_SECONDS, RedisStreamDispatcher, note_key
+from app import ids
 from schema.states import EndpointType
 from tests.contract.dispatch.dispatching import OPEN, Opening, failure, identity, rendered, run
 from tests.contract.dispatch.lossy import LossyProxy
@@ -124,10 +127,27 @@ def test_fifty_at_once_append_one_entry(valkey, client):
     assert len({output["message_id"] for output in outputs}) == 1
 
 
-def test_the_note_of_a_delivery_does_not_stay(valkey, client):
-    send(valkey.url)
-    (note,) = set(client.keys()) - {"s"}
-    assert NOTE_SECONDS - 60 < client.ttl(note) <= NOTE_SECONDS
+def remembering(who=None, **history):
+    return dataclasses.replace(who or identity(), history=History(**history))
+
+
+def test_the_note_of_a_delivery_is_small_and_outlives_the_longest_wait_only(valkey, client):
+    send(valkey.url, remembering(identity(ids.execution_id()), longest_wait_seconds=60.0), stream="s" * 20)
+    (note,) = set(client.keys()) - {"s" * 20}
+    assert NOTE_SLACK_SECONDS < client.ttl(note) <= NOTE_SLACK_SECONDS + 60
+    assert client.memory_usage(note) <= 200
+
+
+def test_an_entry_whose_note_may_have_expired_is_marked(valkey, client):
+    """Only then: what is found is no duplicate, and a note that cannot have expired says that nothing was appended."""
+    now = time.monotonic()
+    old = {"longest_wait_seconds": 60.0, "uncertain_since": now - NOTE_SLACK_SECONDS - 60}
+    recent = {"longest_wait_seconds": 3600.0, "uncertain_since": now - NOTE_SLACK_SECONDS - 60}
+    assert send(valkey.url, remembering(identity("exec_old", attempt=2), **old))["may_be_duplicate"] is True
+    assert "may_be_duplicate" not in send(valkey.url, remembering(identity("exec_old", attempt=3), **old))
+    assert "may_be_duplicate" not in send(valkey.url, remembering(identity("exec_recent", attempt=2), **recent))
+    assert "may_be_duplicate" not in send(valkey.url, remembering(identity("exec_first")))
+    assert client.xlen("s") == 3
 
 
 @pytest.mark.parametrize("stream", ["s", "notifications:outbound", "a{b}c", "{a}", "a{", "a{{b}}", "{a{b}", "x{y}{z}"])
