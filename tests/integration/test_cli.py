@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 def test_from_an_empty_database_to_a_working_key(empty_database_url: str) -> None:
     url = empty_database_url
     assert "not migrated" in flask_app(url, "db", "current").stdout
-    early = flask_app(url, "api-keys", "create", "ci")
+    early = flask_app(url, "api-keys", "create", "ci", "--scopes", "admin")
     assert early.exit_code != 0
     assert "db upgrade" in early.stderr
     for _ in range(2):
@@ -51,11 +51,12 @@ def test_from_an_empty_database_to_a_working_key(empty_database_url: str) -> Non
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["api-keys", "create", "x"], "--scopes"),
         (["api-keys", "create", "x", "--scopes", "root"], "jobs:write"),
         (["api-keys", "create", "x", "--scopes", ""], "scope"),
-        (["api-keys", "create", "x", "--expires", "soon"], "90d"),
-        (["api-keys", "create", "x", "--expires", "2020-01-01T00:00:00Z"], "future"),
-        (["api-keys", "create", ""], "name"),
+        (["api-keys", "create", "x", "--scopes", "read", "--expires", "soon"], "90d"),
+        (["api-keys", "create", "x", "--scopes", "read", "--expires", "2020-01-01T00:00:00Z"], "future"),
+        (["api-keys", "create", "", "--scopes", "read"], "name"),
         (["api-keys", "revoke", "nope"], "nope"),
     ],
 )
