@@ -14,7 +14,10 @@ F = TypeVar("F", bound=fields.Field[Any])
 
 _RULE = "template_rule"
 # The OpenAPI document shows patterns as they are: spelt so that they mean the same in ECMAScript, and to `match`.
+SOLE_SECRET = re.compile(r"^\s*\{\{\s*secret\.[^{}]+\}\}\s*$")
+NOT_SOLE_SECRET = "one {{secret.…}} placeholder is needed"
 _TOKEN = re.compile(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+_LITERAL_PASSWORD = r"[A-Za-z]+://[^/?#{}@]*:[^/?#{}@]+@"
 
 
 class Described(fields.Raw):
@@ -60,11 +63,17 @@ def text(maximum: int = 1024, **options: Any) -> fields.String:
     return fields.String(validate=validate.Length(1, maximum), **options)
 
 
+def sole_secret(**options: Any) -> fields.String:
+    """Declare a secret, which is shown to whoever may read the endpoint, and so must be a placeholder."""
+    return fields.String(validate=validate.Regexp(SOLE_SECRET, error=NOT_SOLE_SECRET), **options)
+
+
 def target_url(scheme: str, namespaces: frozenset[str]) -> fields.String:
-    """Declare the URL to send to: of this scheme, or of the same with an `s` for TLS."""
+    """Declare the URL to send to: of this scheme, or of the same with an `s` for TLS; a password is a placeholder."""
     letters = "".join(f"[{letter.upper()}{letter}]" for letter in scheme)
-    pattern = re.compile(rf"^([\s\S]*\{{\{{|{letters}[Ss]?://[^/?#])")
-    starts = validate.Regexp(pattern, error=f"a URL starting with {scheme}:// or {scheme}s:// is needed")
+    pattern = re.compile(rf"^(?!{_LITERAL_PASSWORD})([\s\S]*\{{\{{|{letters}[Ss]?://[^/?#])")
+    needed = f"a URL starting with {scheme}:// or {scheme}s:// is needed, and no password but a {{{{secret.…}}}} in it"
+    starts = validate.Regexp(pattern, error=needed)
     url = fields.String(required=True, validate=[validate.Length(1, 8192), starts])
     return templated(url, Kind.URL, namespaces, frozenset({scheme, f"{scheme}s"}))
 

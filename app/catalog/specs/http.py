@@ -1,11 +1,10 @@
 """HTTP: a request to a URL, signed if the endpoint asks for it."""
 
 import re
-from typing import Any
 
 from marshmallow import Schema, fields, validate
 
-from app.catalog.specs.fields import header_map, milliseconds, target_url, templated, whole
+from app.catalog.specs.fields import header_map, milliseconds, sole_secret, target_url, templated, whole
 from app.catalog.specs.transport import Example, Outcome, Transport
 from app.catalog.templates.rules import ALL, SECRET, Kind
 
@@ -16,19 +15,13 @@ _RESERVED = re.compile(
     r"idempotency-key|traceparent|x-task-executor-.*|host|connection|content-length|transfer-encoding"
     r"|te|trailer|upgrade|expect|keep-alive|proxy-connection|webhook-(id|timestamp|signature)"
 )
-_SOLE_SECRET = re.compile(r"^\s*\{\{\s*secret\.[^{}]+\}\}\s*$")
-
-
-def _sole_secret(**options: Any) -> fields.String:
-    only = validate.Regexp(_SOLE_SECRET, error="one {{secret.…}} placeholder is needed")
-    return fields.String(validate=only, **options)
 
 
 class SigningSpec(Schema):
     """`signing` of an HTTP endpoint: Standard Webhooks with a secret, and during a rotation with the one before too."""
 
-    secret = _sole_secret(required=True)
-    previous_secret = _sole_secret()
+    secret = sole_secret(required=True)
+    previous_secret = sole_secret()
 
 
 class HttpSpec(Schema):

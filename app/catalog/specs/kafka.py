@@ -7,7 +7,15 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validate
 
 from app.catalog.specs import bootstrap_servers
-from app.catalog.specs.fields import Described, header_map, milliseconds, templated, text
+from app.catalog.specs.fields import (
+    NOT_SOLE_SECRET,
+    SOLE_SECRET,
+    Described,
+    header_map,
+    milliseconds,
+    templated,
+    text,
+)
 from app.catalog.specs.transport import Example, Outcome, Transport
 from app.catalog.templates.rules import ALL, CONFIG, INPUT, SECRET, Kind
 
@@ -22,11 +30,15 @@ PROPERTIES = (
     "ssl.key.pem",
     "ssl.key.password",
 )
+SECRET_PROPERTIES = frozenset({"sasl.password", "ssl.key.pem", "ssl.key.password"})
 
 _RESERVED = re.compile(r"traceparent|te-.*")
 _PROPERTIES_SCHEMA = {
     "type": "object",
-    "properties": {name: {"type": "string"} for name in PROPERTIES},
+    "properties": {
+        name: {"type": "string"} | ({"pattern": SOLE_SECRET.pattern} if name in SECRET_PROPERTIES else {})
+        for name in PROPERTIES
+    },
     "additionalProperties": False,
 }
 
@@ -34,13 +46,19 @@ _PROPERTIES_SCHEMA = {
 def _check_properties(value: Any) -> None:
     if not isinstance(value, Mapping):
         raise ValidationError("an object of strings is needed")
-    faults = {
-        name: "a string is needed" if name in PROPERTIES else f"only these can be set: {', '.join(PROPERTIES)}"
-        for name, content in value.items()
-        if name not in PROPERTIES or not isinstance(content, str)
-    }
+    faults = {name: fault for name, content in value.items() if (fault := _fault_of_property(name, content))}
     if faults:
         raise ValidationError(faults)
+
+
+def _fault_of_property(name: str, content: Any) -> str | None:
+    if name not in PROPERTIES:
+        return f"only these can be set: {', '.join(PROPERTIES)}"
+    if not isinstance(content, str):
+        return "a string is needed"
+    if name in SECRET_PROPERTIES and not SOLE_SECRET.match(content):
+        return NOT_SOLE_SECRET
+    return None
 
 
 # The form, as the OpenAPI document shows it: a template, or a list whose entries are then checked one by one.

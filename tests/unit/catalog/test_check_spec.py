@@ -97,6 +97,13 @@ def test_the_required_fields_suffice(transport):
         (KAFKA, {"properties": {"ssl.ca.location": "/etc/x"}}, "/spec/properties/ssl.ca.location"),
         (KAFKA, {"properties": {"sasl.username": 1}}, "/spec/properties/sasl.username"),
         (KAFKA, {"properties": "x"}, "/spec/properties"),
+        (KAFKA, {"properties": {"sasl.password": "in the open"}}, "/spec/properties/sasl.password"),
+        (KAFKA, {"properties": {"sasl.password": "{{config.password}}"}}, "/spec/properties/sasl.password"),
+        (KAFKA, {"properties": {"ssl.key.pem": "-----BEGIN\n{{secret.token}}"}}, "/spec/properties/ssl.key.pem"),
+        (KAFKA, {"properties": {"ssl.key.password": ""}}, "/spec/properties/ssl.key.password"),
+        (HTTP, {"url": "https://u:in-the-open@h/"}, "/spec/url"),
+        (HTTP, {"url": "https://u:in-the-open@h/{{input.user_id}}"}, "/spec/url"),
+        (REDIS, {"redis_url": "redis://:in-the-open@h:6379/0"}, "/spec/redis_url"),
         (REDIS, {"redis_url": "http://h"}, "/spec/redis_url"),
         (REDIS, {"redis_url": "unix:///run/redis"}, "/spec/redis_url"),
         (REDIS, {"stream": REMOVED}, "/spec/stream"),
@@ -115,6 +122,20 @@ def test_a_wrong_shape_is_a_bad_request(transport, changes, pointer):
         check(transport, changes)
     assert {detail["pointer"] for detail in caught.value.details} == {pointer}
     assert pointer in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("transport", "changes"),
+    [
+        (KAFKA, {"properties": {"sasl.password": "{{secret.email_api_key}}", "sasl.username": "u"}}),
+        (KAFKA, {"properties": {"ssl.key.pem": " {{ secret.email_api_key }}\n"}}),
+        (HTTP, {"url": "https://u:{{secret.email_api_key}}@h/a:b@c"}),
+        (HTTP, {"url": "https://u@h/?a:b@c"}),
+        (REDIS, {"redis_url": "redis://u:{{secret.email_api_key}}@h"}),
+    ],
+)
+def test_a_password_that_is_a_secret_is_fine(transport, changes):
+    check(transport, changes)
 
 
 @pytest.mark.parametrize("spec", [None, [], "x", 5])
