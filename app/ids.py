@@ -17,6 +17,7 @@ log_id = partial(_new, "log")
 event_id = partial(_new, "evt")
 request_id = partial(_new, "req")
 audit_id = partial(_new, "aud")
+change_id = partial(_new, "chg")
 worker_id = partial(_new, "wrk")  # new at each boot
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -49,24 +50,29 @@ HOLD = statement(
     """
     WITH waiting AS MATERIALIZED (
       SELECT execution_id, status FROM executions
-       WHERE job_id = :job_id AND completed_at IS NULL AND status IN ('PENDING', 'QUEUED', 'RETRYING') AND NOT on_hold
+       WHERE job_id = :job_id AND completed_at IS NULL AND execution_id > :after
+         AND status IN ('PENDING', 'QUEUED', 'RETRYING') AND NOT on_hold
          AND NOT (idempotency_key LIKE 'run_%'
                   AND created_at > COALESCE((SELECT paused_at FROM jobs WHERE job_id = :job_id), now()))
-       ORDER BY execution_id LIMIT :limit FOR UPDATE)
-    UPDATE executions AS e SET status = 'PENDING', on_hold = true
-      FROM waiting
-     WHERE e.execution_id = waiting.execution_id AND e.status IN ('PENDING', 'QUEUED', 'RETRYING')
-    RETURNING e.execution_id, waiting.status, e.attempt_count
+       ORDER BY execution_id LIMIT :limit FOR UPDATE),
+    held AS (
+      UPDATE executions AS e SET status = 'PENDING', on_hold = true
+        FROM waiting
+       WHERE e.execution_id = waiting.execution_id AND e.status IN ('PENDING', 'QUEUED', 'RETRYING')
+      RETURNING e.execution_id, waiting.status, e.attempt_count)
+    SELECT page.last, held.execution_id, held.status, held.attempt_count
+      FROM (SELECT CASE WHEN count(*) = CAST(:limit AS BIGINT) THEN max(execution_id) END AS last FROM waiting) AS page
+      LEFT JOIN held ON true
     """,
 )
 
+# Asked twice a second, so it has an index of its own: a paused job may hold very many executions back.
 # Executions that were RUNNING when the job was paused and have failed since. One requested during the pause goes on.
 RETRIES = statement(
     "executions.retries_of_paused_jobs",
     """
     SELECT e.execution_id, e.job_id FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
-     WHERE j.paused_at IS NOT NULL AND e.completed_at IS NULL
-       AND e.status = 'RETRYING' AND e.created_at <= j.paused_at
+     WHERE j.paused_at IS NOT NULL AND e.status = 'RETRYING' AND e.created_at <= j.paused_at
      ORDER BY e.execution_id LIMIT 500
     """,
 )
@@ -86,21 +92,26 @@ HOLD_RETRIES = statement(
     """,
 )
 
+# Late ones are due from now on, those of a batch in their order: see PROMOTE.
 LET_GO = statement(
     "executions.let_go",
     """
     WITH held AS MATERIALIZED (
-      SELECT execution_id FROM executions
-       WHERE job_id = :job_id AND completed_at IS NULL AND status = 'PENDING' AND on_hold
+      SELECT execution_id, run_at FROM executions
+       WHERE job_id = :job_id AND completed_at IS NULL AND execution_id > :after AND status = 'PENDING' AND on_hold
          AND (attempt_count > 0 OR NOT CAST(:begun_only AS BOOLEAN))
-       ORDER BY execution_id LIMIT :limit FOR UPDATE)
-    UPDATE executions AS e
-       SET on_hold = false,
-           status = CASE WHEN e.run_at > now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
-                         THEN 'PENDING' ELSE 'QUEUED' END
-      FROM held
-     WHERE e.execution_id = held.execution_id AND e.status = 'PENDING' AND e.on_hold
-    RETURNING e.execution_id, e.status, e.queue, e.attempt_count
+       ORDER BY execution_id LIMIT :limit FOR UPDATE),
+    freed AS (
+      UPDATE executions AS e
+         SET on_hold = false, run_at = GREATEST(e.run_at, now() + numbered.place * INTERVAL '1 microsecond'),
+             status = CASE WHEN e.run_at > now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
+                           THEN 'PENDING' ELSE 'QUEUED' END
+        FROM (SELECT execution_id, row_number() OVER (ORDER BY run_at, execution_id) AS place FROM held) AS numbered
+       WHERE e.execution_id = numbered.execution_id AND e.status = 'PENDING' AND e.on_hold
+      RETURNING e.execution_id, e.status, e.queue, e.attempt_count)
+    SELECT page.last, freed.execution_id, freed.status, freed.queue, freed.attempt_count
+      FROM (SELECT CASE WHEN count(*) = CAST(:limit AS BIGINT) THEN max(execution_id) END AS last FROM held) AS page
+      LEFT JOIN freed ON true
     """,
 )
 
@@ -146,27 +157,29 @@ def promote(database: Database, *, shard: int, ahead_ms: int, limit: int, since:
     return Promoted(queues, rows[0].seen_up_to)
 
 
-def hold(connection: Connection, job_id: str, actor: str | None) -> int:
-    """Hold back a batch of the waiting executions of a job; returns how many there were."""
-    rows = connection.execute(HOLD, {"job_id": job_id, "limit": BATCH}).all()
+def hold(connection: Connection, job_id: str, actor: str | None, after: str = "") -> str | None:
+    """Hold back a batch of the waiting executions of a job, from behind `after` on; returns after which more follow."""
+    rows = connection.execute(HOLD, {"job_id": job_id, "after": after, "limit": BATCH}).all()
     changes = [
         StateChange(row.execution_id, ExecutionStatus(row.status), ExecutionStatus.PENDING, row.attempt_count)
         for row in rows
+        if row.execution_id is not None
     ]
     events.record(connection, changes, actor=actor, reason=Reason.JOB_PAUSED)
-    return len(rows)
+    last: str | None = rows[0].last
+    return last
 
 
-def hold_the_rest(database: Database, job_id: str, first: int = BATCH, actor: str | None = None) -> None:
-    """Hold back what follows a batch of this size, each batch in a transaction of its own, while the job is paused."""
+def hold_the_rest(database: Database, job_id: str, after: str | None = "", actor: str | None = None) -> None:
+    """Hold back what follows `after`, each batch in a transaction of its own, while the job is paused."""
 
-    def body(connection: Connection) -> int:
+    def body(connection: Connection, after: str) -> str | None:
         if connection.execute(STATUS, {"job_id": job_id}).scalar() != JobStatus.PAUSED:
-            return 0
-        return hold(connection, job_id, actor)
+            return None
+        return hold(connection, job_id, actor, after)
 
-    while first == BATCH:
-        first = database.transact(body)
+    while after is not None:
+        after = database.transact(partial(body, after=after))
 
 
 def hold_retries(database: Database) -> int:
@@ -188,38 +201,59 @@ def hold_retries(database: Database) -> int:
     return database.transact(body)
 
 
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """A batch of held executions that were let go: how many of each queue, and after which more follow."""
+
+    queues: Counter[str]
+    last: str | None
+
+
 def let_go(
-    connection: Connection, job_id: str, ahead_ms: int, actor: str | None, *, retired_by: Reason | None = None
-) -> Counter[str]:
-    """Let a batch of the held executions of a job go; returns how many of each queue there were.
+    connection: Connection,
+    job_id: str,
+    ahead_ms: int,
+    actor: str | None,
+    *,
+    after: str = "",
+    retired_by: Reason | None = None,
+) -> Freed:
+    """Let a batch of the held executions of a job go, from behind `after` on.
 
     Of a job that was retired (`retired_by`) only those go that were attempted before: the others are cancelled. A queue
     is in the answer also when nothing of it is due yet.
     """
     params = {"job_id": job_id, "ahead_ms": ahead_ms, "limit": BATCH, "begun_only": retired_by is not None}
-    rows = connection.execute(LET_GO, params).all()
+    rows = connection.execute(LET_GO, params | {"after": after}).all()
+    freed = [row for row in rows if row.execution_id is not None]
     changes = [
         StateChange(row.execution_id, ExecutionStatus.PENDING, ExecutionStatus(row.status), row.attempt_count)
-        for row in rows
+        for row in freed
     ]
     events.record(connection, changes, actor=actor, reason=retired_by or Reason.JOB_RESUMED)
-    return Counter(row.queue for row in rows)
+    return Freed(Counter(row.queue for row in freed), rows[0].last)
 
 
 def let_the_rest_go(
-    database: Database, job_id: str, ahead_ms: int, actor: str | None = None, *, retired_by: Reason | None = None
+    database: Database,
+    job_id: str,
+    ahead_ms: int,
+    actor: str | None = None,
+    *,
+    after: str | None = "",
+    retired_by: Reason | None = None,
 ) -> Counter[str]:
-    """Let all held executions of a job go, each batch in a transaction of its own, while the job is not paused."""
+    """Let what is held of a job go, each batch in a transaction of its own, while the job is not paused."""
 
-    def body(connection: Connection) -> Counter[str]:
+    def body(connection: Connection, after: str) -> Freed:
         if connection.execute(STATUS, {"job_id": job_id}).scalar() == JobStatus.PAUSED:
-            return Counter()
-        return let_go(connection, job_id, ahead_ms, actor, retired_by=retired_by)
+            return Freed(Counter(), None)
+        return let_go(connection, job_id, ahead_ms, actor, after=after, retired_by=retired_by)
 
-    total = batch = database.transact(body)
-    while batch.total() == BATCH:
-        batch = database.transact(body)
-        total = total + batch
+    total = Counter[str]()
+    while after is not None:
+        batch = database.transact(partial(body, after=after))
+        total, after = total + batch.queues, batch.last
     return total
 
 

@@ -4,7 +4,6 @@ A pause stops ticks and holds waiting executions back. A running one continues; 
 Ticks that fall into a pause are not made up for.
 """
 
-from collections import Counter
 from collections.abc import Collection
 from datetime import datetime
 
@@ -13,8 +12,11 @@ from sqlalchemy import Connection
 from app.db import Database
 from app.errors import ConflictError
 from app.executions import waiting
-from app.jobs import queries
+from app.executions.cancellation import Scope
+from app.executions.waiting import Freed
+from app.jobs import queries, unfinished
 from app.jobs.model import Job
+from app.jobs.unfinished import Change
 from app.schedule.timetable import Timetable
 from app.sql import statement
 from schema.states import JobStatus
@@ -51,12 +53,15 @@ def pause_job(database: Database, job_id: str, actor: str | None = None) -> None
     Does nothing more to a paused one. Raises JobNotFoundError, or ConflictError for a retired job.
     """
 
-    def body(connection: Connection) -> int:
+    def body(connection: Connection) -> tuple[str | None, str | None]:
         _refuse_retired(queries.lock_job(connection, job_id).job, "paused")
         connection.execute(PAUSE, {"job_id": job_id})
-        return waiting.hold(connection, job_id, actor)
+        last = waiting.hold(connection, job_id, actor)
+        return last, _begin(connection, job_id, Change.PAUSE, last, actor)
 
-    waiting.hold_the_rest(database, job_id, database.transact(body), actor)
+    last, change = database.transact(body)
+    waiting.hold_the_rest(database, job_id, last, actor)
+    unfinished.end(database, job_id, change)
 
 
 def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str | None = None) -> Collection[str]:
@@ -66,17 +71,23 @@ def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str |
     Raises JobNotFoundError, or ConflictError for a retired job.
     """
 
-    def body(connection: Connection) -> Counter[str]:
+    def body(connection: Connection) -> tuple[Freed, str | None]:
         locked = queries.lock_job(connection, job_id)
         _refuse_retired(locked.job, "resumed")
         if locked.job.status is JobStatus.PAUSED:
             connection.execute(RESUME, {"job_id": job_id} | _next(connection, locked.job, locked.now))
-        return waiting.let_go(connection, job_id, look_ahead_ms, actor)
+        freed = waiting.let_go(connection, job_id, look_ahead_ms, actor)
+        return freed, _begin(connection, job_id, Change.RESUME, freed.last, actor)
 
-    first = database.transact(body)
-    if first.total() < waiting.BATCH:
-        return first
-    return first + waiting.let_the_rest_go(database, job_id, look_ahead_ms, actor)
+    first, change = database.transact(body)
+    rest = waiting.let_the_rest_go(database, job_id, look_ahead_ms, actor, after=first.last)
+    unfinished.end(database, job_id, change)
+    return first.queues + rest
+
+
+def _begin(connection: Connection, job_id: str, change: Change, last: str | None, actor: str | None) -> str | None:
+    """Note that a change goes on after `last`, if it does."""
+    return None if last is None else unfinished.begin(connection, job_id, change, Scope(actor=actor, begun=False))
 
 
 def _next(connection: Connection, job: Job, now: datetime) -> dict[str, object]:

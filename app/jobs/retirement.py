@@ -11,14 +11,19 @@ from sqlalchemy import Connection
 from app.db import Database
 from app.executions import cancellation, waiting
 from app.executions.cancellation import Cancelled, Scope
+from app.executions.events import Reason
+from app.executions.waiting import Freed
+from app.jobs import unfinished
+from app.jobs.unfinished import Change
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The first batch: what was cancelled of it, and whether more is held back than was let go."""
+    """The first batch: what was cancelled of it and let go, and the note that others follow."""
 
     cancelled: Cancelled
-    holds_more: bool
+    freed: Freed
+    unfinished: str | None
 
 
 def settle(connection: Connection, job_id: str, scope: Scope) -> Settled:
@@ -26,12 +31,15 @@ def settle(connection: Connection, job_id: str, scope: Scope) -> Settled:
     cancelled = cancellation.cancel_executions_of(connection, job_id, scope)
     # What is due later waits for the promoter, and nobody is in a hurry here.
     freed = waiting.let_go(connection, job_id, 0, scope.actor, retired_by=scope.reason)
-    return Settled(cancelled, freed.total() == waiting.BATCH)
+    if cancelled.last is None and freed.last is None:
+        return Settled(cancelled, freed, None)
+    change = Change.UPDATE if scope.reason is Reason.JOB_UPDATED else Change.CANCEL
+    return Settled(cancelled, freed, unfinished.begin(connection, job_id, change, scope))
 
 
 def settle_the_rest(database: Database, job_id: str, scope: Scope, first: Settled) -> Cancelled:
     """Cancel and let go what follows, each batch in a transaction of its own; returns all that was cancelled."""
     done = cancellation.cancel_the_rest(database, job_id, scope, first.cancelled)
-    if first.holds_more:
-        waiting.let_the_rest_go(database, job_id, 0, scope.actor, retired_by=scope.reason)
+    waiting.let_the_rest_go(database, job_id, 0, scope.actor, after=first.freed.last, retired_by=scope.reason)
+    unfinished.end(database, job_id, first.unfinished)
     return done

@@ -2,52 +2,31 @@
 
 import logging
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
-from app import audit
-from app.catalog import superseded
 from app.config import Settings
 from app.db import Database
 from app.errors import TaskExecutorError
-from app.executions import pruning, reclaim, waiting
+from app.executions import reclaim, waiting
 from app.executions.low_water import LowWater
 from app.executions.materialization import due, materialize
 from app.executions.reclaim import Candidate, Reclaimed
 from app.executions.shards import SURVEY_SECONDS, ShardCount, stored_beyond
 from app.executions.sweep import fail_exhausted, restart_stalled, retire_finished
 from app.executions.waiting import promote
+from app.jobs import unfinished
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks
+from app.scheduler.chore import BATCH, Chore, Counts, Hint, Stopping, until_short
+from app.scheduler.pruner import Pruner
 
 log = logging.getLogger(__name__)
 
-DAY_MS = 24 * 3600 * 1000
-BATCH = 500
 EXHAUSTED_BATCH = 100
 MAX_TICKS = 500  # executions per statement
 MAX_RETIRE_BATCHES = 20
-MAX_PRUNE_SECONDS = 900.0  # what is left waits for the next run
-
-Counts = Counter[str]
-"""Counts of what one run of a chore changed, by name; the log shows those that are not zero."""
-
-Hint = Callable[[str], None]
-"""Takes the name of a queue in which something became claimable; may be lost."""
-
-Stopping = Callable[[], bool]
-"""Returns true once a chore shall end between two statements."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chore:
-    """One entry of the plan: what runs, under which name, and how often; the first time at once."""
-
-    name: str
-    every_seconds: float
-    run: Callable[[], Counts]
 
 
 class Chores:
@@ -64,6 +43,8 @@ class Chores:
         self._ticks = LowWater()
         self._waiting: dict[int, LowWater] = defaultdict(LowWater)  # of each shard
         self._retired_up_to = ""
+        pruner = Pruner(database, settings, survey=self._served.survey, stopping=stopping)
+        self.prune, self.prune_audit, self.prune_configs = pruner.prune, pruner.prune_audit, pruner.prune_configs
         self._unreadable: set[str] = set()
 
     def plan(self) -> list[Chore]:
@@ -77,6 +58,7 @@ class Chores:
             Chore("reclaim from dead workers", dead_every, self.reclaim_from_dead_workers),
             Chore("reclaim of stuck executions", settings.reclaim_interval_seconds, self.reclaim_stuck),
             Chore("retire", 60, self.retire),
+            Chore("finish changes", 60, self.finish),
             Chore("exhaust", 300, self.exhaust),
             Chore("prune", 3600, self.prune),
             Chore("prune_audit", 3600, self.prune_audit),
@@ -186,6 +168,12 @@ class Chores:
             self._retired_up_to = stretch.last
         return counts
 
+    def finish(self) -> Counts:
+        """End the changes of jobs with very many executions that a request was cut off from."""
+        done = unfinished.finish(self._database, self._ahead_ms, limit=BATCH, stopping=self._stopping)
+        self._hint_all(done.queues)
+        return Counts(finished=done.changes)
+
     def _free(self, after: str, last: str) -> Counts:
         """Restart the jobs of a stretch that wait for nothing, and let go what waits for a job that is not paused."""
         restarted = restart_stalled(self._database, after=after, last=last)
@@ -205,49 +193,8 @@ class Chores:
         fail_batch = partial(fail_exhausted, self._database, limit=EXHAUSTED_BATCH)
         return Counts(failed=self._until_short(fail_batch, EXHAUSTED_BATCH))
 
-    def prune(self) -> Counts:
-        """Delete what finished before the retention, the oldest first; then worker rows of the distant past."""
-        counts = Counts()
-        ends_at = time.monotonic() + MAX_PRUNE_SECONDS
-        for shard in range(self._served.survey()):
-            self._until_short(partial(self._prune_batch, shard, ends_at, counts), BATCH)
-        counts.update(workers=pruning.prune_workers(self._database, limit=BATCH))
-        return counts
-
-    def _prune_batch(self, shard: int, ends_at: float, counts: Counts) -> int:
-        if time.monotonic() >= ends_at:
-            return 0
-        retention_ms = int(self._settings.retention_days * DAY_MS)
-        expired = pruning.expired(self._database, shard=shard, retention_ms=retention_ms, limit=BATCH)
-        if not expired:
-            return 0
-        for children in (pruning.prune_logs, pruning.prune_attempts, pruning.prune_events):
-            self._until_short(partial(children, self._database, expired, limit=BATCH), BATCH)
-        if not self._stopping():
-            pruned = pruning.prune_executions(self._database, expired, retention_ms=retention_ms)
-            counts.update(executions=pruned.executions, jobs=pruned.jobs)
-        return len(expired)
-
-    def prune_audit(self) -> Counts:
-        """Delete entries of the audit log that are older than its own retention, the oldest first."""
-        retention_ms = int(self._settings.audit_retention_days * DAY_MS)
-        # A batch is also short when another scheduler was faster, so only an empty one is the end.
-        delete = partial(audit.prune, self._database, retention_ms=retention_ms, limit=BATCH)
-        return Counts(entries=self._until_short(delete, 1))
-
-    def prune_configs(self) -> Counts:
-        """Delete superseded values of configs that no unfinished execution began with."""
-        return Counts(values=superseded.prune(self._database, self._stopping))
-
     def _until_short(self, do_batch: Callable[[], int], size: int) -> int:
-        """Repeat until a batch comes back shorter than `size`, or the process stops; returns the sum of them."""
-        total = 0
-        while not self._stopping():
-            done = do_batch()
-            total += done
-            if done < size:
-                break
-        return total
+        return until_short(do_batch, size, self._stopping)
 
     def _hint_all(self, queues: Iterable[str]) -> None:
         for queue in queues:

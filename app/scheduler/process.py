@@ -16,7 +16,7 @@ from apscheduler.schedulers.blocking import BlockingScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
 from app.errors import UnavailableError
-from app.scheduler.chores import Chore
+from app.scheduler.chore import Chore
 from app.scheduler.outage_log import OutageLog
 
 log = logging.getLogger(__name__)

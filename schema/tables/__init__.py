@@ -15,7 +15,7 @@ from schema.tables.catalog import (
 )
 from schema.tables.columns import metadata
 from schema.tables.executions import attempts, execution_events, execution_logs, executions
-from schema.tables.jobs import jobs
+from schema.tables.jobs import jobs, unfinished_changes
 from schema.tables.service import api_keys, audit_log, region_heartbeats, region_status, signing_keys, workers
 
 __all__ = [
@@ -37,5 +37,6 @@ __all__ = [
     "secrets",
     "signing_keys",
     "superseded_configs",
+    "unfinished_changes",
     "workers",
 ]

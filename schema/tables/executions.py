@@ -80,6 +80,15 @@ Index(
     executions.c.execution_id,
     postgresql_where=text("completed_at IS NULL"),
 )
+# The retries of paused jobs are looked for often, and few executions wait for another attempt.
+Index(
+    "idx_executions_retrying",
+    executions.c.job_id,
+    executions.c.execution_id,
+    postgresql_where=text("status = 'RETRYING'"),
+)
+# A list of one endpoint's executions, however rare they are.
+Index("idx_executions_endpoint", executions.c.endpoint, executions.c.created_at, executions.c.execution_id)
 # The claim reads exactly this index: equality on queue and shard, then its ORDER BY.
 Index(
     "idx_executions_pickup",

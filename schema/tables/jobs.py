@@ -104,3 +104,18 @@ Index(
     jobs.c.job_id,
     postgresql_where=text("cron_next_run_at IS NOT NULL"),
 )
+
+# A change of very many executions that has not reached all of them. No foreign key: nothing waits for a job here.
+unfinished_changes = Table(
+    "unfinished_changes",
+    metadata,
+    word("job_id", required=True),
+    word("change_id", required=True),
+    word("change", required=True),
+    word("actor"),
+    # Which executions a cancellation reaches: see app.executions.cancellation.
+    flag("begun", default=False),
+    flag("running", default=False),
+    instant("began_at", default_now=True),
+    PrimaryKeyConstraint("job_id", name="pk_unfinished_changes"),
+)

@@ -9,7 +9,7 @@ import pytest
 from apscheduler.schedulers.blocking import BlockingScheduler
 
 from app.errors import UnavailableError
-from app.scheduler.chores import Chore, Counts
+from app.scheduler.chore import Chore, Counts
 from app.scheduler.outage_log import OutageLog
 from app.scheduler.process import SchedulerProcess, run_logged
 

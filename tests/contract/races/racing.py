@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from app import db
 from app.db import Database
-from app.scheduler.chores import Counts
+from app.scheduler.chore import Counts
 
 T = TypeVar("T")
 

@@ -2,7 +2,8 @@
 
 from app.config import Settings
 from app.db import Database
-from app.scheduler.chores import Chores, Stopping
+from app.scheduler.chore import Stopping
+from app.scheduler.chores import Chores
 from tests.contract.races.racing import Hints, never
 
 

@@ -17,7 +17,7 @@ def add(database: Database, name: str, *, days_ago: int) -> None:
 
 
 def test_only_what_is_older_than_the_retention_goes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.scheduler.chores.BATCH", 2)
+    monkeypatch.setattr("app.scheduler.pruner.BATCH", 2)
     for number in range(5):
         add(database, f"old-{number}", days_ago=366)
     add(database, "young", days_ago=364)

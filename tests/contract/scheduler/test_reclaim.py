@@ -12,7 +12,7 @@ from app.executions.claim import claim_batch
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim
 from app.executions.verdict import Verdict
-from app.scheduler.chores import Counts
+from app.scheduler.chore import Counts
 from tests import rows
 from tests.contract.races.racing import Hints, schedulers, total
 from tests.contract.scheduler.conftest import chores

@@ -18,7 +18,7 @@ from app.executions.claim import claim_batch
 from app.executions.conclusion import Conclusion
 from app.executions.model import Claim
 from app.executions.verdict import Verdict
-from app.scheduler.chores import Counts
+from app.scheduler.chore import Counts
 from brokers.consumer import ClaimConsumer
 from brokers.counters import Counters
 from brokers.finalizer import Finalizer

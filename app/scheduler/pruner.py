@@ -1,0 +1,64 @@
+"""Pruner: deletes what is older than the retention."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+from app import audit
+from app.catalog import superseded
+from app.config import Settings
+from app.db import Database
+from app.executions import pruning
+from app.scheduler.chore import BATCH, Counts, Stopping, until_short
+
+DAY_MS = 24 * 3600 * 1000
+MAX_PRUNE_SECONDS = 900.0  # what is left waits for the next run
+
+
+class Pruner:
+    """The chores that delete; `survey` returns the number of shards."""
+
+    def __init__(
+        self, database: Database, settings: Settings, *, survey: Callable[[], int], stopping: Stopping
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._survey = survey
+        self._stopping = stopping
+
+    def prune(self) -> Counts:
+        """Delete what finished before the retention, the oldest first; then worker rows of the distant past."""
+        counts = Counts()
+        ends_at = time.monotonic() + MAX_PRUNE_SECONDS
+        for shard in range(self._survey()):
+            self._until_short(partial(self._prune_batch, shard, ends_at, counts), BATCH)
+        counts.update(workers=pruning.prune_workers(self._database, limit=BATCH))
+        return counts
+
+    def _prune_batch(self, shard: int, ends_at: float, counts: Counts) -> int:
+        if time.monotonic() >= ends_at:
+            return 0
+        retention_ms = int(self._settings.retention_days * DAY_MS)
+        expired = pruning.expired(self._database, shard=shard, retention_ms=retention_ms, limit=BATCH)
+        if not expired:
+            return 0
+        for children in (pruning.prune_logs, pruning.prune_attempts, pruning.prune_events):
+            self._until_short(partial(children, self._database, expired, limit=BATCH), BATCH)
+        if not self._stopping():
+            pruned = pruning.prune_executions(self._database, expired, retention_ms=retention_ms)
+            counts.update(executions=pruned.executions, jobs=pruned.jobs)
+        return len(expired)
+
+    def prune_audit(self) -> Counts:
+        """Delete entries of the audit log that are older than its own retention, the oldest first."""
+        retention_ms = int(self._settings.audit_retention_days * DAY_MS)
+        # A batch is also short when another scheduler was faster, so only an empty one is the end.
+        delete = partial(audit.prune, self._database, retention_ms=retention_ms, limit=BATCH)
+        return Counts(entries=self._until_short(delete, 1))
+
+    def prune_configs(self) -> Counts:
+        """Delete superseded values of configs that no unfinished execution began with."""
+        return Counts(values=superseded.prune(self._database, self._stopping))
+
+    def _until_short(self, do_batch: Callable[[], int], size: int) -> int:
+        return until_short(do_batch, size, self._stopping)

@@ -1,0 +1,145 @@
+"""A change of a job with many executions whose process dies between two batches: a scheduler ends it."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import TextClause, event, text
+
+from app.db import Database
+from app.executions import cancellation, waiting
+from app.jobs.cancellation import cancel_job
+from app.jobs.creation import Creator
+from app.jobs.pause import pause_job, resume_job
+from app.jobs.update import update_job
+from tests.contract.scheduler.conftest import chores
+from tests.contract.store.test_dead_entries import blocks
+from tests.contract.store.test_many_open import counts, put
+from tests.cron_jobs import add_interval_job, job
+
+COUNT = 1200
+NOTES = text("SELECT change FROM unfinished_changes")
+A_MINUTE_LATER = text("UPDATE unfinished_changes SET began_at = began_at - INTERVAL '61 seconds'")
+Verb = Callable[[Database, str], object]
+
+
+def update(database: Database, job_id: str) -> object:
+    return update_job(Creator(database, shards=1, look_ahead_ms=0), job_id, {"input": {}})
+
+
+def resume(database: Database, job_id: str) -> object:
+    return resume_job(database, job_id, 0)
+
+
+def cancel_all(database: Database, job_id: str) -> object:
+    return cancel_job(database, job_id, ask_running=True)
+
+
+CANCELLED_500, REST = ("CANCELLED", False, 500), ("QUEUED", False, 700)
+# The verb, the statement of its batches, whether the job is paused before, and the states after the cut and at the end.
+CHANGES: list[tuple[Verb, TextClause, bool, list[tuple[str, bool, int]], tuple[str, bool]]] = [
+    (cancel_job, cancellation.LOCK_OF_JOB, False, [CANCELLED_500, REST], ("CANCELLED", False)),
+    (cancel_all, cancellation.LOCK_OF_JOB, True, [CANCELLED_500, ("PENDING", True, 700)], ("CANCELLED", False)),
+    (update, cancellation.LOCK_OF_JOB, False, [CANCELLED_500, REST], ("CANCELLED", False)),
+    (pause_job, waiting.HOLD, False, [("PENDING", True, 500), REST], ("PENDING", True)),
+    (resume, waiting.LET_GO, True, [("PENDING", True, 700), ("QUEUED", False, 500)], ("QUEUED", False)),
+]
+
+
+@pytest.fixture
+def job_id(database: Database) -> str:
+    return add_interval_job(database, timedelta(hours=1), missed=timedelta(minutes=-30))
+
+
+def cut_off(database: Database, change: Verb, job_id: str, statement: TextClause) -> None:
+    """Make a change and kill it before its second batch."""
+    batches = []
+
+    def kill(_connection: object, _cursor: object, sql: str, *_more: object) -> None:
+        if sql == str(statement.compile(database.engine)):
+            batches.append(sql)
+            if len(batches) == 2:
+                raise KeyboardInterrupt
+
+    event.listen(database.engine, "before_cursor_execute", kill)
+    with pytest.raises(KeyboardInterrupt):
+        change(database, job_id)
+    event.remove(database.engine, "before_cursor_execute", kill)
+
+
+@pytest.mark.parametrize(
+    ("change", "statement", "held", "cut", "end"), CHANGES, ids=[verb.__name__ for verb, *_ in CHANGES]
+)
+def test_a_scheduler_ends_it(
+    database: Database,
+    job_id: str,
+    change: Verb,
+    statement: TextClause,
+    held: bool,
+    cut: list[tuple[str, bool, int]],
+    end: tuple[str, bool],
+) -> None:
+    put(database, job_id, held=held, count=COUNT)
+    cut_off(database, change, job_id, statement)
+    assert counts(database) == cut
+    assert chores(database).finish()["finished"] == 0, "the request may still be at work"
+    database.fetch(A_MINUTE_LATER)
+    assert chores(database).finish()["finished"] == 1
+    assert counts(database) == [(*end, COUNT)]
+    assert database.fetch(NOTES) == []
+
+
+@pytest.mark.parametrize("change", [cancel_job, update, pause_job], ids=lambda verb: verb.__name__)
+def test_a_change_that_came_to_its_end_leaves_no_note(database: Database, job_id: str, change: Verb) -> None:
+    put(database, job_id, held=False, count=COUNT)
+    change(database, job_id)
+    assert database.fetch(NOTES) == []
+
+
+def test_a_later_change_goes_on_instead(database: Database, job_id: str) -> None:
+    """What was asked for last is what a scheduler ends."""
+    put(database, job_id, held=False, count=COUNT)
+    cut_off(database, pause_job, job_id, waiting.HOLD)
+    cut_off(database, cancel_all, job_id, cancellation.LOCK_OF_JOB)
+    assert [row.change for row in database.fetch(NOTES)] == ["CANCEL"]
+    database.fetch(A_MINUTE_LATER)
+    assert chores(database).finish()["finished"] == 1
+    assert counts(database) == [("CANCELLED", False, COUNT)]
+
+
+def test_a_pause_that_was_cut_off_and_taken_back_holds_nothing(database: Database, job_id: str) -> None:
+    put(database, job_id, held=False, count=COUNT)
+    cut_off(database, pause_job, job_id, waiting.HOLD)
+    database.fetch(
+        text("UPDATE executions SET status = 'SUCCESS', completed_at = now(), on_hold = false WHERE on_hold")
+    )
+    resume(database, job_id)
+    database.fetch(A_MINUTE_LATER)
+    chores(database).finish()
+    assert counts(database) == [("QUEUED", False, 700), ("SUCCESS", False, 500)]
+    assert (job(database, job_id).status, database.fetch(NOTES)) == ("ACTIVE", [])
+
+
+@pytest.mark.parametrize(("statement", "held"), [(waiting.HOLD, False), (waiting.LET_GO, True)], ids=["hold", "let go"])
+def test_a_batch_reads_nothing_of_those_before_it(
+    database: Database, job_id: str, statement: TextClause, held: bool
+) -> None:
+    if database.is_cockroach:
+        pytest.skip("counts blocks, which only PostgreSQL tells")
+    put(database, job_id, held=held, count=10_000)
+    done = "UPDATE executions SET status = 'PENDING', on_hold = NOT on_hold WHERE execution_id <= :last"
+    ids = [
+        row.execution_id for row in database.fetch(text("SELECT execution_id FROM executions ORDER BY execution_id"))
+    ]
+    database.fetch(text(done), {"last": ids[-11]})
+    database.fetch(text("ANALYZE executions"))
+    params = {"job_id": job_id, "limit": 500, "ahead_ms": 0, "begun_only": False}
+    first, again = (blocks(database, statement, params | {"after": after}) for after in (ids[-11], ""))
+    assert first * 2 < again
+
+
+def test_the_retries_of_paused_jobs_are_found_among_very_many_on_hold(database: Database, job_id: str) -> None:
+    if database.is_cockroach:
+        pytest.skip("counts blocks, which only PostgreSQL tells")
+    put(database, job_id, held=True, count=10_000)
+    assert blocks(database, waiting.RETRIES, {}) < 20
