@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from app import ids
@@ -25,21 +26,20 @@ class _Item:
     params: dict[str, Any]
 
 
-def create_many(creator: Creator, jobs: Sequence[NewJob], now: datetime) -> list[Outcome]:
+def create_many(creator: Creator, jobs: Sequence[NewJob]) -> list[Outcome]:
     """Create each job, or return why not; one that fails does not affect the others."""
     outcomes: list[Outcome] = []
     for start in range(0, len(jobs), CHUNK):
-        outcomes += _Chunk(creator, jobs[start : start + CHUNK], now).create()
+        outcomes += _Chunk(creator, jobs[start : start + CHUNK]).create()
     return outcomes
 
 
 class _Chunk:
     """The jobs of one statement."""
 
-    def __init__(self, creator: Creator, jobs: Sequence[NewJob], now: datetime) -> None:
+    def __init__(self, creator: Creator, jobs: Sequence[NewJob]) -> None:
         self._creator = creator
         self._jobs = jobs
-        self._now = now
         self._items: dict[str, _Item] = {}
         self._refused: dict[int, TaskExecutorError] = {}
         self._outcomes: dict[int, Outcome] = {}
@@ -59,12 +59,21 @@ class _Chunk:
             # Of two jobs with one key the second is a replay of the first, which must be there by then.
             if new.idempotency_key is None or key not in keys:
                 try:
-                    item = _item(self._creator, position, new, self._now)
+                    item = self._item(position, new)
                 except TaskExecutorError as error:
                     self._refused[position] = _refusal(error)
                 else:
                     self._items[item.params["job_id"]] = item
                     keys.add(key)
+
+    def _item(self, position: int, new: NewJob) -> _Item:
+        new = scheduled(new, self._now) if new.timetable else new
+        target = self._creator.targets.fitting(new.endpoint, new.input)
+        return _Item(position, new, insertion.params_of(new, target, ids.job_id(), self._creator.shards))
+
+    @cached_property
+    def _now(self) -> datetime:
+        return self._creator.now()
 
     def _insert(self) -> None:
         # In key order, so that two batches with the same keys do not deadlock.
@@ -99,7 +108,7 @@ class _Chunk:
 
     def _alone(self, new: NewJob) -> Outcome:
         try:
-            return self._creator.create(new, self._now)
+            return self._creator.create(new)
         except TaskExecutorError as error:
             return _refusal(error)
 
@@ -109,9 +118,3 @@ def _refusal(error: TaskExecutorError) -> TaskExecutorError:
     if error.status >= 500:
         raise error
     return error
-
-
-def _item(creator: Creator, position: int, new: NewJob, now: datetime) -> _Item:
-    new = scheduled(new, now)
-    target = creator.targets.fitting(new.endpoint, new.input)
-    return _Item(position, new, insertion.params_of(new, target, ids.job_id(), creator.shards))

@@ -9,8 +9,11 @@ from app.errors import TaskExecutorError, UnavailableError
 from app.jobs import insertion, queries
 from app.jobs.endpoint_cache import EndpointCache
 from app.jobs.model import Job, NewJob
+from app.sql import statement
 
 MAX_TRIES = 4
+
+CLOCK = statement("jobs.clock", "SELECT now() AS now")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,27 +33,31 @@ class Creator:
         self.shards = shards
         self.look_ahead_ms = look_ahead_ms
 
-    def create(self, new: NewJob, now: datetime) -> Created:
+    def now(self) -> datetime:
+        """Read the database's clock: the ticks of a job are counted from what it says when the job is created."""
+        found: datetime = self.database.fetch(CLOCK)[0].now
+        return found
+
+    def create(self, new: NewJob) -> Created:
         """Store a job, or return the one with its key.
 
-        A replay is recognised whatever its body, even if the body would be refused by now. `now` decides
-        about starts only, never about what is due.
+        A replay is recognised whatever its body, even if the body would be refused by now.
         """
         try:
-            return self._create(new, now)
+            return self._create(new)
         except TaskExecutorError as error:
             first = None if error.status >= 500 else self._first_with_key(new)
             if first is None:
                 raise
             return Created(first, is_new=False)
 
-    def _create(self, new: NewJob, now: datetime) -> Created:
-        new, job_id = scheduled(new, now) if new.timetable else new, ids.job_id()
-        statement = insertion.REPEATING if new.timetable else insertion.ONE_SHOT
+    def _create(self, new: NewJob) -> Created:
+        new, job_id = scheduled(new, self.now()) if new.timetable else new, ids.job_id()
+        insert = insertion.REPEATING if new.timetable else insertion.ONE_SHOT
         target = self.targets.fitting(new.endpoint, new.input)
         for _ in range(MAX_TRIES):
             params = insertion.params_of(new, target, job_id, self.shards)
-            rows = self.database.fetch(statement, params | {"look_ahead_ms": self.look_ahead_ms})
+            rows = self.database.fetch(insert, params | {"look_ahead_ms": self.look_ahead_ms})
             if rows:
                 return Created(insertion.inserted(new, params, rows[0]), is_new=True)
             # The same id: it is ours, written by a first run whose answer was lost.
@@ -67,7 +74,8 @@ class Creator:
 
 
 def scheduled(new: NewJob, now: datetime) -> NewJob:
-    """Return the job with its first tick if it repeats; raises InvalidCronError when it would never fire."""
+    """Return the job with its start and first tick if it repeats; raises InvalidCronError when it would never fire."""
     if new.timetable is None:
         return new
-    return replace(new, first_tick=new.timetable.first_tick(now, start_given=not new.starts_now))
+    table = replace(new.timetable, starts_at=now) if new.starts_now else new.timetable
+    return replace(new, timetable=table, first_tick=table.first_tick(now, start_given=not new.starts_now))

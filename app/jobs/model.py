@@ -13,7 +13,8 @@ from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
 class NewJob:
     """A requested job; times in UTC.
 
-    A repeating one has its timetable, `starts_now` when the request gives no start, and later its first tick.
+    A repeating one has its timetable, `starts_now` when the request gives no start, and later its first tick. The
+    database's clock then decides when it starts, and until then `starts_at` says nothing.
     """
 
     endpoint: str

@@ -1,11 +1,10 @@
 """Status of a job: its last execution, its open ones, and the figures of a day."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from app.db import Database
-from app.formats import EPOCH
 from app.jobs import queries
 from app.jobs.model import Job
 from app.sql import statement
@@ -14,8 +13,10 @@ from schema.states import ExecutionStatus
 HEALTHY_SHARE = 0.95
 DEGRADED_SHARE = 0.5
 
-# What ended within the last 24 hours was created at most so long ago, or is an odd straggler that does not count.
+# What ended within the last 24 hours was created at most so long ago, or is an odd straggler that does not count. The
+# one execution of a one-shot job always counts.
 _CREATED_WITHIN = timedelta(hours=48)
+_EVER = timedelta(days=36_600)
 
 # However many executions lie behind the job: the open ones have an index of their own, and the others are read by
 # (job_id, created_at), from the newest on.
@@ -33,7 +34,8 @@ FIGURES = statement(
                    CAST(avg(duration_ms) AS DOUBLE PRECISION) AS avg_duration_ms,
                    percentile_disc(0.99) WITHIN GROUP (ORDER BY duration_ms) AS p99_duration_ms
               FROM executions
-             WHERE job_id = :job_id AND created_at > CAST(:created_after AS TIMESTAMPTZ)
+             WHERE job_id = :job_id
+               AND created_at > now() - CAST(:created_within_ms AS BIGINT) * INTERVAL '1 millisecond'
                AND completed_at > now() - INTERVAL '24 hours' AND status IN ('SUCCESS', 'FAILED')) AS s
       LEFT JOIN
            (SELECT execution_id, status, started_at, completed_at, attempt_count
@@ -105,8 +107,9 @@ class JobStatusReport:
 def status_of(database: Database, job_id: str) -> JobStatusReport:
     """Report on a job of any trigger; raises JobNotFoundError."""
     job = queries.get_job(database, job_id)
-    created_after = datetime.now(UTC) - _CREATED_WITHIN if job.trigger.repeats else EPOCH
-    (row,) = database.fetch(FIGURES, {"job_id": job_id, "created_after": created_after})
+    created_within = _CREATED_WITHIN if job.trigger.repeats else _EVER
+    params = {"job_id": job_id, "created_within_ms": created_within // timedelta(milliseconds=1)}
+    (row,) = database.fetch(FIGURES, params)
     last = None
     if row.execution_id is not None:
         last = LastExecution(

@@ -1,7 +1,6 @@
 """POST /jobs/batch."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate
@@ -58,23 +57,22 @@ class BatchResultSchema(Schema):
 @resource.route("POST", "/jobs/batch", body=BatchSchema, returns=BatchResultSchema)
 def create_batch(body: dict[str, Any]) -> dict[str, Any]:
     """Create up to 1,000 jobs; one that cannot be created leaves the others alone."""
-    now = datetime.now(UTC)
-    parsed = [_parse(job, now) for job in body["jobs"]]
+    parsed = [_parse(job) for job in body["jobs"]]
     good = [job for job in parsed if isinstance(job, NewJob)]
-    outcomes = iter(create_many(services().creator, good, now))
+    outcomes = iter(create_many(services().creator, good))
     results = [next(outcomes) if isinstance(job, NewJob) else job for job in parsed]
     _wake(results)
     return {"items": [_shape(result) for result in results]}
 
 
-def _parse(job: Mapping[str, Any], now: datetime) -> NewJob | TaskExecutorError:
+def _parse(job: Mapping[str, Any]) -> NewJob | TaskExecutorError:
     try:
         fields_of_job = _JOB.load(job)
     except ValidationError as error:
         return invalid(details_of(error.messages, in_body=True))
     if fields_of_job.get("idempotency_key") is None and not fields_of_job["trigger"].repeats:
         return invalid([{"pointer": "/idempotency_key", "message": "Needed here, for each job of a batch."}])
-    return new_job(fields_of_job, now)
+    return new_job(fields_of_job)
 
 
 def _wake(results: list[Outcome]) -> None:

@@ -10,7 +10,7 @@ from app.api.http.fields import Body, Every, Instant, Name, QueryInstant
 from app.api.http.pagination import PageQuery
 from app.api.jobs.labels import LabelSelector, labels_field
 from app.catalog.specs.fields import Flag
-from app.formats import rfc3339
+from app.formats import EPOCH, rfc3339
 from app.jobs.model import Job, NewJob
 from app.schedule.interval import show_every
 from app.schedule.timetable import Timetable
@@ -186,13 +186,13 @@ class JobQuery(PageQuery):
     created_before = QueryInstant()
 
 
-def new_job(body: Mapping[str, Any], now: datetime) -> NewJob:
+def new_job(body: Mapping[str, Any]) -> NewJob:
     """Return the job that a parsed body requests."""
     trigger, starts_at = body["trigger"], body.get("starts_at")
     timetable = None
     if trigger.repeats:
         given = {name: value for name, value in _timetable_fields(body).items() if value is not None}
-        timetable = Timetable(**({"starts_at": now} | given))
+        timetable = Timetable(**({"starts_at": EPOCH} | given))
     return NewJob(
         endpoint=body["endpoint"],
         trigger=trigger,

@@ -1,6 +1,5 @@
 """/jobs."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 from app.access.api_keys import Scope
@@ -40,8 +39,7 @@ resource = Resource("jobs", "Invocations of endpoints: now, later or on a schedu
 def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
     """Create a job. The same idempotency key again answers 200 with the first job, whatever the body."""
     body["idempotency_key"] = idempotency.key_of(body)
-    now = datetime.now(UTC)
-    created = services().creator.create(new_job(body, now), now)
+    created = services().creator.create(new_job(body))
     job = created.job
     if not created.is_new:
         return shape_job(job), 200, idempotency.REPLAYED

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.acceptance
 
 SETTINGS = {"TE_LOOK_AHEAD_SEC": "1"} | SHORT_LEASE
 POLICY = {"max_attempts": 3, "backoff": "fixed", "initial_delay_ms": 1000}
+DAY = timedelta(days=1)
 SHORTEST_WAIT = timedelta(milliseconds=750)  # with the most jitter
 
 
@@ -47,3 +48,24 @@ def test_nothing_is_early_or_lost(database: Database, stack: Stack, api: Api, re
         assert first.completed_at + SHORTEST_WAIT <= second.started_at <= arrived[execution.execution_id, 2]
     assert worker.is_running, worker.tail()
     assert scheduler.is_running, scheduler.tail()
+
+
+@pytest.mark.parametrize("ahead", [3 * DAY, -3 * DAY], ids=["fast", "slow"])
+def test_a_repeating_job_begins_and_is_counted_by_the_databases_clock(
+    database: Database, stack: Stack, api: Api, ahead: timedelta
+) -> None:
+    stack.web(**clock.environment(ahead.total_seconds()))
+    api.post("/endpoints", {"name": "target", "type": "HTTP", "spec": {"url": "http://127.0.0.1:9/", "method": "POST"}})
+    hourly = {"endpoint": "target", "trigger": "INTERVAL", "every": "1h"}
+    on_the_hour = {"endpoint": "target", "trigger": "CRON", "cron": "0 * * * *", "timezone": "UTC"}
+    before = rows.database_now(database)
+    jobs = [api.post("/jobs", job) for job in (hourly, on_the_hour)]
+    jobs += [item["job"] for item in api.post("/jobs/batch", {"jobs": [hourly, on_the_hour]})["items"]]
+    for job in jobs:
+        starts_at, created_at, tick = (
+            datetime.fromisoformat(job[name]) for name in ("starts_at", "created_at", "next_run_at")
+        )
+        assert before <= starts_at <= created_at
+        assert starts_at < tick <= starts_at + timedelta(hours=1)
+        rows.add_tick(database, job["job_id"], "SUCCESS")
+        assert api.get(f"/jobs/{job['job_id']}/status")["stats"]["last_24h"]["total"] == 1

@@ -4,7 +4,6 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
@@ -94,7 +93,7 @@ def run_job(database: Database, database_url: str, receiver: Receiver, recorder:
         new = NewJob(endpoint="way", trigger=Trigger.IMMEDIATE, input={"n": 1})
         sys.setprofile(recorder.note)
         try:
-            created = creator.create(new, datetime.now(UTC))
+            created = creator.create(new)
         finally:
             sys.setprofile(None)
         assert created.job.execution is not None
