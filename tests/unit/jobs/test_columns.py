@@ -118,7 +118,7 @@ def test_the_next_version_keeps_every_field_that_a_client_gave() -> None:
 def test_every_field_of_a_request_gets_into_the_job() -> None:
     """Else take it over in new_job, or in changed_fields, in app.api.jobs.schemas."""
     body: dict[str, Any] = {name: object() for name in NewJobSchema().fields} | {"trigger": Trigger.CRON}
-    new = new_job(body, NOW)
+    new = new_job(body)
     table = new.timetable
     assert table is not None
     taken = [getattr(new, name) for name in names_of(NewJob)] + [getattr(table, name) for name in names_of(Timetable)]
