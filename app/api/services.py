@@ -10,6 +10,7 @@ from app.access.key_ring import KeyRing
 from app.access.signing_key import SigningKey
 from app.api.http.rate_limits import CounterStorage, RateLimit
 from app.api.http.refusal_log import RefusalLog
+from app.api.readiness import Readiness
 from app.catalog.crypto import SecretBox
 from app.config import Settings
 from app.db import Database
@@ -28,6 +29,7 @@ class Services:
 
     settings: Settings
     database: Database
+    readiness: Readiness
     keys: KeyRing
     cursor_key: SigningKey
     key_limit: RateLimit | None
@@ -51,6 +53,7 @@ class Services:
         return cls(
             settings=settings,
             database=database,
+            readiness=Readiness(database),
             keys=KeyRing(database),
             cursor_key=SigningKey(database, "cursors"),
             key_limit=_limit("key", settings.rate_limit, counters),

@@ -1,9 +1,20 @@
 """Health: alive is who answers, ready is who has a migrated database."""
 
-from flask import Flask
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import pytest
+from flask import Flask
+from sqlalchemy import event, text
+
+from app.api.readiness import GOOD_FOR_SECONDS, Readiness
 from app.config import Settings
+from app.db import Database
+from app.errors import UnavailableError
 from tests.integration.client import Api, problem, running
+from tests.integration.statements import Statements
+from tests.waiting import HUNG_SECONDS
 
 
 def test_health(app: Flask) -> None:
@@ -12,9 +23,46 @@ def test_health(app: Flask) -> None:
     assert anonymous.get("/health/ready").json == {"status": "ok"}
 
 
-def test_ready_needs_a_migrated_database(empty_database_url: str) -> None:
+def test_ready_needs_a_migrated_database(empty_database_url: str, caplog: pytest.LogCaptureFixture) -> None:
     with running(Settings(database_url=empty_database_url)) as app:
         anonymous = Api(app, None)
         assert anonymous.get("/health/live").status_code == 200
         error = problem(anonymous.get("/health/ready"), 503, "SERVICE_UNAVAILABLE")
-        assert "db upgrade" in error["message"]
+        assert "db upgrade" not in error["message"], "strangers learn no more than that"
+        assert "db upgrade" in caplog.text
+
+
+def test_the_database_is_looked_at_once_a_second(database: Database, statements: Statements) -> None:
+    now = 0.0
+    readiness = Readiness(database, clock=lambda: now)
+    readiness.check()
+    once = len(statements.texts)
+    assert once > 0
+    for _ in range(100):
+        readiness.check()
+    assert len(statements.texts) == once
+    database.fetch(text("UPDATE alembic_version SET version_num = '0001'"))
+    readiness.check()
+    now = GOOD_FOR_SECONDS
+    with pytest.raises(UnavailableError):
+        readiness.check()
+
+
+def test_nobody_waits_for_a_database_that_hangs_but_the_one_who_looks(database: Database) -> None:
+    looking, go_on = threading.Event(), threading.Event()
+
+    def hang(*_: Any) -> None:
+        looking.set()
+        assert go_on.wait(HUNG_SECONDS)
+
+    event.listen(database.engine, "before_cursor_execute", hang)
+    readiness = Readiness(database, patience_seconds=0.01)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(readiness.check)
+        assert looking.wait(HUNG_SECONDS)
+        with pytest.raises(UnavailableError):
+            readiness.check()
+        assert not first.done()
+        go_on.set()
+        first.result(HUNG_SECONDS)
+    readiness.check()
