@@ -1,5 +1,6 @@
 """Attempt: one claimed execution inside a worker process, from the claim to its single end."""
 
+import logging
 import random
 import threading
 import time
@@ -13,6 +14,8 @@ from app.executions.release import put_off_ms
 from app.executions.verdict import Verdict
 from brokers.finalizer import Finalizer
 from brokers.in_flight import InFlight
+
+log = logging.getLogger(__name__)
 
 
 class Stage(Enum):
@@ -82,9 +85,25 @@ class Attempt:
             started_at=claim.claimed_at + timedelta(seconds=started - claim.received_at),
             duration_ms=round((now - started) * 1000),
             logs=logs,
+            ended_at=now,
         )
         self._finalizer.submit(conclusion)
         self._in_flight.remove(claim.key)
+        if log.isEnabledFor(logging.INFO):
+            # Ids, names of ours and numbers: neither payloads nor what a receiver said, which may hold secrets.
+            told = verdict.output or verdict.error or {}
+            outcome = [verdict.status, told.get("type"), told.get("status_code")]
+            log.info(
+                "%s of %s, attempt %d of %d to %s over %s: %s in %d ms",
+                claim.execution_id,
+                claim.job_id,
+                claim.attempt,
+                claim.max_attempts,
+                claim.endpoint,
+                claim.endpoint_type,
+                " ".join(str(part) for part in outcome if part is not None),
+                conclusion.duration_ms,
+            )
         return True
 
     def put_off(self) -> bool:

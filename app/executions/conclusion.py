@@ -1,9 +1,10 @@
 """Conclusions: how attempts ended, written to execution, attempt, log and job in one fenced statement."""
 
 import json
+import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from app import ids
 from app.db import Database
@@ -15,16 +16,18 @@ from schema.states import ExecutionStatus
 
 # Only rows that still match (execution, worker, attempt, RUNNING) are touched, and everything else in the
 # statement depends on them: a conclusion that lost its claim writes nothing at all. A request to cancel turns the retry
-# that would follow into the end.
+# that would follow into the end. When an attempt ended is counted back from the database's clock now, which is after it
+# was read for the last time here: so it errs late, and what counts from the end of an execution is never early.
 CONCLUDE = statement(
     "executions.conclude",
     f"""
     WITH v AS (
-      SELECT * FROM unnest(
+      SELECT u.*, GREATEST(u.started_at, now() - u.ended_ago_ms * INTERVAL '1 millisecond') AS completed_at
+        FROM unnest(
         CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:statuses AS TEXT[]), CAST(:delays AS BIGINT[]),
         CAST(:outputs AS TEXT[]), CAST(:errors AS TEXT[]), CAST(:started AS TIMESTAMPTZ[]),
-        CAST(:completed AS TIMESTAMPTZ[]), CAST(:durations AS BIGINT[]), CAST(:attempt_ids AS TEXT[]))
-      AS u (execution_id, attempt, status, delay_ms, output, error, started_at, completed_at, duration_ms, attempt_id)),
+        CAST(:ended_ago_ms AS BIGINT[]), CAST(:durations AS BIGINT[]), CAST(:attempt_ids AS TEXT[]))
+      AS u (execution_id, attempt, status, delay_ms, output, error, started_at, ended_ago_ms, duration_ms, attempt_id)),
     fin AS (
       UPDATE executions AS e
          SET status = CASE WHEN v.status = 'RETRYING' AND e.cancel_requested_at IS NOT NULL
@@ -83,7 +86,10 @@ ROW_BYTES = 1000  # the columns of a conclusion that have about one size
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """An attempt that has ended, ready to be written; times by the database's clock."""
+    """An attempt that has ended, ready to be written.
+
+    It started at `started_at` by the database's clock, or a little later, and ended at `ended_at` on time.monotonic().
+    """
 
     claim: Claim
     attempt_id: str
@@ -91,6 +97,7 @@ class Conclusion:
     started_at: datetime
     duration_ms: int
     logs: tuple[LogLine, ...]
+    ended_at: float = field(default_factory=time.monotonic)
 
     @property
     def size(self) -> int:
@@ -105,7 +112,7 @@ class Conclusion:
         verdict = Verdict(self.verdict.status, self.verdict.delay_ms, None, None)
         if verdict.status is not ExecutionStatus.SUCCESS:
             verdict = Verdict(verdict.status, verdict.delay_ms, None, {"type": "UNSTORABLE", "message": reason})
-        return Conclusion(self.claim, self.attempt_id, verdict, self.started_at, self.duration_ms, ())
+        return Conclusion(self.claim, self.attempt_id, verdict, self.started_at, self.duration_ms, (), self.ended_at)
 
 
 def conclude(
@@ -146,6 +153,7 @@ def written(database: Database, conclusions: Sequence[Conclusion]) -> set[str]:
 
 
 def _params(worker_id: str, conclusions: Sequence[Conclusion]) -> dict[str, object]:
+    now = time.monotonic()
     logs = [(c.claim.execution_id, line) for c in conclusions for line in c.logs]
     return {
         "worker": worker_id,
@@ -156,7 +164,7 @@ def _params(worker_id: str, conclusions: Sequence[Conclusion]) -> dict[str, obje
         "outputs": [None if c.verdict.output is None else json.dumps(c.verdict.output) for c in conclusions],
         "errors": [None if c.verdict.error is None else json.dumps(c.verdict.error) for c in conclusions],
         "started": [c.started_at for c in conclusions],
-        "completed": [c.started_at + timedelta(milliseconds=c.duration_ms) for c in conclusions],
+        "ended_ago_ms": [int((now - c.ended_at) * 1000) for c in conclusions],
         "durations": [c.duration_ms for c in conclusions],
         "attempt_ids": [c.attempt_id for c in conclusions],
         "log_ids": [ids.log_id() for _ in logs],

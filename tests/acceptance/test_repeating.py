@@ -58,6 +58,9 @@ def test_the_three_ways_to_repeat(api: Api, receiver: Receiver) -> None:
 
     for before, after in pairwise(ended(api, delayed, 3)):
         assert at(after, "scheduled_at") - at(before, "completed_at") == SECOND
+    for first, second in pairwise(receiver.wait_for(3, path="/slow/500/delayed")):
+        # Answered half a second after it came: the delay counts from then, at the target's own clock.
+        assert second.monotonic - first.monotonic >= 1.5
 
     for before, after in pairwise(ended(api, alone, 3)):
         assert at(after, "started_at") >= at(before, "completed_at")

@@ -1,6 +1,10 @@
 """Concluding: one fenced statement writes everything, or nothing."""
 
+import dataclasses
+import logging
+import re
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
@@ -50,6 +54,43 @@ def test_each_verdict_writes_execution_attempt_log_and_job(
     assert rows.job_of(process.database, execution_id).status == job
     logs = process.database.fetch(text("SELECT level, message, attempt_number FROM execution_logs"))
     assert [tuple(line) for line in logs] == [("INFO", "a line", 1)]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "outcome"),
+    [
+        (Verdict.success({"status_code": 200, "body": "s3cret"}), "SUCCESS 200"),
+        (Verdict.success({"message_id": "1-0", "stream": "s3cret"}), "SUCCESS"),
+        (Verdict.retry(ERROR, 60_000), "RETRYING HTTP_ERROR 503"),
+        (Verdict.fail(DeliveryError("TIMEOUT", "s3cret")), "FAILED TIMEOUT"),
+    ],
+)
+def test_each_attempt_is_one_line_of_the_log(
+    process: WorkerProcess, caplog: pytest.LogCaptureFixture, verdict: Verdict, outcome: str
+) -> None:
+    caplog.set_level(logging.INFO, "brokers.attempt")
+    (mine,) = claimed(process)
+    mine.begin()
+    mine.conclude(verdict, LogLine(LogLevel.INFO, "s3cret"))
+    claim = mine.claim
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "brokers.attempt"]
+    begins = f"{claim.execution_id} of {claim.job_id}, attempt 1 of 3 to target over HTTP: {outcome} in "
+    assert re.fullmatch(re.escape(begins) + "[0-9]+ ms", line)
+
+
+def test_an_attempt_is_never_recorded_as_ended_before_it_did(process: WorkerProcess) -> None:
+    """The answer to the claim may be long under way, and so may the conclusion; a fixed delay counts from this end."""
+    (mine,) = claimed(process)
+    claim = dataclasses.replace(mine.claim, claimed_at=mine.claim.claimed_at - timedelta(seconds=1))
+    late = Attempt(claim, process.finalizer, process.in_flight)
+    late.begin()
+    before = rows.database_now(process.database)
+    late.conclude(VERDICTS[0][0])
+    assert process.finalizer.flush(60)
+    (tried,) = rows.attempts(process.database, claim.execution_id)
+    assert before <= tried.completed_at
+    assert rows.execution(process.database, claim.execution_id).completed_at == tried.completed_at
+    assert tried.started_at <= before
 
 
 def test_a_retry_is_the_same_row_later_by_the_databases_clock(process: WorkerProcess) -> None:
