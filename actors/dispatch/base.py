@@ -88,6 +88,17 @@ class Identity:
         """The scheduled time in RFC 3339, UTC, with milliseconds."""
         return rfc3339(self.scheduled_at.astimezone(UTC), "milliseconds")
 
+    def as_metadata(self) -> dict[str, str]:
+        """Return it by the names that begin with `te-` on every transport that has room for names."""
+        return {
+            "te-idempotency-key": self.idempotency_key,
+            "te-job-id": self.job_id,
+            "te-execution-id": self.execution_id,
+            "te-attempt": str(self.attempt),
+            "te-scheduled-at": self.scheduled_at_text,
+            "traceparent": self.traceparent,
+        }
+
 
 class Network:
     """Access to the targets, shared by the dispatchers of a process: egress rules, resolver, connection limits.

@@ -137,15 +137,7 @@ def _record(
     if not spec["topic"]:
         raise DeliveryError("BROKER_ERROR", "the topic is empty", permanent=True)
     key, value = spec.get("key_template"), spec.get("value_template")
-    headers = {
-        **spec["headers"],
-        "te-idempotency-key": identity.idempotency_key,
-        "te-job-id": identity.job_id,
-        "te-execution-id": identity.execution_id,
-        "te-attempt": str(identity.attempt),
-        "te-scheduled-at": identity.scheduled_at_text,
-        "traceparent": identity.traceparent,
-    }
+    headers = {**spec["headers"], **identity.as_metadata()}
     return (
         spec["topic"],
         None if key is None else (key if isinstance(key, str) else compact_json(key)).encode(errors="replace"),

@@ -95,6 +95,8 @@ def _arguments(spec: Mapping[str, Any], identity: Identity) -> list[str | int]:
     stream, max_len = spec["stream"], spec.get("max_len")
     trimming = "" if max_len is None else "~" if spec["approximate_trimming"] else "="
     pairs = [text for name, value in spec["fields_template"].items() for text in (name, _as_text(value))]
+    if spec["metadata"]:
+        pairs += [text for pair in identity.as_metadata().items() for text in pair]
     key = note_key(stream, identity.execution_id)
     return [2, stream, key, note_seconds(identity), trimming, max_len or 0, *pairs]
 

@@ -9,6 +9,7 @@ from marshmallow import Schema, ValidationError, fields, validate
 from app.catalog.specs import bootstrap_servers
 from app.catalog.specs.fields import (
     NOT_SOLE_SECRET,
+    RESERVED_METADATA,
     SOLE_SECRET,
     Described,
     header_map,
@@ -32,7 +33,6 @@ PROPERTIES = (
 )
 SECRET_PROPERTIES = frozenset({"sasl.password", "ssl.key.pem", "ssl.key.password"})
 
-_RESERVED = re.compile(r"traceparent|te-.*")
 _PROPERTIES_SCHEMA = {
     "type": "object",
     "properties": {
@@ -87,7 +87,7 @@ class KafkaSpec(Schema):
     topic = templated(text(required=True), Kind.LINE, CONFIG)
     key_template = templated(fields.String(allow_none=True), Kind.VALUE, INPUT | CONFIG)
     value_template = templated(fields.Raw(required=True, allow_none=True), Kind.VALUE, ALL)
-    headers = templated(header_map(_RESERVED, are_tokens=False), Kind.LINE, ALL)
+    headers = templated(header_map(RESERVED_METADATA, are_tokens=False), Kind.LINE, ALL)
     # Text and not a line: certificates have several lines.
     properties = templated(
         Described(_check_properties, _PROPERTIES_SCHEMA, load_default={}), Kind.TEXT, CONFIG | SECRET

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields
+from marshmallow import Schema, ValidationError, fields, validates_schema
 
-from app.catalog.specs.fields import Described, Flag, milliseconds, target_url, templated, text
+from app.catalog.specs.fields import RESERVED_METADATA, Described, Flag, milliseconds, target_url, templated, text
 from app.catalog.specs.transport import Example, Outcome, Transport
 from app.catalog.templates.nodes import MAX_COUNT, is_count
 from app.catalog.templates.rules import ALL, CONFIG, SECRET, Kind
@@ -39,7 +39,23 @@ class RedisStreamSpec(Schema):
     fields_template = templated(Described(_check_some_fields, _SOME_FIELDS_SCHEMA, required=True), Kind.VALUE, ALL)
     max_len = templated(Described(_check_count_or_placeholder, _COUNT_OR_PLACEHOLDER_SCHEMA), Kind.COUNT, CONFIG)
     approximate_trimming = Flag(load_default=True)
+    metadata = Flag(
+        load_default=False,
+        metadata={
+            "description": "add the fields `te-job-id`, `te-execution-id`, `te-idempotency-key`, `te-attempt`, "
+            "`te-scheduled-at` and `traceparent` to each entry"
+        },
+    )
     timeout_ms = milliseconds(load_default=3_000)
+
+    @validates_schema(skip_on_field_errors=True)
+    def check_names(self, data: dict[str, Any], **_: Any) -> None:
+        """Check that no field has a name that the metadata takes."""
+        if data["metadata"]:
+            taken = [name for name in data["fields_template"] if RESERVED_METADATA.fullmatch(name.lower())]
+            fault = "with `metadata: true` the service sets this field; rename it"
+            if taken:
+                raise ValidationError({"fields_template": {name: [fault] for name in taken}})
 
 
 class RedisStreamOutput(Outcome):

@@ -21,7 +21,7 @@ from actors.dispatch.egress import EgressGuard
 from actors.dispatch.redis_stream import NOTE_SLACK_SECONDS, RedisStreamDispatcher, note_key
 from app import ids
 from schema.states import EndpointType
-from tests.contract.dispatch.dispatching import OPEN, Opening, failure, identity, rendered, run
+from tests.contract.dispatch.dispatching import OPEN, TRACEPARENT, Opening, failure, identity, rendered, run
 from tests.contract.dispatch.lossy import LossyProxy
 from tests.waiting import HUNG_SECONDS
 
@@ -69,6 +69,21 @@ def test_an_entry_has_the_users_fields_and_nothing_else(valkey, client):
         "o": '{"k":"é"}',
         "l": '[1,"x"]',
         "": "",
+    }
+
+
+def test_metadata_is_added_where_it_is_asked_for(valkey, client):
+    send(valkey.url, identity("exec_1", attempt=2), fields_template={"a": "1", "te": "2"}, metadata=True)
+    ((_, entry),) = client.xrange("s")
+    assert entry == {
+        "a": "1",
+        "te": "2",
+        "te-idempotency-key": "exec_1",
+        "te-job-id": "job_1",
+        "te-execution-id": "exec_1",
+        "te-attempt": "2",
+        "te-scheduled-at": "2026-03-15T10:00:00.123Z",
+        "traceparent": TRACEPARENT,
     }
 
 

@@ -47,6 +47,7 @@ WHOLE: dict[str, tuple[Schema, dict[str, Any]]] = {
             "fields_template": {"a": "{{input.a}}"},
             "max_len": "{{config.most}}",
             "approximate_trimming": False,
+            "metadata": True,
             "timeout_ms": 5000,
         },
     ),

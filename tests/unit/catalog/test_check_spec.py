@@ -31,6 +31,11 @@ def test_the_required_fields_suffice(transport):
     )
 
 
+@pytest.mark.parametrize("changes", [{}, {"metadata": False}, {"metadata": True, "fields_template": {"te": 1}}])
+def test_without_metadata_any_name_of_a_field_will_do(changes):
+    check(REDIS, {"fields_template": {"te-job-id": 1, "traceparent": 2}} | changes)
+
+
 @pytest.mark.parametrize(
     ("transport", "changes", "pointer"),
     [
@@ -113,6 +118,11 @@ def test_the_required_fields_suffice(transport):
         (REDIS, {"max_len": "100"}, "/spec/max_len"),
         (REDIS, {"max_len": 2**53}, "/spec/max_len"),
         (REDIS, {"max_len": True}, "/spec/max_len"),
+        (REDIS, {"metadata": 1}, "/spec/metadata"),
+        *(
+            (REDIS, {"metadata": True, "fields_template": {"a": 1, name: "x"}}, f"/spec/fields_template/{name}")
+            for name in ("te-job-id", "TE-Attempt", "te-", "traceparent")
+        ),
         (REDIS, {"approximate_trimming": 1}, "/spec/approximate_trimming"),
         (REDIS, {"approximate_trimming": "yes"}, "/spec/approximate_trimming"),
     ],
