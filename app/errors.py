@@ -192,6 +192,12 @@ class InputValidationError(UnprocessableError):
     code = "INPUT_VALIDATION_FAILED"
 
 
+class IdempotencyKeyReusedError(UnprocessableError):
+    """The Idempotency-Key was used for another request before."""
+
+    code = "IDEMPOTENCY_KEY_REUSED"
+
+
 class TemplateError(UnprocessableError):
     """A template is malformed, or a variable in it cannot be resolved."""
 

@@ -9,7 +9,7 @@ from flask import Flask
 from flask.cli import NoAppException
 from flask.json.provider import DefaultJSONProvider
 
-from app.api import audit, auth, cron, executions, health, jobs
+from app.api import audit, auth, cron, executions, health, idempotency, jobs
 from app.api.catalog import configs, endpoints, payload_specs, secrets
 from app.api.http import body, errors, pagination, request_ids
 from app.api.openapi import document, swagger_ui
@@ -56,6 +56,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     pagination.register(app, lambda: services().cursor_key)
     auth.register(app)
     document.register(app, RESOURCES)
+    idempotency.register(app)
     swagger_ui.register(app)
     errors.register(app)
     return app

@@ -1,9 +1,11 @@
 """Services that the views use: built once per application by `create_app`, found through the current application."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self, cast
 
-from flask import current_app
+from flask import current_app, g
 
 from app import db
 from app.access.key_ring import KeyRing
@@ -94,4 +96,20 @@ def secret_box() -> SecretBox:
 
 def wake(queue: str) -> None:
     """Hint that an execution of `queue` became claimable; it may get lost, and nothing depends on it."""
-    services().notifier.hint(queue)
+    held: set[str] | None = g.get("held_hints")
+    if held is None:
+        services().notifier.hint(queue)
+    else:
+        held.add(queue)
+
+
+@contextmanager
+def holding_hints() -> Iterator[set[str]]:
+    """Hold this request's hints back until the end, since a worker finds nothing before the commit."""
+    held = g.held_hints = set[str]()
+    try:
+        yield held
+    finally:
+        g.held_hints = None
+    for queue in held:
+        wake(queue)

@@ -4,7 +4,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from sqlalchemy.exc import DisconnectionError
 
 from app.db import deadline
 from app.db.breaker import Breaker
+from app.db.joint import JointTransaction
 from app.db.retry import retried
 from app.db.stalled import ANSWER_SECONDS, StalledConnections
 from app.errors import UnavailableError
@@ -44,6 +45,7 @@ class Database:
         self._statement_seconds = statement_timeout_seconds
         self._stalled = StalledConnections()
         self._breaker = Breaker()
+        self._joint = JointTransaction()
         event.listen(engine, "connect", self._stalled.start_watching)
         _ping_idle_connections(engine, self._stalled)
 
@@ -61,6 +63,8 @@ class Database:
         this thread's deadline has passed. A statement that is not `repeatable` (its second run would do something
         else) gets no second try after its outcome was lost.
         """
+        if self._joint.connection is not None:
+            return self._joint.fetch(statement, params)
         return retried(partial(self._run, statement, params), self._breaker, most_lost=1 if repeatable else 0)
 
     def fetch_unless_locked(
@@ -79,7 +83,24 @@ class Database:
 
     def transact(self, body: Callable[[Connection], T]) -> T:
         """Run `body` in one transaction; it may run several times, so it must have no other effect."""
+        if self._joint.connection is not None:
+            return self._joint.transact(body)
         return retried(partial(self._transact, body), self._breaker)
+
+    def transact_jointly(self, body: Callable[[], T]) -> T:
+        """Run `body` in one transaction, which all that it asks of this database is part of, transactions included.
+
+        Like the body of any transaction it may run several times, and an error that leaves it undoes everything. It
+        must let each error leave that it gets from a transaction, because nothing of that has been undone.
+        """
+        return retried(partial(self._transact_jointly, body), self._breaker)
+
+    def commit_jointly(self) -> None:
+        """Commit what this thread's joint transaction did until now; what follows runs on its own.
+
+        For work in many batches. Does nothing where there is no joint transaction.
+        """
+        self._joint.commit()
 
     def close(self) -> None:
         """Close the pooled connections and end the thread that watches them, for good."""
@@ -102,6 +123,16 @@ class Database:
     def _transact(self, body: Callable[[Connection], T]) -> T:
         with self._connection(TRANSACTION_STATEMENTS) as connection, connection.begin():
             return body(connection)
+
+    def _transact_jointly(self, body: Callable[[], T]) -> T:
+        with ExitStack() as stack:
+            connection = stack.enter_context(self._connection(TRANSACTION_STATEMENTS))
+            stack.enter_context(connection.begin())
+            self._joint.begin(connection, stack)
+            try:
+                return body()
+            finally:
+                self._joint.leave()
 
     @contextmanager
     def _connection(self, statements: int = 1) -> Iterator[Connection]:

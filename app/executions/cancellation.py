@@ -128,6 +128,7 @@ def cancel_the_rest(database: Database, job_id: str, scope: Scope, first: Cancel
     """Cancel what follows the first batch, each batch in a transaction of its own; returns the counts of all."""
     ended, asked, last = first.ended, first.asked, first.last
     while last is not None:
+        database.commit_jointly()
         done = database.transact(partial(cancel_executions_of, job_id=job_id, scope=scope, after=last))
         ended, asked, last = ended + done.ended, asked + done.asked, done.last
     return Cancelled(ended, asked)

@@ -179,6 +179,7 @@ def hold_the_rest(database: Database, job_id: str, after: str | None = "", actor
         return hold(connection, job_id, actor, after)
 
     while after is not None:
+        database.commit_jointly()
         after = database.transact(partial(body, after=after))
 
 
@@ -252,6 +253,7 @@ def let_the_rest_go(
 
     total = Counter[str]()
     while after is not None:
+        database.commit_jointly()
         batch = database.transact(partial(body, after=after))
         total, after = total + batch.queues, batch.last
     return total

@@ -32,10 +32,6 @@ EXTRA = statement(
     ON CONFLICT (job_id, idempotency_key) DO NOTHING
     """,
 )
-WITH_KEY = statement(
-    "executions.with_key",
-    "SELECT execution_id FROM executions WHERE job_id = :job_id AND idempotency_key = :key",
-)
 BRING_FORWARD = statement(
     "executions.bring_forward",
     """
@@ -61,11 +57,10 @@ class RunNow:
     queue: str
 
 
-def run_job(database: Database, job_id: str, key: str | None, shards: int, actor: str | None = None) -> RunNow:
+def run_job(database: Database, job_id: str, shards: int, actor: str | None = None) -> RunNow:
     """Add an execution to a repeating job, or make that of a one-shot job due now; a pause does not hold it back.
 
-    A second run with the same key finds the execution of the first. Raises JobNotFoundError, or ConflictError for a
-    job that is retired, or whose only execution is running.
+    Raises JobNotFoundError, or ConflictError for a job that is retired, or whose only execution is running.
     """
     execution_id, event_id = ids.execution_id(), ids.event_id()
 
@@ -78,19 +73,17 @@ def run_job(database: Database, job_id: str, key: str | None, shards: int, actor
         if job.status is JobStatus.RETIRED:
             raise ConflictError(f"The job {job_id!r} is RETIRED and cannot be run.")
         if job.trigger.repeats:
-            return _extra(connection, job, execution_id, key, shards)
+            return _extra(connection, job, execution_id, shards)
         return _forward(connection, job, event_id, actor)
 
     return database.transact(body)
 
 
-def _extra(connection: Connection, job: Job, execution_id: str, key: str | None, shards: int) -> RunNow:
-    named = {"job_id": job.job_id, "key": f"run_{key or execution_id}"}
-    queue = job.endpoint_type.queue
-    shard = ids.shard_of(execution_id, shards)
+def _extra(connection: Connection, job: Job, execution_id: str, shards: int) -> RunNow:
+    queue, shard = job.endpoint_type.queue, ids.shard_of(execution_id, shards)
+    named = {"job_id": job.job_id, "key": f"run_{execution_id}"}
     connection.execute(EXTRA, named | {"execution_id": execution_id, "shard": shard, "queue": queue})
-    found = connection.execute(WITH_KEY, named).scalar_one()
-    return RunNow(found, found == execution_id, queue)
+    return RunNow(execution_id, is_new=True, queue=queue)
 
 
 def _forward(connection: Connection, job: Job, event_id: str, actor: str | None) -> RunNow:

@@ -45,6 +45,7 @@ class Chores:
         self._retired_up_to = ""
         pruner = Pruner(database, settings, survey=self._served.survey, stopping=stopping)
         self.prune, self.prune_audit, self.prune_configs = pruner.prune, pruner.prune_audit, pruner.prune_configs
+        self.prune_keys = pruner.prune_keys
         self._unreadable: set[str] = set()
 
     def plan(self) -> list[Chore]:
@@ -63,6 +64,7 @@ class Chores:
             Chore("prune", 3600, self.prune),
             Chore("prune_audit", 3600, self.prune_audit),
             Chore("prune_configs", 3600, self.prune_configs),
+            Chore("prune_keys", 3600, self.prune_keys),
         ]
 
     def materialize(self) -> Counts:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from app import audit
+from app import audit, idempotency
 from app.catalog import superseded
 from app.config import Settings
 from app.db import Database
@@ -59,6 +59,11 @@ class Pruner:
     def prune_configs(self) -> Counts:
         """Delete superseded values of configs that no unfinished execution began with."""
         return Counts(values=superseded.prune(self._database, self._stopping))
+
+    def prune_keys(self) -> Counts:
+        """Delete idempotency keys that have been kept for their time, the oldest first."""
+        delete = partial(idempotency.prune, self._database, limit=BATCH)
+        return Counts(idempotency_keys=self._until_short(delete, 1))
 
     def _until_short(self, do_batch: Callable[[], int], size: int) -> int:
         return until_short(do_batch, size, self._stopping)

@@ -16,7 +16,15 @@ from schema.tables.catalog import (
 from schema.tables.columns import metadata
 from schema.tables.executions import attempts, execution_events, execution_logs, executions
 from schema.tables.jobs import jobs, unfinished_changes
-from schema.tables.service import api_keys, audit_log, region_heartbeats, region_status, signing_keys, workers
+from schema.tables.service import (
+    api_keys,
+    audit_log,
+    idempotency_keys,
+    region_heartbeats,
+    region_status,
+    signing_keys,
+    workers,
+)
 
 __all__ = [
     "api_keys",
@@ -29,6 +37,7 @@ __all__ = [
     "execution_events",
     "execution_logs",
     "executions",
+    "idempotency_keys",
     "jobs",
     "metadata",
     "payload_specs",

@@ -65,6 +65,28 @@ audit_log = Table(
 )
 Index("idx_audit_log_time", audit_log.c.occurred_at, audit_log.c.audit_id)
 
+# The answers to requests with an Idempotency-Key, apart for each API key; without a status while the work of a request
+# is under way in several transactions. The fingerprint of the request is keyed with the API key itself.
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    word("key_id", required=True),
+    word("idempotency_key", required=True),
+    word("fingerprint", required=True),
+    word("request_id", required=True),
+    count("status"),
+    word("etag"),
+    word("body"),
+    instant("created_at", default_now=True),
+    PrimaryKeyConstraint("key_id", "idempotency_key", name="pk_idempotency_keys"),
+)
+Index(
+    "idx_idempotency_keys_time",
+    idempotency_keys.c.created_at,
+    idempotency_keys.c.key_id,
+    idempotency_keys.c.idempotency_key,
+)
+
 # For a service that spans several regions: nothing writes these tables yet.
 region_heartbeats = Table(
     "region_heartbeats",

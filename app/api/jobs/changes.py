@@ -4,7 +4,6 @@ from typing import Any
 
 from app.api.executions.schemas import ExecutionSchema, shape_record
 from app.api.http.conditions import actor
-from app.api.jobs import idempotency
 from app.api.jobs.schemas import ChangedJobSchema, JobSchema, PatchedJobSchema, changed_fields, shape_job
 from app.api.jobs.views import resource
 from app.api.services import services, wake
@@ -22,8 +21,6 @@ from app.jobs.pause import pause_job, resume_job
 from app.jobs.queries import get_job
 from app.jobs.update import update_job
 from schema.states import JobStatus
-
-_PARAMETER = idempotency.PARAMETER | {"description": "a second run with the same key answers with the first execution"}
 
 
 @resource.route(
@@ -82,7 +79,6 @@ def resume(job_id: str) -> dict[str, Any]:
     returns=ExecutionSchema,
     status=201,
     also=200,
-    headers=[_PARAMETER],
     errors=[JobNotFoundError, ConflictError],
 )
 def run(job_id: str) -> tuple[Any, int, dict[str, str]]:
@@ -91,7 +87,7 @@ def run(job_id: str) -> tuple[Any, int, dict[str, str]]:
     The execution of a one-shot job is brought forward and answered with 200; 409 when it is running already.
     """
     database = services().database
-    ran = run_now.run_job(database, job_id, idempotency.key_in_header(), services().shards, actor().name)
+    ran = run_now.run_job(database, job_id, services().shards, actor().name)
     wake(ran.queue)
     execution = shape_record(get_execution(database, ran.execution_id))
     return execution, 201 if ran.is_new else 200, {}

@@ -7,6 +7,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
 from app.api.http.fields import Body, Every, Instant, Name, QueryInstant
+from app.api.http.idempotency_keys import MAX_KEY
 from app.api.http.pagination import PageQuery
 from app.api.jobs.labels import LabelSelector, labels_field
 from app.catalog.specs.fields import Flag
@@ -16,7 +17,6 @@ from app.schedule.interval import show_every
 from app.schedule.timetable import Timetable
 from schema.states import CatchUp, EndpointType, ExecutionStatus, JobStatus, Overlap, Trigger
 
-MAX_KEY = 255
 MAX_NAME = 200
 MOST_CATCH_UP = 1000
 

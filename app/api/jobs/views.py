@@ -5,6 +5,7 @@ from typing import Any
 from app.access.api_keys import Scope
 from app.api.executions.schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema, shape_record
 from app.api.http.conditions import actor
+from app.api.http.idempotency_keys import REPLAYED
 from app.api.http.pagination import page_answer, page_request, page_schema
 from app.api.jobs import idempotency
 from app.api.jobs.schemas import JobQuery, JobSchema, NewJobSchema, new_job, shape_job
@@ -32,8 +33,7 @@ resource = Resource("jobs", "Invocations of endpoints: now, later or on a schedu
     returns=JobSchema,
     status=201,
     also=200,
-    also_headers=idempotency.REPLAYED_DOC,
-    headers=[idempotency.PARAMETER],
+    own_key=idempotency.PARAMETER_OF_JOBS,
     errors=[EndpointNotFoundError, InvalidCronError, InputValidationError],
 )
 def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
@@ -42,7 +42,7 @@ def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
     created = services().creator.create(new_job(body))
     job = created.job
     if not created.is_new:
-        return shape_job(job), 200, idempotency.REPLAYED
+        return shape_job(job), 200, REPLAYED
     if job.execution is not None and job.execution.status is ExecutionStatus.QUEUED:
         wake(job.endpoint_type.queue)
     return shape_job(job), 201, {}

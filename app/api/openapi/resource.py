@@ -1,6 +1,8 @@
 """Resource: a typed wrapper of flask-smorest's Blueprint, with one decorator that also documents the operation."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any, TypeVar
 
 from flask_smorest import Blueprint
@@ -9,9 +11,11 @@ from marshmallow import Schema
 from app.access.api_keys import Scope
 from app.api.http import conditions
 from app.api.http.body import StrictParser, invalid
+from app.api.http.idempotency_keys import PARAMETER, REPLAYED_DOC
 from app.api.openapi import error_responses, examples
 from app.errors import (
     ForbiddenError,
+    IdempotencyKeyReusedError,
     InternalError,
     InvalidRequestError,
     PayloadTooLargeError,
@@ -25,6 +29,25 @@ from app.errors import (
 )
 
 View = TypeVar("View", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """What an operation is registered as, and what it takes.
+
+    `key` describes its Idempotency-Key, if it takes one; `is_keyed` says that it need not see to that by itself.
+    """
+
+    method: str
+    path: str
+    takes_body: bool
+    key: dict[str, Any] | None
+    is_keyed: bool
+
+    @property
+    def is_one(self) -> bool:
+        """Whether it is about one resource."""
+        return self.path.endswith(">")
 
 
 class Resource:
@@ -52,6 +75,8 @@ class Resource:
         self.blueprint.resource = self
         self.name = name
         self.error_responses: dict[str, Any] = {}
+        # The views that take an Idempotency-Key, and whether they take a body.
+        self.keyed: dict[str, bool] = {}
 
     @classmethod
     def of(cls, blueprint: object) -> "Resource | None":
@@ -67,70 +92,82 @@ class Resource:
         returns: type[Schema] | None,
         status: int = 200,
         also: int | None = None,
-        also_headers: Mapping[str, Any] | None = None,
         body: type[Schema] | None = None,
         query: type[Schema] | None = None,
-        headers: Sequence[dict[str, Any]] = (),
         errors: Sequence[type[TaskExecutorError]] = (),
+        own_key: dict[str, Any] | None = None,
     ) -> Callable[[View], View]:
         """Register a view, which is called with the parsed body or query and the parts of the path by name.
 
-        It returns what `returns` dumps, or that and a status. `also` is a second status with the same body. For
-        the OpenAPI document only are `also_headers` of that answer, `headers` of the request and `errors`, to which is
-        added what every operation may answer.
+        It returns what `returns` dumps, or that and a status; `also` is a second status with the same body. To `errors`
+        is added what every operation may answer. A POST that does not only read takes an Idempotency-Key; a view that
+        sees to it by itself describes its `own_key`.
         """
-
-        is_one = path.endswith(">")
-        has_tag = self.is_tagged and returns is not None and (is_one or method == "POST")
+        key = own_key or PARAMETER if method == "POST" and self.write_scope is not self.read_scope else None
+        operation = _Operation(method, path, body is not None, key, is_keyed=key is not None and own_key is None)
         shown = {"schema": returns, "examples": examples.of_answer(returns)}
-        doc = self._doc(headers, {*self._usual_errors(body), *errors}, condition_of=method if is_one else None)
+        layers = [self.blueprint.response(status, **shown, headers=self._answer_headers(operation, returns))]
+        if also is not None:
+            replayed = REPLAYED_DOC if key is not None else None
+            layers.append(self.blueprint.alt_response(also, **shown, headers=replayed, success=True))
+        return self._register(operation, [*layers, *self._arguments(body, query)], self._doc(operation, errors))
 
+    def _register(
+        self, operation: _Operation, layers: Sequence[Callable[[Any], Any]], doc: dict[str, Any]
+    ) -> Callable[[View], View]:
         def decorate(view: View) -> View:
-            wrapped: Any = self.blueprint.response(status, **shown, headers=conditions.ETAG if has_tag else None)(view)
-            if also is not None:
-                wrapped = self.blueprint.alt_response(also, **shown, headers=also_headers, success=True)(wrapped)
-            # Instances: webargs would instantiate a class for each request.
-            if query is not None:
-                wrapped = self.blueprint.arguments(query(), location="query")(wrapped)
-            if body is not None:
-                wrapped = self.blueprint.arguments(body(), examples=examples.of_request(body))(wrapped)
+            wrapped: Any = reduce(lambda inner, layer: layer(inner), layers, view)
             wrapped = self.blueprint.doc(**doc, operationId=self._operation_id(view))(wrapped)
-            self.blueprint.route(path, methods=[method], parameters=examples.of_path(path))(wrapped)
+            parameters = examples.of_path(operation.path)
+            self.blueprint.route(operation.path, methods=[operation.method], parameters=parameters)(wrapped)
+            if operation.is_keyed:
+                self.keyed[view.__name__] = operation.takes_body
             return view
 
         return decorate
+
+    def _arguments(self, body: type[Schema] | None, query: type[Schema] | None) -> list[Callable[[Any], Any]]:
+        # Instances: webargs would instantiate a class for each request.
+        layers = [self.blueprint.arguments(query(), location="query")] if query is not None else []
+        if body is not None:
+            layers.append(self.blueprint.arguments(body(), examples=examples.of_request(body)))
+        return layers
+
+    def _answer_headers(self, operation: _Operation, returns: type[Schema] | None) -> dict[str, Any] | None:
+        has_tag = self.is_tagged and returns is not None and (operation.is_one or operation.method == "POST")
+        return {**(conditions.ETAG if has_tag else {}), **(REPLAYED_DOC if operation.is_keyed else {})} or None
 
     def before_request(self, check: Callable[[], None]) -> Callable[[], None]:
         """Run a check before each of the views, after the key was verified."""
         self.blueprint.before_request(check)
         return check
 
-    def _usual_errors(self, body: type[Schema] | None) -> set[type[TaskExecutorError]]:
+    def _usual_errors(self, operation: _Operation) -> set[type[TaskExecutorError]]:
         errors: set[type[TaskExecutorError]] = {InvalidRequestError, InternalError, UnavailableError, TimedOutError}
         if not self.is_public:
             errors |= {UnauthorizedError, ForbiddenError, RateLimitedError}
-        if body is not None:
+        if operation.takes_body:
             errors |= {PayloadTooLargeError, UnsupportedMediaTypeError}
+        if operation.is_keyed:
+            errors.add(IdempotencyKeyReusedError)
         return errors
 
-    def _doc(
-        self, headers: Sequence[dict[str, Any]], errors: set[type[TaskExecutorError]], *, condition_of: str | None
-    ) -> dict[str, Any]:
-        """Describe an operation; `condition_of` is the method of one that takes If-Match or If-None-Match."""
-        method = condition_of if self.is_tagged else None
-        if method is not None:
-            errors.add(PreconditionFailedError)
+    def _doc(self, operation: _Operation, errors: Sequence[type[TaskExecutorError]]) -> dict[str, Any]:
+        condition_of = operation.method if self.is_tagged and operation.is_one else None
+        possible = {*self._usual_errors(operation), *errors}
+        if condition_of is not None:
+            possible.add(PreconditionFailedError)
         doc: dict[str, Any] = {"responses": {}}
-        for status, classes in error_responses.by_status(errors).items():
+        for status, classes in error_responses.by_status(possible).items():
             name = error_responses.name_of(classes)
             self.error_responses[name] = error_responses.response_of(classes)
             doc["responses"][str(status)] = name
         if not self.is_public:
             doc["security"] = [{"api_key": []}]
-        if headers:
-            doc["parameters"] = list(headers)
-        if method is not None:
-            _add_condition(doc, method)
+        if operation.key is not None:
+            doc["parameters"] = [operation.key]
+        if condition_of is not None:
+            _add_condition(doc, condition_of)
         return doc
 
     def _operation_id(self, view: Callable[..., Any]) -> str:

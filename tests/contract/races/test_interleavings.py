@@ -162,7 +162,7 @@ class Arena:
             "reclaim": lambda one: reclaim.reclaim_lost(one, reclaim.lost(one, limit=9)),
             "hold retries": waiting.hold_retries,
             "update": lambda one: update_job(self._creators[one], job_id, {}),
-            "run now": lambda one: run_job(one, job_id, None, 1),
+            "run now": lambda one: run_job(one, job_id, 1),
             "retry": lambda one: retry_execution(one, execution_id, actor=None),
         }[verb]
 

@@ -45,7 +45,7 @@ def do_hold(database: Database, execution_id: str, job_id: str) -> None:
 
 
 def do_bring_forward(database: Database, execution_id: str, job_id: str) -> None:
-    run_now.run_job(database, job_id, None, 1)
+    run_now.run_job(database, job_id, 1)
 
 
 def do_cancel(database: Database, execution_id: str, job_id: str) -> None:

@@ -123,7 +123,7 @@ def do_exhaust(process: WorkerProcess, execution_id: str) -> None:
 
 def do_run(process: WorkerProcess, execution_id: str) -> None:
     try:
-        run_job(process.database, rows.execution(process.database, execution_id).job_id, None, 1)
+        run_job(process.database, rows.execution(process.database, execution_id).job_id, 1)
     except TaskExecutorError:
         return
 

@@ -78,6 +78,12 @@ def stale(stock: Stock) -> TestResponse:
     return stock.api.send("PUT", "/configs/config", json={"values": {}}, headers={"If-Match": '"stale"'})
 
 
+def reuse_a_key(stock: Stock) -> TestResponse:
+    headers = {"Idempotency-Key": "k"}
+    assert stock.api.post("/configs", {"name": "one", "values": {}}, headers=headers).status_code == 201
+    return stock.api.post("/configs", {"name": "two", "values": {}}, headers=headers)
+
+
 def without_database(_stock: Stock) -> TestResponse:
     with running(Settings(database_url="postgresql://nobody@127.0.0.1:1/none")) as app:
         return Api(app, "te_a_b").get("/jobs")
@@ -126,6 +132,7 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("INVALID_PAYLOAD_SPEC_REF", 422, endpoint(payload_spec="nope"), ["/payload_spec"]),
     ("INVALID_CONFIG_REF", 422, endpoint(config="nope"), ["/config"]),
     ("INPUT_VALIDATION_FAILED", 422, job(input={"user_id": 7}), ["/input/user_id"]),
+    ("IDEMPOTENCY_KEY_REUSED", 422, reuse_a_key, []),
     ("TEMPLATE_RESOLUTION_FAILED", 422, endpoint(config="config", spec=CONFIG_TEMPLATE), ["/spec/url"]),
     ("TEMPLATE_RESOLUTION_FAILED", 422, endpoint(spec=UNKNOWN_SECRET), ["/spec/headers/A"]),
     ("RATE_LIMITED", 429, exhaust, []),

@@ -122,11 +122,13 @@ def test_each_operation_lists_its_own_codes() -> None:
     assert codes(paths["/configs/{name}"]["delete"], 409) == {"CONFLICT"}
     assert {"INPUT_VALIDATION_FAILED", "INVALID_CRON"} <= codes(paths["/jobs"]["post"], 422)
     assert codes(paths["/endpoints"]["post"], 422) == {
+        "IDEMPOTENCY_KEY_REUSED",
         "INVALID_CONFIG_REF",
         "INVALID_PAYLOAD_SPEC_REF",
         "TEMPLATE_RESOLUTION_FAILED",
     }
-    assert "422" not in paths["/configs"]["post"]["responses"]
+    assert codes(paths["/configs"]["post"], 422) == {"IDEMPOTENCY_KEY_REUSED"}
+    assert "422" not in paths["/configs/{name}"]["put"]["responses"]
 
 
 def test_outputs_and_errors_of_attempts_are_described() -> None:

@@ -218,6 +218,19 @@ def test_a_run_now_makes_one_execution(api: Api, database: Database, proxy: PgPr
     assert counts(database) == (1, 1)
 
 
+def test_a_first_answer_is_no_replay(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+    job = created(api, cron())
+    headers = {"Idempotency-Key": "k"}
+    proxy.arm("INSERT INTO executions", fault)
+    answer = api.post(f"/jobs/{job['job_id']}/run", headers=headers)
+    assert proxy.fired == 1
+    assert answer.status_code == 201, answer.get_data(as_text=True)
+    assert "Idempotency-Replayed" not in answer.headers
+    assert api.post(f"/jobs/{job['job_id']}/run", headers=headers).json == answer.json
+    assert counts(database) == (1, 1)
+    database.fetch(text("TRUNCATE idempotency_keys"))
+
+
 def test_a_batch_creates_each_job_once(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
     created(api, one_shot("first"))
     proxy.arm(INSERT_JOB, fault)

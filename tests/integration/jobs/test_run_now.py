@@ -24,7 +24,7 @@ def test_a_key_makes_one_run_of_two(api: Api) -> None:
     job = created(api, cron())
     first = api.post(f"/jobs/{job['job_id']}/run", headers={"Idempotency-Key": "now"})
     again = api.post(f"/jobs/{job['job_id']}/run", headers={"Idempotency-Key": "now"})
-    assert (first.status_code, again.status_code) == (201, 200)
+    assert (first.status_code, again.status_code) == (201, 201)
     assert again.json == first.json
 
 

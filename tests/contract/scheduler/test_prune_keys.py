@@ -1,0 +1,25 @@
+"""Pruning idempotency keys: what was kept for a day goes, in batches, and nothing else."""
+
+import pytest
+from sqlalchemy import text
+
+from app import idempotency
+from app.db import Database
+from app.idempotency import KeyedRequest
+from tests.contract.scheduler.conftest import chores
+
+
+def add(database: Database, key: str, *, hours_ago: int) -> None:
+    idempotency.take(database, KeyedRequest("client", key, "fingerprint", "req"))
+    age = "UPDATE idempotency_keys SET created_at = now() - :hours * INTERVAL '1 hour' WHERE idempotency_key = :key"
+    database.fetch(text(age), {"hours": hours_ago, "key": key})
+
+
+def test_only_what_was_kept_for_its_time_goes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.scheduler.pruner.BATCH", 2)
+    for number in range(5):
+        add(database, f"old-{number}", hours_ago=25)
+    add(database, "young", hours_ago=23)
+    assert chores(database).prune_keys()["idempotency_keys"] == 5
+    assert [row[0] for row in database.fetch(text("SELECT idempotency_key FROM idempotency_keys"))] == ["young"]
+    assert chores(database).prune_keys()["idempotency_keys"] == 0

@@ -1,0 +1,79 @@
+"""A request to each operation that takes an Idempotency-Key, and what has to be there before."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy import text
+from werkzeug.test import TestResponse
+
+from app.db import Database
+from schema.tables import metadata
+from tests import rows
+from tests.integration.client import Api
+from tests.integration.registered import SCHEMA, created, cron, http_endpoint, one_shot
+
+Path = Callable[[Api, Database], str]
+NOT_COMPARED = {"api_keys", "idempotency_keys"}
+
+
+def job(path: str) -> Path:
+    return lambda api, _database: path.format(created(api, cron())["job_id"])
+
+
+def paused(api: Api, database: Database) -> str:
+    job_id = created(api, cron())["job_id"]
+    rows.add_tick(database, job_id)
+    assert api.post(f"/jobs/{job_id}/pause").status_code == 200
+    return f"/jobs/{job_id}/resume"
+
+
+def with_a_tick(verb: str) -> Path:
+    def path(api: Api, database: Database) -> str:
+        job_id = created(api, cron())["job_id"]
+        rows.add_tick(database, job_id)
+        return f"/jobs/{job_id}/{verb}"
+
+    return path
+
+
+def execution(verb: str, status: str) -> Path:
+    def path(api: Api, database: Database) -> str:
+        found = created(api, one_shot("before"))
+        rows.set_status(database, found["job_id"], status)
+        return f"/executions/{found['execution']['execution_id']}/{verb}"
+
+    return path
+
+
+BATCH = {"jobs": [one_shot("a"), cron(), one_shot("b", endpoint="nope")]}
+# By the path of each operation: how the path of a request is made, and its body.
+REQUESTS: Mapping[str, tuple[Path, Any]] = {
+    "/payload-specs": (lambda *_: "/payload-specs", {"name": "n", "schema": SCHEMA}),
+    "/configs": (lambda *_: "/configs", {"name": "n", "values": {"a": 1}}),
+    "/secrets": (lambda *_: "/secrets", {"name": "n", "value": "1234"}),
+    "/endpoints": (lambda *_: "/endpoints", http_endpoint("n")),
+    "/jobs/batch": (lambda *_: "/jobs/batch", BATCH),
+    "/jobs/{job_id}/cancel": (with_a_tick("cancel"), None),
+    "/jobs/{job_id}/pause": (with_a_tick("pause"), None),
+    "/jobs/{job_id}/resume": (paused, None),
+    "/jobs/{job_id}/run": (job("/jobs/{}/run"), None),
+    "/executions/{execution_id}/cancel": (execution("cancel", "RETRYING"), None),
+    "/executions/{execution_id}/retry": (execution("retry", "FAILED"), None),
+}
+
+
+def send(api: Api, path: str, body: Any, key: str = "8e03978e") -> TestResponse:
+    return api.post(path, body, headers={"Idempotency-Key": key})
+
+
+def is_replay(response: TestResponse) -> bool:
+    return response.headers.get("Idempotency-Replayed") == "true"
+
+
+def contents(database: Database) -> dict[str, str]:
+    """Hash what each table holds."""
+    tables = [table.name for table in metadata.sorted_tables if table.name not in NOT_COMPARED]
+    return {
+        table: database.fetch(text(f"SELECT md5(string_agg(CAST(t AS TEXT), ',' ORDER BY t)) FROM {table} AS t"))[0][0]
+        for table in tables
+    }

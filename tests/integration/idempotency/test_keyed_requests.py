@@ -1,0 +1,174 @@
+"""Idempotency-Key: the same request again changes nothing more and gets the first answer."""
+
+import hashlib
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import text
+
+from app.access import api_keys
+from app.access.api_keys import Scope
+from app.db import Database
+from tests.integration.client import Api, pointers, problem, services
+from tests.integration.http.document import document
+from tests.integration.idempotency.keyed_requests import REQUESTS, Path, contents, is_replay, send
+from tests.integration.registered import created, cron, one_shot, register
+
+EACH = pytest.mark.parametrize(("path", "body"), REQUESTS.values(), ids=REQUESTS)
+CONFIG = {"name": "n", "values": {"a": 1, "b": 2}}
+
+
+def other_client(api: Api) -> Api:
+    return Api(api.app, api_keys.create(services(api.app).database, "other", [Scope.ADMIN], None))
+
+
+def test_every_post_that_changes_something_takes_a_key() -> None:
+    posts = {path: operations["post"] for path, operations in document()["paths"].items() if "post" in operations}
+    keyed = {
+        path
+        for path, post in posts.items()
+        if any(parameter["name"] == "Idempotency-Key" for parameter in post.get("parameters", []))
+    }
+    assert keyed == {*REQUESTS, "/jobs"}
+    assert posts.keys() - keyed == {"/cron/preview"}
+
+
+@EACH
+def test_the_first_answer_comes_again(api: Api, database: Database, path: Path, body: Any) -> None:
+    register(api)
+    where = path(api, database)
+    first = send(api, where, body)
+    assert first.status_code in {200, 201}, first.get_data(as_text=True)
+    before = contents(database)
+    for _ in range(2):
+        again = send(api, where, body)
+        assert (again.status_code, again.data) == (first.status_code, first.data)
+        assert again.headers.get("ETag") == first.headers.get("ETag")
+        assert (is_replay(first), is_replay(again)) == (False, True)
+    assert contents(database) == before
+
+
+@EACH
+def test_each_key_is_a_request_of_its_own(api: Api, database: Database, path: Path, body: Any) -> None:
+    register(api)
+    where = path(api, database)
+    send(api, where, body)
+    assert not is_replay(send(api, where, body, key="another"))
+    assert not is_replay(api.post(where, body))
+
+
+def test_a_key_is_for_one_request(api: Api, database: Database) -> None:
+    register(api)
+    job_id = created(api, cron())["job_id"]
+    assert send(api, "/configs", CONFIG).status_code == 201
+    before = contents(database)
+    for path, body in (
+        ("/configs", {"name": "n", "values": {"a": 1, "b": 3}}),
+        ("/configs", {"name": "m", "values": {"a": 1, "b": 2}}),
+        ("/payload-specs", {"name": "n", "schema": {}}),
+        (f"/jobs/{job_id}/pause", None),
+    ):
+        problem(send(api, path, body), 422, "IDEMPOTENCY_KEY_REUSED")
+    assert contents(database) == before
+    spelt = '{"values": {"b": 2,   "a": 1}, "name": "n"}'
+    headers = {"Idempotency-Key": "8e03978e", "Content-Type": "application/json"}
+    assert is_replay(api.send("POST", "/configs", data=spelt, headers=headers))
+
+
+def test_the_query_belongs_to_the_request(api: Api, database: Database) -> None:
+    register(api)
+    job_id = created(api, cron())["job_id"]
+    assert send(api, f"/jobs/{job_id}/cancel", None).status_code == 200
+    problem(send(api, f"/jobs/{job_id}/cancel?if_running=request", None), 422, "IDEMPOTENCY_KEY_REUSED")
+
+
+def test_clients_share_no_keys(api: Api) -> None:
+    first = send(api, "/configs", CONFIG)
+    other = other_client(api)
+    error = problem(send(other, "/configs", CONFIG), 409, "CONFLICT")
+    assert "values" not in str(error)
+    assert send(other, "/configs", {"name": "m", "values": {}}).status_code == 201
+    assert send(api, "/configs", CONFIG).json == first.json
+
+
+def test_what_was_refused_may_be_sent_again(api: Api) -> None:
+    problem(send(api, "/endpoints", {"name": "UPPER"}), 400, "INVALID_REQUEST")
+    api.post("/configs", CONFIG)
+    problem(send(api, "/configs", CONFIG), 409, "CONFLICT")
+    assert api.delete("/configs/n").status_code == 204
+    first = send(api, "/configs", CONFIG)
+    assert (first.status_code, is_replay(first)) == (201, False)
+    assert send(api, "/configs", CONFIG).json == first.json
+
+
+def test_the_answer_is_the_first_one_whatever_happened_since(api: Api) -> None:
+    first = send(api, "/configs", CONFIG)
+    assert api.put("/configs/n", {"values": {"a": 9}}).status_code == 200
+    assert send(api, "/configs", CONFIG).data == first.data
+    assert api.delete("/configs/n").status_code == 204
+    assert send(api, "/configs", CONFIG).data == first.data
+    problem(api.get("/configs/n"), 404, "CONFIG_NOT_FOUND")
+
+
+def test_a_resumed_job_is_not_paused_again(api: Api) -> None:
+    register(api)
+    job_id = created(api, cron())["job_id"]
+    send(api, f"/jobs/{job_id}/pause", None)
+    api.post(f"/jobs/{job_id}/resume")
+    assert send(api, f"/jobs/{job_id}/pause", None).json["status"] == "PAUSED"
+    assert api.get(f"/jobs/{job_id}").json["status"] == "ACTIVE"
+
+
+@pytest.mark.parametrize("key", ["", "ü", "x" * 256, "a\tb"])
+def test_what_cannot_be_a_key_is_400(api: Api, key: str) -> None:
+    assert pointers(problem(send(api, "/configs", CONFIG, key=key), 400, "INVALID_REQUEST")) == ["Idempotency-Key"]
+    assert send(api, "/configs", CONFIG, key="~" * 255).status_code == 201
+
+
+def test_a_body_that_is_none_is_refused_as_ever(api: Api) -> None:
+    headers = {"Idempotency-Key": "k"}
+    problem(api.send("POST", "/configs", data="name=x", headers=headers), 415, "UNSUPPORTED_MEDIA_TYPE")
+    broken = {**headers, "Content-Type": "application/json"}
+    problem(api.send("POST", "/configs", data='{"name"', headers=broken), 400, "INVALID_REQUEST")
+
+
+def test_no_secret_and_no_plain_hash_of_one_is_kept(api: Api, database: Database) -> None:
+    body = {"name": "pin", "value": "1234"}
+    for client in (api, other_client(api)):
+        send(client, "/secrets", body)
+        api.delete("/secrets/pin")
+    (one, two) = database.fetch(text("SELECT *, CAST(k AS TEXT) AS whole FROM idempotency_keys AS k"))
+    assert one.fingerprint != two.fingerprint
+    for text_ in ("1234", '{"name": "pin", "value": "1234"}'):
+        assert text_ not in one.body
+        assert hashlib.sha256(text_.encode()).hexdigest() not in one.whole
+    assert api.key.rpartition("_")[2] not in one.whole  # type: ignore[union-attr]
+
+
+def test_workers_are_woken_once_and_after_the_commit(
+    app: Flask, api: Api, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(api)
+    job_id = created(api, cron())["job_id"]
+    seen: list[int] = []
+
+    def hint(_queue: str) -> None:
+        with database.engine.connect() as other:
+            seen.append(other.execute(text("SELECT count(*) FROM executions")).scalar_one())
+
+    monkeypatch.setattr(services(app).notifier, "hint", hint)
+    for _ in range(2):
+        assert send(api, f"/jobs/{job_id}/run", None).status_code == 201
+    assert seen == [1]
+
+
+def test_a_job_keeps_its_own_key(api: Api) -> None:
+    """That of POST /jobs is part of the job: any client gets the job as it is now."""
+    register(api)
+    body = one_shot("k")
+    del body["idempotency_key"]
+    first = send(api, "/jobs", body)
+    again = send(other_client(api), "/jobs", body | {"input": {"user_id": "u_2"}})
+    assert (first.status_code, again.status_code, is_replay(again)) == (201, 200, True)
+    assert again.json == first.json

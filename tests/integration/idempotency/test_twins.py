@@ -1,0 +1,104 @@
+"""Two requests with one Idempotency-Key at the same moment, and work that takes several transactions."""
+
+import threading
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from werkzeug.test import TestResponse
+
+from app.db import Database
+from app.executions import waiting
+from app.jobs.queries import LOCK
+from tests import rows
+from tests.integration.client import Api
+from tests.integration.idempotency.keyed_requests import is_replay, send
+from tests.integration.registered import created, cron, interval, register
+from tests.waiting import eventually
+
+WAITING = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+OPEN = 7
+
+
+def test_twins_have_one_effect_and_one_answer(api: Api, database: Database) -> None:
+    register(api)
+    job_id = created(api, cron())["job_id"]
+    answers: list[TestResponse] = []
+    twins = [threading.Thread(target=lambda: answers.append(send(api, f"/jobs/{job_id}/run", None))) for _ in range(2)]
+    with database.engine.begin() as holder:
+        holder.execute(LOCK, {"job_id": job_id})
+        for twin in twins:
+            twin.start()
+        # One waits for the job, the other for the key.
+        eventually(lambda: database.fetch(WAITING)[0][0] == 2, what="both to wait")
+    for twin in twins:
+        twin.join(30)
+    assert [answer.status_code for answer in answers] == [201, 201]
+    assert answers[0].data == answers[1].data
+    assert sorted(map(is_replay, answers)) == [False, True]
+    assert rows.statuses(database) == {"QUEUED": 1}
+
+
+@pytest.fixture
+def job_id(api: Api, database: Database, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A job with more waiting executions than are changed in one transaction."""
+    monkeypatch.setattr("app.executions.cancellation.BATCH", 2)
+    monkeypatch.setattr("app.executions.waiting.BATCH", 2)
+    register(api)
+    found: str = created(api, interval())["job_id"]
+    for _ in range(OPEN):
+        rows.add_tick(database, found)
+    return found
+
+
+@pytest.mark.parametrize(("verb", "done"), [("pause", ("PENDING", True)), ("cancel", ("CANCELLED", False))])
+def test_work_in_many_transactions_is_answered_once_it_is_done(
+    api: Api, database: Database, job_id: str, verb: str, done: Any
+) -> None:
+    first = send(api, f"/jobs/{job_id}/{verb}", None)
+    assert states(database) == {done: OPEN}
+    again = send(api, f"/jobs/{job_id}/{verb}", None)
+    assert (again.status_code, again.data, is_replay(again)) == (200, first.data, True)
+    assert commits(database) > 1
+
+
+def test_a_resumption_too(api: Api, database: Database, job_id: str) -> None:
+    api.post(f"/jobs/{job_id}/pause")
+    first = send(api, f"/jobs/{job_id}/resume", None)
+    assert states(database) == {("QUEUED", False): OPEN}
+    assert send(api, f"/jobs/{job_id}/resume", None).data == first.data
+
+
+def test_work_that_was_cut_off_goes_on(
+    api: Api, database: Database, job_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as cut:
+        cut.setattr("app.jobs.pause.waiting.hold", fails_at_its_second_call())
+        assert send(api, f"/jobs/{job_id}/pause", None).status_code == 500
+    assert states(database) == {("PENDING", True): 2, ("QUEUED", False): OPEN - 2}
+    again = send(api, f"/jobs/{job_id}/pause", None)
+    assert (again.status_code, is_replay(again)) == (200, False)
+    assert states(database) == {("PENDING", True): OPEN}
+    assert is_replay(send(api, f"/jobs/{job_id}/pause", None))
+
+
+def fails_at_its_second_call() -> Any:
+    hold, calls = waiting.hold, []
+
+    def fail(*arguments: Any) -> str | None:
+        calls.append(1)
+        if len(calls) > 1:
+            raise RuntimeError("cut off")
+        return hold(*arguments)
+
+    return fail
+
+
+def states(database: Database) -> dict[tuple[str, bool], int]:
+    query = "SELECT status, on_hold, count(*) AS number FROM executions GROUP BY status, on_hold"
+    return {(row.status, row.on_hold): row.number for row in database.fetch(text(query))}
+
+
+def commits(database: Database) -> int:
+    """Count the transactions that wrote events, by their number in the row."""
+    return int(database.fetch(text("SELECT count(DISTINCT CAST(xmin AS TEXT)) FROM execution_events"))[0][0])
