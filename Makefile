@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo dev test check lint types imports bench clean
+.PHONY: help install demo dev test check lint types imports bench lock clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,12 @@ imports: $(STAMP)  ## import-linter
 
 bench: $(STAMP)  ## measure, as ratios against plain Dramatiq + Redis in the same run
 	$(BIN)/python -m benchmarks
+
+lock: $(STAMP)  ## write requirements.lock, the hashes of what the image installs, anew
+	$(BIN)/pip install --quiet --disable-pip-version-check uv==0.13.9
+	echo setuptools | $(BIN)/uv pip compile --quiet --no-config --no-annotate --universal --python-version 3.12 \
+	  --default-index https://pypi.org/simple --generate-hashes -c constraints.txt \
+	  --custom-compile-command 'make lock' -o requirements.lock pyproject.toml -
 
 clean:  ## remove what these targets made
 	rm -rf $(VENV) .dev .pytest_cache .mypy_cache .ruff_cache .import_linter_cache *.egg-info

@@ -1,7 +1,8 @@
 {
   description = "Task Executor: setTimeout and setInterval as a service";
 
-  inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-unstable";
+  # NixOS 25.05 at one commit. `nix flake lock` adds its hash; there is no flake.lock yet, because it takes Nix to write it.
+  inputs.nixpkgs.url = "github:NixOS/nixpkgs/ac62194c3917d5f474c1a844b6fd6da2db95077d";
 
   # A shell with what the Makefile wants; the Makefile then installs the pinned wheels into .venv.
   # Not evaluated on the machine this was written on (it has no Nix).

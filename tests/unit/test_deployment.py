@@ -2,18 +2,22 @@
 
 import re
 import shlex
+import tomllib
 from dataclasses import fields
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
+import psycopg2.extensions
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
-from app.catalog.crypto import SecretBox
 from app.config import Settings
 from schema.url import database_url
 
 ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
 SETTINGS = {item.metadata["env"] for item in fields(Settings)}
 
 
@@ -37,9 +41,60 @@ def test_compose_sets_only_settings_that_exist_to_values_that_work(services: dic
         environment = services[name]["environment"]
         assert {key for key in environment if key.startswith("TE_")} <= SETTINGS
         assert database_url(environment["TE_DATABASE_URL"]).get_backend_name() == "cockroachdb"
-        default_key = re.search(r":-(.+)}", environment["TE_SECRET_ENCRYPTION_KEY"])
-        assert default_key
-        SecretBox.from_setting(default_key.group(1))
+        assert environment["TE_SECRET_ENCRYPTION_KEY"].startswith("${TE_SECRET_ENCRYPTION_KEY:?"), "a known key is none"
+
+
+def test_compose_publishes_nothing_beyond_this_machine(services: dict[str, Any]) -> None:
+    ports = [port for service in services.values() for port in service.get("ports", ())]
+    assert ports
+    assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
+
+
+def test_the_driver_understands_the_database_url_of_compose(services: dict[str, Any]) -> None:
+    """The libpq that psycopg2 was built with checks the names of the parameters."""
+    url = database_url(services["api"]["environment"]["TE_DATABASE_URL"])
+    _, arguments = url.get_dialect()().create_connect_args(url)
+    parsed = psycopg2.extensions.parse_dsn(psycopg2.extensions.make_dsn(**arguments))
+    assert parsed["host"] == "roach1,roach2,roach3"
+    assert parsed["load_balance_hosts"] == "random"
+
+
+def test_what_is_fetched_is_pinned(services: dict[str, Any]) -> None:
+    images = [service["image"] for service in services.values() if "image" in service]
+    assert [image for image in images if not re.search(r":v?\d+\.\d+\.\d+", image)] == []
+    assert re.search(r"^ARG PYTHON=python:[\d.]+-\S+@sha256:[0-9a-f]{64}$", DOCKERFILE, re.MULTILINE)
+    assert set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)) == {"${PYTHON}"}
+    assert re.search(r"nixpkgs/[0-9a-f]{40}", (ROOT / "flake.nix").read_text())
+
+
+def test_the_image_installs_what_the_product_needs_and_nothing_else() -> None:
+    """By hash, in the versions that the tests run with."""
+    product = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    locked, tested = versions("requirements.lock"), versions("constraints.txt")
+    assert set(locked) == needed(product) | {"setuptools"}, "run make lock"
+    assert {name: tested.get(name, version) for name, version in locked.items()} == locked, "run make lock"
+
+
+def versions(file: str) -> dict[str, str]:
+    pinned = re.findall(r"^([\w.-]+)==(\S+)", (ROOT / file).read_text(), re.MULTILINE)
+    return {canonical(name): version for name, version in pinned}
+
+
+def needed(lines: list[str]) -> set[str]:
+    """Return the names of requirements that apply here, and of what they require in turn."""
+    found: set[str] = set()
+    waiting = list(lines)
+    while waiting:
+        requirement = Requirement(waiting.pop())
+        name = canonical(requirement.name)
+        if name not in found and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
+            found.add(name)
+            waiting += requires(name) or []
+    return found
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def test_procfile_compose_and_dockerfile_run_the_same_programs(services: dict[str, Any]) -> None:
@@ -47,13 +102,12 @@ def test_procfile_compose_and_dockerfile_run_the_same_programs(services: dict[st
     assert set(procfile) == {"web", "worker", "scheduler"}
     for process, service in (("web", "api"), ("worker", "worker"), ("scheduler", "scheduler")):
         assert shlex.split(procfile[process])[:2] == services[service]["command"][:2]
-    docker_command = re.search(r'^CMD \["([^"]+)"', (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    docker_command = re.search(r'^CMD \["([^"]+)"', DOCKERFILE, re.MULTILINE)
     assert docker_command
     assert docker_command.group(1) == shlex.split(procfile["web"])[0]
 
 
 def test_the_dockerfile_copies_files_that_exist() -> None:
-    text = (ROOT / "Dockerfile").read_text()
-    copied = [words.split()[:-1] for words in re.findall(r"^COPY (?!--from)(.+)$", text, re.MULTILINE)]
+    copied = [words.split()[:-1] for words in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE)]
     assert copied
     assert [name for names in copied for name in names if not (ROOT / name).exists()] == []
