@@ -96,7 +96,7 @@ def held(engine: Engine, *, seconds: float, wait_seconds: float) -> Iterator[Lea
         yield lease
     finally:
         lease.stop()
-        keeper.join()
+        keeper.join(10)
         lease.drop()
 
 
