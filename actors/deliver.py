@@ -57,7 +57,7 @@ class Deliveries:
         except (UnavailableError, SQLAlchemyError) as error:
             # Nothing was sent: the attempt is not spent.
             log.warning("%s handed back: %s", claim.execution_id, explained(error))
-            attempt.put_off()
+            attempt.put_off(briefly=isinstance(error, UnavailableError))
         except Exception as error:  # noqa: BLE001 - one odd row must not end the worker thread
             _fail(attempt, _unexpected(error, may_have_been_delivered=False))
         else:

@@ -10,7 +10,7 @@ from enum import Enum, auto
 from app import ids
 from app.executions.conclusion import Conclusion
 from app.executions.model import Claim, LogLine
-from app.executions.release import put_off_ms
+from app.executions.release import SHORTEST_PUT_OFF_MS, put_off_ms
 from app.executions.verdict import Verdict
 from brokers.finalizer import Finalizer
 from brokers.in_flight import InFlight
@@ -106,9 +106,12 @@ class Attempt:
             )
         return True
 
-    def put_off(self) -> bool:
-        """Hand back, for later or for another worker, a delivery that was begun but stopped before its first byte."""
-        delay = put_off_ms(self.claim.claimed_at - self.claim.scheduled_at)
+    def put_off(self, *, briefly: bool = False) -> bool:
+        """Hand back, for later or for another worker, a delivery that was begun but stopped before its first byte.
+
+        The longer it has waited the longer it is put off, unless what stopped it is likely to pass.
+        """
+        delay = SHORTEST_PUT_OFF_MS if briefly else put_off_ms(self.claim.claimed_at - self.claim.scheduled_at)
         # Spread, because what failed together would otherwise come back together.
         return self.release(even_if_started=True, put_off_ms=round(delay * random.uniform(0.8, 1.2)))
 

@@ -1,6 +1,6 @@
 """Catalogue as a worker sees it: endpoint versions, configs and secrets, cached and rendered.
 
-Secrets are decrypted here and nowhere else.
+Secrets are decrypted here, and where their key is rotated, and nowhere else.
 """
 
 import logging

@@ -133,8 +133,8 @@ def test_an_entry_that_redis_may_have_forgotten_is_marked(
 
 
 def test_what_cannot_be_prepared_now_goes_back_unspent(database: Database, process: WorkerProcess) -> None:
-    """The catalogue cannot be read: that is no failure of the target, so it costs no attempt."""
-    (execution_id,) = rows.add_executions(database)
+    """The database cannot be reached: that is no failure of the target, so it costs no attempt, and may soon pass."""
+    (execution_id,) = rows.add_executions(database, due_in=timedelta(days=-1))
     attempt = claimed(process)
     away = db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-test-away")
     with closing(away):
@@ -142,6 +142,7 @@ def test_what_cannot_be_prepared_now_goes_back_unspent(database: Database, proce
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
+    assert row.run_at < rows.database_now(database) + timedelta(minutes=1), "not put off by its age"
     assert rows.attempts(database, execution_id) == []
 
 
