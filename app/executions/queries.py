@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, select
+from sqlalchemy import BigInteger, ColumnElement, Select, Text, and_, case, cast, select
 from sqlalchemy.dialects.postgresql import JSONB
 
 from app.db import Database
@@ -29,7 +29,7 @@ UNCERTAIN = statement(
 )
 
 # The latest attempt that has ended: the current one of a RUNNING execution has no row yet.
-_ENDED = _E.attempt_count - case((_E.status == ExecutionStatus.RUNNING, 1), else_=0)
+_ENDED = _E.attempt_count - case((_E.status == ExecutionStatus.RUNNING, cast(1, BigInteger)), else_=cast(0, BigInteger))
 _WITH_LAST_ATTEMPT = tables.executions.outerjoin(
     tables.attempts, and_(_A.execution_id == _E.execution_id, _A.attempt_number == _ENDED)
 )

@@ -1,0 +1,159 @@
+"""Every statement that is built with SQLAlchemy Core: PostgreSQL takes it, and so does CockroachDB as far as is known.
+
+The functions that build them are found in the source, so that one that these requests do not reach fails here.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import psycopg2
+import pytest
+from sqlalchemy import ClauseElement, Connection, TextClause, event
+from sqlalchemy.dialects import postgresql
+from sqlalchemy_cockroachdb.psycopg2 import CockroachDBDialect_psycopg2
+
+from app.db import Database
+from tests import rows
+from tests.integration.client import Api
+from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
+from tests.sql_lint import refused, unruly
+
+ROOT = Path(__file__).parents[2]
+CONSTRUCTORS = {"select", "insert", "update", "delete"}
+Function = tuple[str, str]
+# Each with parameters as PREPARE wants them.
+DIALECTS = [postgresql.dialect(paramstyle="numeric_dollar"), CockroachDBDialect_psycopg2(paramstyle="numeric_dollar")]
+
+
+def builders() -> set[Function]:
+    """Return the functions of the product that call one of SQLAlchemy's constructors."""
+    found = set()
+    for path in (ROOT / "app").rglob("*.py"):
+        file = path.relative_to(ROOT).as_posix()
+        tree = ast.parse(path.read_text())
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "sqlalchemy"]
+        names = {alias.name for node in imports for alias in node.names} & CONSTRUCTORS
+        if file.startswith("app/dev/") or not names:
+            continue
+        for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+            calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
+            if any(isinstance(called, ast.Name) and called.id in names for called in calls):
+                found.add((file, function.name))
+    return found
+
+
+class Seen:
+    """The functions that were called, and what was built with Core and sent."""
+
+    def __init__(self) -> None:
+        self.functions: set[Function] = set()
+        self.built: list[ClauseElement] = []
+
+    def note_call(self, frame: FrameType, what: str, _argument: object) -> None:
+        if what == "call" and frame.f_code.co_filename.startswith(f"{ROOT}/app/"):
+            self.functions.add((frame.f_code.co_filename.removeprefix(f"{ROOT}/"), frame.f_code.co_name))
+
+    def note_statement(self, _connection: Connection, clause: ClauseElement, *_more: Any) -> None:
+        if not isinstance(clause, TextClause):
+            self.built.append(clause)
+
+
+@pytest.fixture
+def seen(database: Database) -> Iterator[Seen]:
+    seen = Seen()
+    event.listen(database.engine, "before_execute", seen.note_statement)
+    sys.setprofile(seen.note_call)
+    yield seen
+    sys.setprofile(None)
+
+
+def ask_for_everything(api: Api, database: Database) -> None:
+    """Send each request that reads a list with all its filters and a cursor, and each simple change."""
+    register_all(api)
+    for name in ("second", "third"):
+        api.post("/payload-specs", {"name": name, "schema": {"type": "object"}})
+        api.post("/configs", {"name": name, "values": {}})
+        api.post("/secrets", {"name": name, "value": "value-one"})
+        api.post("/endpoints", http_endpoint(name))
+    api.put("/payload-specs/second", {"schema": {"type": "object", "title": "Changed"}})
+    api.put("/configs/second", {"values": {"a": 2}})
+    api.put("/secrets/second", {"value": "value-two"})
+    api.put("/endpoints/second", http_endpoint("second", retry_policy={"max_attempts": 2}))
+    job = created(api, cron(name="report", labels={"team": "a"}))
+    job_id = api.put(f"/jobs/{job['job_id']}", {"cron": "0 8 * * *"}).json["job_id"]
+    one = created(api, one_shot("k1"))
+    created(api, one_shot("k2"))
+    api.post("/jobs", one_shot("k1"))
+    api.post("/jobs/batch", {"jobs": [one_shot("k1"), one_shot("k3")]})
+    run = api.post(f"/jobs/{job_id}/run").json["execution_id"]
+    execution = one["execution"]["execution_id"]
+    for number in (1, 2):
+        rows.add_attempt(database, execution, number, "FAILED", error={"type": "HTTP_ERROR", "message": "503"})
+        rows.add_log(database, execution, number, "INFO")
+    between = {
+        "created_after": (rows.database_now(database) - timedelta(hours=1)).isoformat(),
+        "created_before": (rows.database_now(database) + timedelta(hours=1)).isoformat(),
+    }
+    for path, filters in {
+        "/payload-specs": {},
+        "/configs": {},
+        "/secrets": {},
+        "/endpoints": {},
+        "/jobs": {"trigger": "IMMEDIATE", "status": "ACTIVE", "endpoint": "target"} | between,
+        f"/jobs/{job_id}/versions": {},
+        f"/jobs/{job_id}/executions": {"endpoint": "target", "status": "QUEUED"},
+        "/executions": {"endpoint": "target", "status": "QUEUED"} | between,
+        f"/executions/{execution}/attempts": {},
+        f"/executions/{execution}/logs": {"level": "INFO", "attempt_number": 1},
+        "/audit": {"actor": "test", "resource_type": "config"},
+    }.items():
+        for query in ({}, filters):
+            page = api.get(path, limit=1, **query)
+            assert page.status_code == 200, (path, page.get_data(as_text=True))
+            if page.json["cursor"]:
+                assert api.get(path, limit=1, cursor=page.json["cursor"], **query).status_code == 200
+    assert api.get("/jobs", name="report", labels="team=a", limit=1).status_code == 200
+    for path in (f"/jobs/{job_id}", f"/executions/{run}", "/endpoints/second", "/configs/second", "/secrets/second"):
+        assert api.get(path).status_code == 200
+    assert api.get("/executions/exec_none/logs").status_code == 404
+    for path in ("endpoints", "payload-specs", "configs", "secrets"):
+        assert api.delete(f"/{path}/third").status_code == 204
+
+
+def lose_the_next_answer(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commit the next transaction, and say that the connection broke: it runs again and reads what it has written."""
+    dialect: Any = database.engine.dialect
+    commit = dialect.do_commit
+
+    def commit_unheard(connection: Any) -> None:
+        commit(connection)
+        monkeypatch.undo()
+        raise psycopg2.OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(dialect, "do_commit", commit_unheard)
+
+
+def test_every_statement_built_with_core_is_taken(
+    api: Api, database: Database, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask_for_everything(api, database)
+    for path, body in (("/endpoints", http_endpoint("fourth")), ("/configs", {"name": "fourth", "values": {}})):
+        lose_the_next_answer(database, monkeypatch)
+        assert api.post(path, body).status_code == 201
+    sys.setprofile(None)
+    assert builders() - seen.functions == set()
+    texts = {
+        str(clause.compile(dialect=dialect, compile_kwargs={"render_postcompile": True}))
+        for clause in seen.built
+        for dialect in DIALECTS
+    }
+    assert len(texts) > 40
+    with database.engine.connect() as connection:
+        for number, sql in enumerate(sorted(texts)):
+            assert (refused(sql), unruly(sql)) == ([], []), sql
+            connection.exec_driver_sql(f"PREPARE checked_{number} AS {sql}".replace("%", "%%"))

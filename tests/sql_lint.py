@@ -1,0 +1,43 @@
+"""What CockroachDB is known to refuse in a statement, or to take otherwise than PostgreSQL."""
+
+import re
+
+# Spellings that its grammar or semantics refuse.
+REFUSED = [
+    r"\bSTRING\b", r"\bSERIAL\b", r"\bpg_notify\b", r"\bLISTEN\b", r"pg_advisory", r"\bMERGE\b", r"\bctid\b",
+    r"\bxmax\b", r"make_interval", r"ON CONSTRAINT", r"\bSAVEPOINT\b", r"\bLOCK TABLE\b", r"\bUPSERT\b",
+    r"TABLESAMPLE", r"jsonb_path_ops", r"old\.", r"percentile_cont", r"=>", r"\bFAMILY\b",
+]  # fmt: skip
+
+# Where no column gives a parameter its type: in arithmetic, as the argument of a function, as a value or a condition of
+# its own. CockroachDB then takes the type of whatever the driver wrote, or refuses the statement.
+_PARAMETER = r"(?<!:):[a-z_0-9]+\b"
+UNTYPED = [
+    rf"[-+*/%|]\s*{_PARAMETER}", rf"{_PARAMETER}\s*[-+*/%|]",
+    rf"\b(?!CAST\b|VALUES\b)\w+\s*\(\s*{_PARAMETER}(?!\s*\))", rf"\b(?:ANY|ALL|unnest)\s*\(\s*{_PARAMETER}",
+    rf"\b(?:WHEN|THEN|ELSE|AND|OR|NOT|WHERE|ON|IN \()\s*{_PARAMETER}",
+]  # fmt: skip
+
+
+def refused(sql: str) -> list[str]:
+    """Return the patterns of what CockroachDB refuses that occur in a statement."""
+    return [pattern for pattern in REFUSED if re.search(pattern, sql, re.IGNORECASE)]
+
+
+def untyped(sql: str) -> list[str]:
+    """Return the places of a hand-written statement in which a parameter has no type."""
+    return [found.group(0) for pattern in UNTYPED for found in re.finditer(pattern, sql, re.IGNORECASE)]
+
+
+def unruly(sql: str) -> list[str]:
+    """Return which rules of structure a statement breaks: one write per table, claims in the order of an index."""
+    broken = [f"{table} is written twice" for table in set(_written(sql)) if _written(sql).count(table) > 1]
+    for select in re.findall(r"SELECT(?:(?!SELECT).)*?SKIP LOCKED", sql, re.DOTALL):
+        wanted = {"ORDER BY": select, "LIMIT": select, "MATERIALIZED": sql}
+        broken += [f"a locking claim needs {word}" for word, where in wanted.items() if word not in where]
+        broken += ["a locking claim joins"] if "JOIN" in select else []
+    return broken
+
+
+def _written(sql: str) -> list[str]:
+    return re.findall(r"(?:INSERT INTO|UPDATE|DELETE FROM)\s+([a-z_]+)\b(?!\s*SKIP)", sql.replace("FOR UPDATE", ""))
