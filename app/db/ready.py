@@ -8,6 +8,7 @@ from collections.abc import Callable
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import Database
+from app.db.engine_doubts import doubts
 from app.db.retry import driver_message
 from app.errors import UnavailableError
 from schema import migrate
@@ -37,7 +38,7 @@ def wait_until_ready(
     stopping: Callable[[], bool] = lambda: False,
     check: Callable[[Database], None] = check_ready,
 ) -> None:
-    """Wait until `check` passes.
+    """Wait until `check` passes, and log what there is to say about the server.
 
     Raises NotReadyError after the timeout, once `stopping` returns true, and at once where waiting cannot help.
     """
@@ -45,7 +46,10 @@ def wait_until_ready(
     pause = 0.1
     while True:
         try:
-            return check(database)
+            check(database)
+            for doubt in doubts(database):
+                log.warning("%s", doubt)
+            return  # noqa: TRY300 - what follows handles errors
         except UnavailableError as error:
             left = deadline - time.monotonic()
             if left <= 0 or stopping():

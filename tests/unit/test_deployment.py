@@ -14,6 +14,7 @@ import yaml
 from packaging.requirements import Requirement
 
 from app.config import Settings
+from app.db.engine_doubts import doubts_about_version
 from schema.url import database_url
 
 ROOT = Path(__file__).parents[2]
@@ -111,3 +112,8 @@ def test_the_dockerfile_copies_files_that_exist() -> None:
     copied = [words.split()[:-1] for words in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE)]
     assert copied
     assert [name for names in copied for name in names if not (ROOT / name).exists()] == []
+
+
+def test_compose_runs_a_release_of_cockroachdb_without_known_faults(services: dict[str, Any]) -> None:
+    images = {service["image"] for service in services.values() if "cockroachdb/cockroach" in service.get("image", "")}
+    assert [doubts_about_version(f"CockroachDB CCL {image.rpartition(':')[2]}") for image in images] == [[]]

@@ -13,8 +13,10 @@ from sqlalchemy.exc import DBAPIError
 
 from app import db
 from app.db import Database, deadline
+from app.db.engine_doubts import doubts, facts
 from app.db.retry import MAX_LOCK_WAITS, MAX_TRIES
 from app.errors import TimedOutError, UnavailableError
+from tests.contract.races.racing import schedulers
 
 
 def raising(state: str) -> str:
@@ -165,3 +167,12 @@ def test_a_statement_costs_few_functions_of_ours(database: Database) -> None:
         sys.setprofile(None)
     assert len(ours) <= 6, sorted(ours)
     assert "app.db.Database.fetch" in ours
+
+
+@pytest.mark.parametrize("level", ["read committed", "serializable"])
+def test_a_server_says_its_version_and_the_level_that_transactions_get(database_url: str, level: str) -> None:
+    with schedulers(database_url, level, 1) as (ours,):
+        version, isolation = ours.transact(facts)
+        assert version.startswith("CockroachDB" if ours.is_cockroach else "PostgreSQL")
+        assert isolation == level
+        assert ours.is_cockroach or doubts(ours) == []
