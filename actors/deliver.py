@@ -8,7 +8,6 @@ import logging
 import random
 import time
 from datetime import timedelta
-from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -81,7 +80,7 @@ async def deliver(
     identity = Identity.of(claim, prepared.scrubber, may_send, history)
     try:
         output = await dispatchers[prepared.endpoint_type].send(prepared.spec, identity)
-        verdict = Verdict.success(prepared.scrubber.scrub(output, MAX_BODY_BYTES))
+        verdict = Verdict.success(prepared.kept(output, MAX_BODY_BYTES, failed=False))
     except NotSentError as error:
         if not is_too_late(_tried(claim), policy):
             log.info("%s handed back: %s", claim.execution_id, error)
@@ -131,14 +130,14 @@ def _line(claim: Claim, verdict: Verdict) -> LogLine:
 
 
 def _scrubbed(error: DeliveryError, prepared: Prepared) -> DeliveryError:
-    extra: dict[str, Any] = prepared.scrubber.scrub(error.extra, MAX_BODY_BYTES)
+    message = error.message if prepared.keeps_answer(failed=True) else error.own_message
     return DeliveryError(
         error.type,
-        prepared.scrubber.scrub(error.message)[:MOST_MESSAGE_CHARACTERS],
+        prepared.scrubber.text(message)[:MOST_MESSAGE_CHARACTERS],
         permanent=error.permanent,
         retry_after_ms=error.retry_after_ms,
         may_have_been_delivered=error.may_have_been_delivered,
-        extra=extra,
+        extra=prepared.kept(error.extra, MAX_BODY_BYTES, failed=True),
     )
 
 

@@ -48,6 +48,14 @@ class Trigger(StrEnum):
         return self in {Trigger.CRON, Trigger.INTERVAL}
 
 
+class KeepResponse(StrEnum):
+    """What is stored of the answers to an endpoint's deliveries, beyond status and sizes."""
+
+    ALWAYS = "always"
+    ON_ERROR = "on_error"  # of attempts that failed
+    NEVER = "never"
+
+
 class CatchUp(StrEnum):
     """The rule for ticks that no scheduler materialised in time."""
 

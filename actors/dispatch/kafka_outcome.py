@@ -44,9 +44,9 @@ def timed_out(progress: Progress, last_error: KafkaError | None) -> DeliveryErro
     """Make the error of a record that was not confirmed in time."""
     if last_error is not None and last_error.code() in _AUTHENTICATION:
         return broker_error(last_error)
-    reason = f"; last error: {last_error.str()}" if last_error is not None else ""
+    quote = f"; last error: {last_error.str()}" if last_error is not None else ""
     missing = "no confirmation came"
-    return progress.timed_out(missing, unsent=missing, reason=reason)
+    return progress.timed_out(missing, unsent=missing, quote=quote)
 
 
 def broker_error(error: KafkaError, partition: int | None = None) -> DeliveryError:
@@ -56,7 +56,8 @@ def broker_error(error: KafkaError, partition: int | None = None) -> DeliveryErr
     is_open = error.code() in _APPENDED or (error.code() < 0 and partition is not None)
     return DeliveryError(
         "BROKER_ERROR",
-        f"{error.name()}: {error.str()}",
+        str(error.name()),
+        quote=f": {error.str()}",
         permanent=error.code() in _PERMANENT,
         may_have_been_delivered=is_open,
     )

@@ -23,12 +23,10 @@ class Progress:
             raise NotSentError("its claim is not held any more, or it is too late")
         self.is_sent = True
 
-    def timed_out(
-        self, missing: str, *, unsent: str = "no connection could be made", reason: str = ""
-    ) -> DeliveryError:
+    def timed_out(self, missing: str, *, unsent: str = "no connection could be made", quote: str = "") -> DeliveryError:
         """Make the error of an attempt whose time is up: what was `missing`, or why it was not even sent."""
-        message = f"{missing if self.is_sent else unsent} within {self.timeout_ms} ms{reason}"
-        return DeliveryError("TIMEOUT", message, may_have_been_delivered=self.is_sent)
+        message = f"{missing if self.is_sent else unsent} within {self.timeout_ms} ms"
+        return DeliveryError("TIMEOUT", message, quote=quote, may_have_been_delivered=self.is_sent)
 
 
 @asynccontextmanager

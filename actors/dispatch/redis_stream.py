@@ -27,6 +27,7 @@ SCRIPT = Path(__file__).with_name("xadd_once.lua").read_text(encoding="utf-8")
 _FOUND = "="  # before the id of an entry that an earlier attempt has appended
 _SHA = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()  # how EVALSHA names a script
 
+_ENTRY_ID = re.compile(rb"=?[0-9]{1,20}-[0-9]{1,20}")
 # Another attempt would meet the same answer. Redis before 7 wraps the error of a command in one of the script.
 _PERMANENT = re.compile(r"\b(WRONGTYPE|NOPERM|NOAUTH|WRONGPASS|CROSSSLOT|too many results to unpack)\b")
 
@@ -121,7 +122,9 @@ async def _append(pool: BlockingConnectionPool, arguments: list[str | int], prog
             reply = await connection.read_response()
     finally:
         await pool.release(connection)
-    return str(reply, "ascii")
+    if not isinstance(reply, bytes) or not _ENTRY_ID.fullmatch(reply):
+        raise exceptions.InvalidResponse("not the id of an entry")
+    return reply.decode()
 
 
 def _failure(error: Exception, progress: Progress) -> DeliveryError:
@@ -130,15 +133,18 @@ def _failure(error: Exception, progress: Progress) -> DeliveryError:
     if _caused_by(error, EgressRefusedError):
         return DeliveryError("CONNECTION_ERROR", f"cannot connect: {EgressRefusedError('')}", permanent=True)
     if isinstance(error, exceptions.AuthenticationError | exceptions.AuthorizationError | exceptions.NoPermissionError):
-        return DeliveryError("STREAM_ERROR", f"Redis refuses the credentials: {error}", permanent=True)
+        return DeliveryError("STREAM_ERROR", "Redis refuses the credentials", quote=f": {error}", permanent=True)
     if isinstance(error, exceptions.ResponseError):
         code = getattr(error, "status_code", None) or ""
-        message = f"Redis answered: {code} {error}".replace("  ", " ").replace("\0", "")
+        quote = f": {code} {error}".replace("  ", " ").replace("\0", "")
+        is_permanent = _PERMANENT.search(quote) is not None
         # An error is an answer: nothing was appended.
-        return DeliveryError("STREAM_ERROR", message, permanent=_PERMANENT.search(message) is not None)
+        return DeliveryError("STREAM_ERROR", "Redis answered with an error", quote=quote, permanent=is_permanent)
     if isinstance(error, exceptions.ConnectionError | OSError):
         doing = "the connection broke" if progress.is_sent else "cannot connect"
-        return DeliveryError("CONNECTION_ERROR", f"{doing}: {error}", may_have_been_delivered=progress.is_sent)
+        # A Redis that has no room for a connection, or is still loading, says so in words of its own.
+        own, quote = (f": {error}", "") if _caused_by(error, OSError) else ("", f": {error}")
+        return DeliveryError("CONNECTION_ERROR", doing + own, quote=quote, may_have_been_delivered=progress.is_sent)
     # The text of an unforeseen exception may hold anything, also a secret: its type must do.
     return DeliveryError(
         "STREAM_ERROR", f"the delivery failed: {type(error).__name__}", may_have_been_delivered=progress.is_sent

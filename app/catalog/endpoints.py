@@ -17,7 +17,7 @@ from app.db import Database
 from app.db.paging import Page, PageRequest, newest_first, page_of
 from app.errors import ConflictError, EndpointNotFoundError, UnavailableError
 from schema import tables
-from schema.states import EndpointType
+from schema.states import EndpointType, KeepResponse
 
 _E = tables.endpoints.c
 
@@ -157,7 +157,7 @@ def _note(
 
 
 def _content(row: Row[Any]) -> dict[str, Any]:
-    columns = ("endpoint_type", "payload_spec_ref", "config_ref", "spec", "retry_policy")
+    columns = ("endpoint_type", "payload_spec_ref", "config_ref", "spec", "retry_policy", "keep_response")
     return {column: getattr(row, column) for column in columns}
 
 
@@ -173,6 +173,7 @@ def _values(definition: Definition) -> dict[str, Any]:
         "config_ref": definition.config,
         "spec": definition.spec,
         "retry_policy": definition.retry_policy if definition.retry_policy is not None else null(),
+        "keep_response": definition.keep_response.value,
     }
 
 
@@ -199,6 +200,7 @@ def _endpoint(row: Row[Any]) -> Endpoint:
         config=row.config_ref,
         spec=row.spec,
         retry_policy=row.retry_policy,
+        keep_response=KeepResponse(row.keep_response),
     )
     return Endpoint(
         name=row.name,

@@ -21,7 +21,7 @@ from app.catalog.templates.compilation import SpecTemplate
 from app.db import Database
 from app.errors import TemplateError
 from app.sql import statement
-from schema.states import EndpointType
+from schema.states import EndpointType, KeepResponse
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ MAX_SCRUBBER_WEIGHT = 500_000  # some 45 MB
 
 VERSION = statement(
     "loader.version",
-    "SELECT endpoint_type, config_ref, spec, retry_policy FROM endpoint_versions"
+    "SELECT endpoint_type, config_ref, spec, retry_policy, keep_response FROM endpoint_versions"
     " WHERE endpoint = :endpoint AND version = :version",
 )
 SECRETS = statement(
@@ -51,6 +51,19 @@ class Prepared:
     policy: RetryPolicy
     spec: Mapping[str, Any] = field(repr=False)
     scrubber: Scrubber = field(repr=False)
+    keep_response: KeepResponse
+
+    def keeps_answer(self, *, failed: bool) -> bool:
+        """Return whether the receiver's own words are stored."""
+        return self.keep_response is KeepResponse.ALWAYS or (failed and self.keep_response is KeepResponse.ON_ERROR)
+
+    def kept(self, outcome: Mapping[str, Any], limit_bytes: int, *, failed: bool) -> dict[str, Any]:
+        """Return what is stored of an output, or of what a receiver said in an error: scrubbed, each text clipped."""
+        if "body" in outcome and not self.keeps_answer(failed=failed):
+            size = len(outcome["body"].encode(errors="surrogatepass"))
+            outcome = {name: value for name, value in outcome.items() if name != "body"} | {"body_bytes": size}
+        kept: dict[str, Any] = self.scrubber.scrub(outcome, limit_bytes)
+        return kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +72,7 @@ class _Version:
     config_ref: str | None
     template: SpecTemplate
     policy: RetryPolicy
+    keep_response: KeepResponse
 
 
 class Catalog:
@@ -107,7 +121,8 @@ class Catalog:
             spec = version.template.render(input_, config, secrets)
         except RecursionError:
             raise TemplateError("the input is nested too deeply") from None
-        return Prepared(version.endpoint_type, version.policy, spec, self._scrubber(frozenset(secrets.values())))
+        scrubber = self._scrubber(frozenset(secrets.values()))
+        return Prepared(version.endpoint_type, version.policy, spec, scrubber, version.keep_response)
 
     def _scrubber(self, secrets: frozenset[str]) -> Scrubber:
         scrubber = self._scrubbers.get(secrets, 0)
@@ -125,7 +140,8 @@ class Catalog:
             row = rows[0]
             type_ = EndpointType(row.endpoint_type)
             policy = RetryPolicy.from_json(row.retry_policy)
-            version = _Version(type_, row.config_ref, compile_spec(type_, row.spec), policy)
+            keep = KeepResponse(row.keep_response)
+            version = _Version(type_, row.config_ref, compile_spec(type_, row.spec), policy, keep)
             self._versions.put((endpoint, number), version, 0)
         return version
 

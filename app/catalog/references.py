@@ -10,7 +10,7 @@ from app.catalog import configs, payload_specs, secrets
 from app.catalog.check_spec import check_retry_policy, check_spec
 from app.catalog.named_table import NamedTable
 from app.errors import InvalidConfigRefError, InvalidPayloadSpecRefError, UnprocessableError
-from schema.states import EndpointType
+from schema.states import EndpointType, KeepResponse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,7 @@ class Definition:
     config: str | None
     spec: Mapping[str, Any]
     retry_policy: Mapping[str, Any] | None
+    keep_response: KeepResponse = KeepResponse.ALWAYS
 
 
 def check_references(connection: Connection, definition: Definition, stuck_timeout_ms: int) -> list[str]:

@@ -149,7 +149,8 @@ class DeliveryError(Exception):
     """An attempt that failed; with NotSentError one of the two exceptions that a dispatcher raises.
 
     `permanent` rules out a retry, `retry_after_ms` is what the receiver asked for, and `may_have_been_delivered` is
-    true when the message was sent and no answer came.
+    true when the message was sent and no answer came. `quote` ends the message with what a receiver may have worded,
+    and begins with what divides the two.
     """
 
     def __init__(
@@ -157,14 +158,16 @@ class DeliveryError(Exception):
         type_: str,
         message: str,
         *,
+        quote: str = "",
         permanent: bool = False,
         retry_after_ms: int | None = None,
         may_have_been_delivered: bool = False,
         extra: Mapping[str, object] | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(message + quote)
         self.type = type_
-        self.message = message
+        self.message = message + quote
+        self.own_message = message
         self.permanent = permanent
         self.retry_after_ms = retry_after_ms
         self.may_have_been_delivered = may_have_been_delivered

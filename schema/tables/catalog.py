@@ -3,7 +3,7 @@
 from sqlalchemy import Column, ForeignKeyConstraint, Index, LargeBinary, PrimaryKeyConstraint, Table, text
 from sqlalchemy.dialects.postgresql import JSONB
 
-from schema.states import EndpointType
+from schema.states import EndpointType, KeepResponse
 from schema.tables.columns import count, instant, metadata, one_of, word
 
 payload_specs = Table(
@@ -68,6 +68,7 @@ endpoints = Table(
     word("config_ref"),
     Column("spec", JSONB, nullable=False),
     Column("retry_policy", JSONB),
+    word("keep_response", default=KeepResponse.ALWAYS),
     count("version", default=1),
     instant("created_at", default_now=True),
     instant("updated_at", default_now=True),
@@ -76,6 +77,7 @@ endpoints = Table(
     ForeignKeyConstraint(["payload_spec_ref"], ["payload_specs.name"], name="fk_endpoints_payload_spec"),
     ForeignKeyConstraint(["config_ref"], ["configs.name"], name="fk_endpoints_config"),
     one_of("endpoint_type", "chk_endpoints_type", EndpointType),
+    one_of("keep_response", "chk_endpoints_keep_response", KeepResponse),
 )
 Index("idx_endpoints_type", endpoints.c.endpoint_type)
 
@@ -91,7 +93,9 @@ endpoint_versions = Table(
     Column("secret_refs", JSONB, nullable=False, server_default=text("'[]'")),
     Column("spec", JSONB, nullable=False),
     Column("retry_policy", JSONB),
+    word("keep_response", default=KeepResponse.ALWAYS),
     instant("created_at", default_now=True),
     PrimaryKeyConstraint("endpoint", "version", name="pk_endpoint_versions"),
     one_of("endpoint_type", "chk_endpoint_versions_type", EndpointType),
+    one_of("keep_response", "chk_endpoint_versions_keep_response", KeepResponse),
 )

@@ -22,7 +22,7 @@ from app.errors import (
     InvalidPayloadSpecRefError,
     TemplateError,
 )
-from schema.states import EndpointType
+from schema.states import EndpointType, KeepResponse
 
 resource = Resource("endpoints", f"Registered delivery targets: {TARGETS}.", is_tagged=True)
 
@@ -39,6 +39,7 @@ class EndpointSchema(Schema):
     config = Name(required=True, allow_none=True)
     spec = AnyOf(*_SPECS, required=True, metadata={"description": "as it was given"})
     retry_policy = AnyOf(RETRY_POLICY, required=True, metadata={"description": "with its defaults"})
+    keep_response = fields.Enum(KeepResponse, by_value=True, required=True)
     version = fields.Integer(required=True)
     created_at = Instant(required=True)
     updated_at = Instant(required=True)
@@ -53,6 +54,15 @@ class ChangedEndpointSchema(Body):
     config = fields.String(allow_none=True)
     spec = AnyOf(*_SPECS, required=True, metadata={"description": "that of the type"})
     retry_policy = AnyOf(RETRY_POLICY, allow_none=True)
+    keep_response = fields.Enum(
+        KeepResponse,
+        by_value=True,
+        load_default=KeepResponse.ALWAYS,
+        metadata={
+            "description": "whether the receiver's words are stored: `always`, `on_error` (of failed attempts only) or "
+            "`never`; without them, its status and the size of its answer"
+        },
+    )
 
 
 class NewEndpointSchema(ChangedEndpointSchema):
@@ -115,6 +125,7 @@ def _definition(body: dict[str, Any]) -> Definition:
         config=body.get("config"),
         spec=body["spec"],
         retry_policy=body.get("retry_policy"),
+        keep_response=body["keep_response"],
     )
 
 
@@ -130,6 +141,7 @@ def _shape(endpoint: Endpoint) -> dict[str, Any]:
         "config": endpoint.definition.config,
         "spec": endpoint.definition.spec,
         "retry_policy": endpoint.retry_policy.as_json(),
+        "keep_response": endpoint.definition.keep_response,
         "version": endpoint.version,
         "created_at": endpoint.created_at,
         "updated_at": endpoint.updated_at,

@@ -13,6 +13,7 @@ class AttemptErrorSchema(Outcome):
     message = fields.String(required=True)
     status_code = fields.Integer(metadata={"description": "of HTTP_ERROR"})
     body = fields.String(metadata={"description": "of HTTP_ERROR: the first 16 KiB of the answer"})
+    body_bytes = fields.Integer(metadata={"description": "of HTTP_ERROR where the body is not kept: its size as text"})
     retryable = fields.Boolean(metadata={"description": "whether such an error is tried again"})
     may_have_been_delivered = fields.Boolean(
         metadata={"description": "true when the message was sent and no answer came"}

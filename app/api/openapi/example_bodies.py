@@ -6,7 +6,7 @@ from typing import Any
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.specs import TRANSPORTS
 from app.catalog.specs.transport import Example
-from schema.states import EndpointType
+from schema.states import EndpointType, KeepResponse
 
 _JOB, _CRON_JOB = "job_8f3a6c1d2e4b", "job_c72f90ab13de"
 _EXECUTION, _ATTEMPT = "exec_2b7c5d8e9f10", "att_51d0c4e7a2b3"
@@ -156,7 +156,7 @@ WHOLE: Mapping[str, Mapping[str, Any]] = {
     "EndpointSchema": {
         label: endpoint
         | {"retry_policy": RetryPolicy.from_json(endpoint["retry_policy"]).as_json()}
-        | {"version": 1, "created_at": _AT, "updated_at": _AT}
+        | {"keep_response": str(KeepResponse.ALWAYS), "version": 1, "created_at": _AT, "updated_at": _AT}
         for label, endpoint in _ENDPOINTS.items()
     },
     "NewJobSchema": _NEW_JOBS,

@@ -42,7 +42,10 @@ class HttpOutput(Outcome):
     """Answer of an HTTP endpoint."""
 
     status_code = fields.Integer(required=True)
-    body = fields.String(required=True, metadata={"description": "its first 16 KiB"})
+    body = fields.String(metadata={"description": "its first 16 KiB, unless `keep_response` says otherwise"})
+    body_bytes = fields.Integer(
+        metadata={"description": "where the body is not kept: its size as text, as far as it was read (24 KiB)"}
+    )
 
 
 TRANSPORT = Transport(

@@ -188,6 +188,7 @@ def test_a_key_of_another_type_fails_for_good(valkey, client):
     error = fail(valkey.url)
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("STREAM_ERROR", True, False)
     assert "WRONGTYPE" in error.message
+    assert "WRONGTYPE" not in error.own_message
 
 
 def test_an_answer_that_may_change_is_retried(valkey, client):

@@ -76,6 +76,17 @@ def test_the_answer_has_the_defaults_of_the_retry_policy(api: Api) -> None:
     assert api.put("/endpoints/third", http_endpoint("third", retry_policy=shown)).json["retry_policy"] == shown
 
 
+def test_what_is_kept_of_answers_belongs_to_the_version(api: Api, database: Database) -> None:
+    assert api.post("/endpoints", http_endpoint(keep_response="never")).json["keep_response"] == "never"
+    assert api.get("/endpoints/target").json["keep_response"] == "never"
+    for body, kept in ({"keep_response": "on_error"}, "on_error"), ({}, "always"):
+        assert api.put("/endpoints/target", without_name(http_endpoint(**body))).json["keep_response"] == kept
+    assert [version.keep_response for version in versions(database).values()] == ["never", "on_error", "always"]
+    refused = api.put("/endpoints/target", without_name(http_endpoint(keep_response="sometimes")))
+    assert pointers(problem(refused, 400, "INVALID_REQUEST")) == ["/keep_response"]
+    assert "never" in refused.get_data(as_text=True)
+
+
 def test_a_taken_name_is_409(api: Api) -> None:
     register(api)
     problem(api.post("/endpoints", http_endpoint()), 409, "CONFLICT")
