@@ -33,6 +33,7 @@ RETRIED_ERRORS = tuple(
 )
 
 MAX_RETRY_AFTER_MS = MAX_DELAY_MS
+INITIAL_DELAY_MS = 1000
 _MAX_EXPONENT = 62  # 2**62 ms is far above any cap; doubling further would only cost time
 _MAX_CHAIN = 100  # draws of a decorrelated chain; earlier ones no longer have an influence
 
@@ -43,7 +44,7 @@ class RetryPolicy:
 
     max_attempts: int = 1
     backoff: Backoff = "exponential"
-    initial_delay_ms: int = 1000
+    initial_delay_ms: int = INITIAL_DELAY_MS
     max_delay_ms: int = 60_000
     delays_ms: tuple[int, ...] = ()  # of "custom", which ignores the two above
     fail_on: tuple[int | str, ...] = ()  # HTTP statuses and types of errors that are final
@@ -58,10 +59,12 @@ class RetryPolicy:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> "RetryPolicy":
-        """Read a stored policy; absent fields take the defaults."""
+        """Read a stored policy; absent fields take the defaults, and no default exceeds a cap that is given."""
         known: dict[str, Any] = {name: item for name, item in (value or {}).items() if name in cls.__dataclass_fields__}
         for name in known.keys() & {"delays_ms", "fail_on"}:
             known[name] = tuple(known[name])
+        if "max_delay_ms" in known:
+            known.setdefault("initial_delay_ms", min(INITIAL_DELAY_MS, known["max_delay_ms"]))
         return cls(**known)
 
     def as_json(self) -> dict[str, Any]:
@@ -151,9 +154,9 @@ class RetryPolicySpec(Schema):
         metadata={"description": "since `scheduled_at`: a retry that would start later is not made"},
     )
 
-    @validates_schema
-    def _together(self, data: Mapping[str, Any], **_options: Any) -> None:
-        policy = RetryPolicy.from_json(data)
+    @validates_schema(pass_original=True)
+    def _together(self, data: Mapping[str, Any], given: Mapping[str, Any], **_options: Any) -> None:
+        policy = RetryPolicy.from_json(given)
         if (policy.backoff == "custom") != ("delays_ms" in data):
             needed = (
                 'are needed with backoff "custom"' if "delays_ms" not in data else 'belong to backoff "custom" only'

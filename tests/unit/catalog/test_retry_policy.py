@@ -94,6 +94,11 @@ def test_absent_fields_take_the_defaults() -> None:
     assert RetryPolicy.from_json({"max_attempts": 4}).max_attempts == 4
 
 
+@pytest.mark.parametrize(("cap", "initial"), [(0, 0), (500, 500), (1000, 1000), (60_000, 1000)])
+def test_the_default_of_the_first_delay_is_not_above_a_cap_that_is_given(cap: int, initial: int) -> None:
+    assert RetryPolicy.from_json({"max_delay_ms": cap}).as_json()["initial_delay_ms"] == initial
+
+
 def test_a_policy_is_read_and_written_as_it_was() -> None:
     plain = {"max_attempts": 4, "backoff": "fixed", "initial_delay_ms": 5, "max_delay_ms": 6}
     assert RetryPolicy.from_json(plain).as_json() == plain
