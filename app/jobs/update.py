@@ -16,9 +16,9 @@ from app.jobs.creation import MAX_TRIES, Creator
 from app.jobs.endpoint_cache import CachedEndpoint
 from app.jobs.model import Job, NewJob
 from app.jobs.retirement import Settled
-from app.schedule.timetable import Timetable
+from app.schedule.timetable import DEFAULT_MAX_CATCH_UP, Timetable
 from app.sql import statement
-from schema.states import JobStatus, Trigger
+from schema.states import CatchUp, JobStatus, Trigger
 
 _FOREIGN = {Trigger.CRON: ("every_ms", "fixed_delay"), Trigger.INTERVAL: ("cron", "timezone")}
 _NULLABLE = {"ends_at", "max_catch_up"}
@@ -141,6 +141,9 @@ def _changed(old: Job, changes: Mapping[str, Any]) -> Timetable:
         field = "every" if foreign == "every_ms" else foreign
         raise InvalidRequestError(f"{field}: {message}", [Detail(pointer=f"/{field}", message=message)])
     table = replace(old.timetable, **{name: value for name, value in _given(changes).items() if name not in _OF_JOB})
+    if table.catch_up is not old.timetable.catch_up and "max_catch_up" not in changes:
+        # The limit of another policy says nothing about this one.
+        table = replace(table, max_catch_up=DEFAULT_MAX_CATCH_UP if table.catch_up is CatchUp.ALL else None)
     if table.ends_at is not None and table.ends_at <= table.starts_at:
         message = "Must be after starts_at."
         raise InvalidRequestError(f"ends_at: {message}", [Detail(pointer="/ends_at", message=message)])

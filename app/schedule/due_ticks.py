@@ -8,10 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from app.formats import MICROSECOND
+from app.schedule.interval import Interval
 from app.schedule.timetable import Timetable
 from schema.states import CatchUp, EndpointType, Overlap
 
-MOST_STEPS = 5000  # ticks considered per job and statement; more than any max_catch_up
+MOST_STEPS = 5000  # ticks of a cron job considered per statement; more than any max_catch_up
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -60,18 +62,20 @@ class Advance:
         return self.job.timetable.overlap is Overlap.SKIP and bool(self.ticks)
 
 
-def choose_ticks(job: DueJob, limit: int, grace: timedelta) -> Advance | None:
-    """Choose at most `limit` ticks of a job up to its horizon; None when it has to wait.
+def choose_ticks(job: DueJob, limit: int, grace: timedelta, late: int) -> Advance | None:
+    """Choose at most `limit` ticks of a job up to its horizon, `late` of them past ones; None when it has to wait.
 
     Ticks that were missed by less than `grace` still run under `catch_up: none`. Raises InvalidCronError or
     InvalidRequestError for a timetable that cannot be read.
     """
+    if job.next_run_at <= job.now and late <= 0:
+        return None
     if job.timetable.fixed_delay:
         return _one(job)
     if job.timetable.overlap is Overlap.ALLOW:
-        return _walk(job, limit, grace)
+        return _walk(job, limit, grace, late)
     if not job.busy:
-        return _walk(job, 1, grace)
+        return _walk(job, 1, grace, late)
     # Decided when the tick is due and not ahead of it: until then the execution may have ended.
     return _skip_while_busy(job) if job.next_run_at <= job.now else None
 
@@ -86,7 +90,7 @@ def _one(job: DueJob) -> Advance:
     return Advance(job, (job.next_run_at,), None)
 
 
-def _walk(job: DueJob, limit: int, grace: timedelta) -> Advance:
+def _walk(job: DueJob, limit: int, grace: timedelta, late: int) -> Advance:
     most, until = _policy(job, grace)
     chosen, skipped, tick = _missed(job, most, until)
     if tick is not None and tick <= until:
@@ -96,19 +100,41 @@ def _walk(job: DueJob, limit: int, grace: timedelta) -> Advance:
     while tick is not None and tick <= job.horizon and len(chosen) < limit:
         chosen.append(tick)
         tick = following(tick)
-    rest = chosen[limit] if len(chosen) > limit else tick
-    return Advance(job, tuple(chosen[:limit]), rest, skipped_catch_up=skipped)
+    # Ticks stay in order: where not all the late ones are taken, those ahead wait too.
+    size = late if sum(tick <= job.now for tick in chosen) > late else limit
+    rest = chosen[size] if len(chosen) > size else tick
+    return Advance(job, tuple(chosen[:size]), rest, skipped_catch_up=skipped)
 
 
 def _missed(job: DueJob, most: int, until: datetime) -> tuple[list[datetime], int, datetime | None]:
     """Return the last of the missed ticks, which run, how many are left out, and the tick after them."""
+    first, ticks = _first(job), job.timetable.ticks()
+    if first is None or first > until:
+        return [], 0, first
+    if isinstance(ticks, Interval):
+        return _missed_of_interval(job, ticks, most, until)
     kept: deque[datetime] = deque(maxlen=most)
-    following, tick, steps = _series(job), _first(job), 0
+    tick: datetime | None = first
+    following, steps = _series(job), 0
     while tick is not None and tick <= until and steps < MOST_STEPS:
         kept.append(tick)
         steps += 1
         tick = following(tick)
     return list(kept), steps - len(kept), tick
+
+
+def _missed_of_interval(
+    job: DueJob, ticks: Interval, most: int, until: datetime
+) -> tuple[list[datetime], int, datetime | None]:
+    """Compute what `_missed` returns at once: an interval of 10 ms misses millions of ticks in a day."""
+    first, ends_at = job.next_run_at, job.timetable.ends_at
+    last = until if ends_at is None else min(until, ends_at - MICROSECOND)
+    numbers = ticks.numbers(first, last)
+    kept = [ticks.tick(number) for number in numbers[max(0, len(numbers) - most) :]]
+    if len(kept) < most:
+        kept.insert(0, first)
+    latest = ticks.tick(numbers[-1]) if numbers else first
+    return kept, len(numbers) + 1 - len(kept), _series(job)(latest)
 
 
 def _policy(job: DueJob, grace: timedelta) -> tuple[int, datetime]:

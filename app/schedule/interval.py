@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from app.errors import Detail, InvalidRequestError
 
-SHORTEST_MS = 1000
+SHORTEST_MS = 10
 LONGEST_MS = 366 * 86_400_000
 _UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _TEXT = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
@@ -23,17 +23,29 @@ class Interval:
         """Return the first tick strictly after an instant; None when the calendar ends before it."""
         if instant < self.start:
             return self.start
-        every = timedelta(milliseconds=self.every_ms)
         try:
-            return self.start + ((instant - self.start) // every + 1) * every
+            return self.tick((instant - self.start) // self._every + 1)
         except OverflowError:
             return None
 
+    def numbers(self, after: datetime, until: datetime) -> range:
+        """Return the numbers of the ticks later than `after` and not later than `until`; `start` has number 0."""
+        first, last = ((instant - self.start) // self._every for instant in (after, until))
+        return range(max(0, first + 1), max(0, last + 1))
+
+    def tick(self, number: int) -> datetime:
+        """Return the tick with a number; raises OverflowError beyond the end of the calendar."""
+        return self.start + number * self._every
+
+    @property
+    def _every(self) -> timedelta:
+        return timedelta(milliseconds=self.every_ms)
+
 
 def parse_every(value: object) -> int:
-    """Parse `every` ("500ms", "10s", "5m", "2h", "1d", or a number of milliseconds) into milliseconds.
+    """Parse `every` ("10ms", "10s", "5m", "2h", "1d", or a number of milliseconds) into milliseconds.
 
-    Raises InvalidRequestError for anything else, and for an interval that is not between a second and 366 days.
+    Raises InvalidRequestError for anything else, and for an interval that is not between 10 ms and 366 days.
     """
     milliseconds = None
     if isinstance(value, int) and not isinstance(value, bool):
@@ -41,9 +53,9 @@ def parse_every(value: object) -> int:
     elif isinstance(value, str) and (match := _TEXT.fullmatch(value)):
         milliseconds = int(match[1]) * _UNITS[match[2]]
     if milliseconds is None:
-        raise _invalid("must be a number with a unit, such as 10s, 5m, 2h or 1d, or milliseconds")
+        raise _invalid("must be a number with a unit, such as 500ms, 10s, 5m, 2h or 1d, or milliseconds")
     if not SHORTEST_MS <= milliseconds <= LONGEST_MS:
-        raise _invalid("must be from one second to 366 days")
+        raise _invalid(f"must be from {SHORTEST_MS} ms to 366 days")
     return milliseconds
 
 

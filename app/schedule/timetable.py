@@ -11,6 +11,9 @@ from app.schedule.cron import Schedule
 from app.schedule.interval import Interval
 from schema.states import CatchUp, Overlap
 
+# Of an outage that nobody noticed, this many ticks of a job run late, unless it says otherwise.
+DEFAULT_MAX_CATCH_UP = 100
+
 
 class Ticks(Protocol):
     """A series of ticks."""

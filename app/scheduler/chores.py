@@ -19,6 +19,7 @@ from app.executions.sweep import fail_exhausted, restart_stalled, retire_finishe
 from app.executions.waiting import promote
 from app.jobs import unfinished
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks
+from app.scheduler.catch_up import CatchUpPace
 from app.scheduler.chore import BATCH, Chore, Counts, Hint, Stopping, until_short
 from app.scheduler.pruner import Pruner
 
@@ -70,36 +71,41 @@ class Chores:
     def materialize(self) -> Counts:
         """Insert the executions of every tick that is due within the look-ahead, from each job's own next tick on.
 
-        Downtime delays ticks, and the job says which of them still run.
+        Downtime delays ticks, and the job says which of them still run: a portion of them in each pass.
         """
         counts = Counts()
         batch = self._settings.cron_batch_size
         last: DueJob | None = None
-        behind = False  # some job of this walk has more due ticks than fitted in its statement
+        pace = CatchUpPace(self._settings.cron_tick_interval_seconds)
+        behind = False  # some job of this walk has more ticks in this pass than fitted in its statement
         while not self._stopping():
             found = due(self._database, ahead_ms=self._ahead_ms, limit=batch, since=self._ticks.since, after=last)
             jobs = found.jobs
-            advances = self._advances(jobs)
+            advances = self._advances(jobs, pace)
             done = materialize(self._database, advances, shards=self._shards)
             self._hint_all(done.queues)
             counts.update(ticks=done.executions, retired=done.retired, skipped=done.skipped)
-            behind = behind or any(a.next_run_at and a.next_run_at <= a.job.horizon for a in advances)
+            behind = behind or any(pace.goes_on(advance, len(jobs)) for advance in advances)
             if len(jobs) == batch:
                 last = jobs[-1]
             elif behind:
                 last, behind = None, False
             else:
-                self._ticks.advance(found.now, time.monotonic())
+                self._ticks.advance(pace.reached(found.now), time.monotonic())
                 break
         return counts
 
-    def _advances(self, jobs: Sequence[DueJob]) -> list[Advance]:
-        limit = max(1, MAX_TICKS // max(1, len(jobs)))
+    def _advances(self, jobs: Sequence[DueJob], pace: CatchUpPace) -> list[Advance]:
+        portions = {job.job_id: pace.portion(job, len(jobs)) for job in jobs}
+        ready = sum(job.next_run_at > job.now or portions[job.job_id] > 0 for job in jobs)
+        limit = max(1, MAX_TICKS // max(1, ready))
         grace = timedelta(seconds=self._settings.misfire_grace_seconds)
         advances: list[Advance | None] = []
         for job in jobs:
             try:
-                advances.append(choose_ticks(job, limit, grace))
+                advance = choose_ticks(job, limit, grace, portions[job.job_id])
+                pace.note(job, advance)
+                advances.append(advance)
             except TaskExecutorError as error:
                 # Stored, so it was valid once: this machine's time zones may be older. The others must go on.
                 if job.job_id not in self._unreadable:

@@ -13,8 +13,8 @@ from app.api.jobs.labels import LabelSelector, labels_field
 from app.catalog.specs.fields import Flag
 from app.formats import EPOCH, rfc3339
 from app.jobs.model import Job, NewJob
-from app.schedule.interval import show_every
-from app.schedule.timetable import Timetable
+from app.schedule.interval import SHORTEST_MS, show_every
+from app.schedule.timetable import DEFAULT_MAX_CATCH_UP, Timetable
 from schema.states import CatchUp, EndpointType, ExecutionStatus, JobStatus, Overlap, Trigger
 
 MAX_NAME = 200
@@ -35,6 +35,9 @@ _NEEDED = {
 }
 
 
+_EVERY = f"for INTERVAL; `500ms`, `10s`, `5m`, `2h`, `1d`, or milliseconds; at least {SHORTEST_MS} ms"
+
+
 class ChangeableFields(Body):
     """The fields of a request that an update of a repeating job can change."""
 
@@ -50,7 +53,7 @@ class ChangeableFields(Body):
     timezone = fields.String(
         allow_none=True, validate=validate.Length(1, 64), metadata={"description": "for CRON; an IANA time zone"}
     )
-    every = Every(allow_none=True, metadata={"description": "for INTERVAL; `10s`, `5m`, `2h`, `1d`, or milliseconds"})
+    every = Every(allow_none=True, metadata={"description": _EVERY})
     fixed_delay = Flag(
         allow_none=True,
         metadata={"description": "for INTERVAL; count from the end of the execution before, not from tick to tick"},
@@ -67,7 +70,10 @@ class ChangeableFields(Body):
         strict=True,
         allow_none=True,
         validate=validate.Range(1, MOST_CATCH_UP),
-        metadata={"description": "with `catch_up: all`: at most so many late ticks run, the latest ones"},
+        metadata={
+            "description": f"with `catch_up: all`: at most so many late ticks run, the latest ones; "
+            f"{DEFAULT_MAX_CATCH_UP} when absent, no limit when `null`"
+        },
     )
     overlap = fields.Enum(
         Overlap,
@@ -192,6 +198,8 @@ def new_job(body: Mapping[str, Any]) -> NewJob:
     timetable = None
     if trigger.repeats:
         given = {name: value for name, value in _timetable_fields(body).items() if value is not None}
+        if given.get("catch_up", CatchUp.ALL) is CatchUp.ALL and "max_catch_up" not in body:
+            given["max_catch_up"] = DEFAULT_MAX_CATCH_UP
         timetable = Timetable(**({"starts_at": EPOCH} | given))
     return NewJob(
         endpoint=body["endpoint"],

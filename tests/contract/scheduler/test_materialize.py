@@ -10,14 +10,16 @@ from sqlalchemy import event, text
 from app.db import Database
 from app.executions import low_water, materialization
 from app.schedule.due_ticks import Advance
+from app.scheduler import catch_up
 from schema.states import EndpointType
 from tests import rows
 from tests.contract.races.racing import Hints, schedulers, total
 from tests.contract.scheduler.conftest import chores
-from tests.cron_jobs import add_cron_job, daily, due_jobs, job, missed_ticks, scheduled
+from tests.cron_jobs import add_cron_job, add_interval_job, daily, due_jobs, job, missed_ticks, scheduled
 from tests.racing import at_once
 
 HOUR = timedelta(hours=1)
+HUNDREDTH = timedelta(milliseconds=10)
 
 
 @pytest.mark.parametrize("way", ["read committed", "serializable"])
@@ -84,13 +86,40 @@ def test_a_tick_within_the_look_ahead_is_queued_before_its_time(database: Databa
     assert first > rows.database_now(database) - timedelta(seconds=5)
 
 
-def test_many_missed_ticks_of_one_job_take_few_statements(database: Database) -> None:
-    """1,500 ticks: three full statements and one that finds the rest."""
-    job_id = add_cron_job(database, missed=timedelta(minutes=1500))
-    assert 1499 <= chores(database).materialize()["ticks"] <= 1501
+def test_a_backlog_is_made_up_for_in_portions_and_holds_up_no_other_job(database: Database) -> None:
+    job_id = add_cron_job(database, missed=timedelta(minutes=1200))
+    scheduler = chores(database)
+    fresh, portions = [], []
+    while not portions or portions[-1]:
+        fresh.append(add_interval_job(database, HOUR))
+        before = len(scheduled(database, job_id))
+        scheduler.materialize()
+        portions.append(len(scheduled(database, job_id)) - before)
+        assert len(scheduled(database, fresh[-1])) == 1
+    assert max(portions) <= 500
+    assert 1199 <= sum(portions) <= 1201
     found = scheduled(database, job_id)
     assert {later - earlier for earlier, later in pairwise(found)} == {timedelta(minutes=1)}
-    assert len({row.created_at for row in database.fetch(text("SELECT created_at FROM executions"))}) in {3, 4}
+
+
+def test_each_of_many_late_jobs_gets_on(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catch_up, "LATE_PER_PASS", 4)
+    jobs = [add_cron_job(database, missed=timedelta(minutes=minutes)) for minutes in range(10, 70, 10)]
+    assert chores(database, cron_batch_size=2).materialize()["ticks"] == 4 + 4
+    assert min(len(scheduled(database, job_id)) for job_id in jobs) == 1
+
+
+def test_an_interval_of_10_milliseconds_has_all_its_ticks_ahead_of_time(database: Database) -> None:
+    other = add_interval_job(database, HOUR)
+    job_id = add_interval_job(database, HUNDREDTH, missed=timedelta(seconds=-1))
+    scheduler = chores(database, look_ahead_seconds=11, cron_batch_size=1)
+    for _ in range(2):
+        scheduler.materialize()
+    found = scheduled(database, job_id)
+    assert len(found) >= 1001
+    assert {later - earlier for earlier, later in pairwise(found)} == {HUNDREDTH}
+    assert job(database, job_id).cron_next_run_at == found[-1] + HUNDREDTH
+    assert len(scheduled(database, other)) == 1
 
 
 def test_whoever_comes_second_changes_nothing(database: Database) -> None:

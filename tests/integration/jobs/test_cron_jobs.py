@@ -37,7 +37,7 @@ def test_a_cron_job(api: Api, database: Database) -> None:
         "starts_at": "2090-03-13T00:00:00Z",
         "ends_at": None,
         "catch_up": "all",
-        "max_catch_up": None,
+        "max_catch_up": 100,
         "overlap": "allow",
         "next_run_at": "2090-03-13T09:00:00+05:30",
         "input": INPUT,

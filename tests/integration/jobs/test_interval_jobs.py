@@ -26,8 +26,47 @@ def test_with_a_start_it_fires_first_at_the_start(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    "every", ["10", "1.5s", "s", "", "-5s", "999ms", 999, 0, "367d", True, [], 1.5, "9" * 13 + "s"]
+    ("given", "stored"),
+    [
+        ({}, ("all", 100)),
+        ({"catch_up": "all"}, ("all", 100)),
+        ({"max_catch_up": 7}, ("all", 7)),
+        ({"max_catch_up": None}, ("all", None)),
+        ({"catch_up": "latest"}, ("latest", None)),
+        ({"catch_up": "none"}, ("none", None)),
+    ],
 )
+def test_how_many_late_ticks_run(api: Api, given: dict[str, Any], stored: tuple[str, int | None]) -> None:
+    register(api)
+    job = created(api, interval(**given))
+    assert (job["catch_up"], job["max_catch_up"]) == stored
+
+
+def test_another_policy_has_another_limit_unless_one_is_given(api: Api) -> None:
+    register(api)
+    job = created(api, interval(max_catch_up=7))
+    changes: list[tuple[dict[str, Any], tuple[str, int | None]]] = [
+        ({"every": "20s"}, ("all", 7)),
+        ({"catch_up": "latest"}, ("latest", None)),
+        ({"every": "30s"}, ("latest", None)),
+        ({"catch_up": "all"}, ("all", 100)),
+        ({"max_catch_up": None}, ("all", None)),
+        ({"every": "40s"}, ("all", None)),
+    ]
+    for change, stored in changes:
+        job = api.put(f"/jobs/{job['job_id']}", change).json
+        assert (job["catch_up"], job["max_catch_up"]) == stored
+
+
+def test_an_interval_may_be_as_short_as_10_milliseconds(api: Api) -> None:
+    register(api)
+    job = created(api, interval(every="10ms"))
+    assert job["every"] == "10ms"
+    wait = datetime.fromisoformat(job["next_run_at"]) - datetime.fromisoformat(job["starts_at"])
+    assert wait == timedelta(milliseconds=10)
+
+
+@pytest.mark.parametrize("every", ["10", "1.5s", "s", "", "-5s", "9ms", 9, 0, "367d", True, [], 1.5, "9" * 13 + "s"])
 def test_an_interval_that_is_none(api: Api, every: Any) -> None:
     register(api)
     assert pointers(problem(api.post("/jobs", interval(every=every)), 400, "INVALID_REQUEST")) == ["/every"]

@@ -1,5 +1,6 @@
 """Which ticks run and which are left out, by catch-up and overlap."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ NOW = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 AHEAD = timedelta(seconds=5)
 GRACE = timedelta(minutes=1)
 TEN = timedelta(seconds=10)
+MANY = 1_000_000
 
 
 def job(since: timedelta, *, every: timedelta = TEN, busy: bool = False, **table: Any) -> DueJob:
@@ -24,9 +26,9 @@ def job(since: timedelta, *, every: timedelta = TEN, busy: bool = False, **table
     return DueJob("job_1", EndpointType.HTTP, timetable, first, busy, NOW, NOW + AHEAD)
 
 
-def chosen(due: DueJob, limit: int = 100) -> tuple[list[float], float | None, int, int]:
+def chosen(due: DueJob, limit: int = 100, late: int = MANY) -> tuple[list[float], float | None, int, int]:
     """Ticks and the next one in seconds from now, and what was left out."""
-    made = choose_ticks(due, limit, GRACE)
+    made = choose_ticks(due, limit, GRACE, late)
     assert made is not None
     after = None if made.next_run_at is None else (made.next_run_at - NOW).total_seconds()
     ticks = [(tick - NOW).total_seconds() for tick in made.ticks]
@@ -62,29 +64,62 @@ def test_no_tick_older_than_the_grace_runs() -> None:
     assert chosen(old) == ([], 3600, 2, 0)
 
 
+def test_a_portion_of_the_late_ticks_leaves_the_others_and_those_ahead_for_later() -> None:
+    due = job(timedelta(seconds=28))
+    assert chosen(due, late=2) == ([-28, -18], -8, 0, 0)
+    assert chosen(due, late=3) == ([-28, -18, -8, 2], 12, 0, 0)
+    assert chosen(job(timedelta(seconds=58), max_catch_up=2), late=1) == ([-18], -8, 4, 0)
+    assert choose_ticks(due, 100, GRACE, 0) is None
+    assert chosen(job(timedelta(seconds=-2)), late=0) == ([2], 12, 0, 0)
+
+
 @pytest.mark.parametrize("policy", [CatchUp.LATEST, CatchUp.NONE])
-def test_more_missed_ticks_than_a_statement_looks_at_take_several(policy: CatchUp) -> None:
-    due, steps, skipped = job(timedelta(seconds=10 * 12_000), catch_up=policy), 0, 0
+def test_more_missed_ticks_of_a_cron_job_than_a_statement_looks_at_take_several(policy: CatchUp) -> None:
+    first = NOW.replace(second=0) - timedelta(minutes=12_000)
+    table = Timetable(cron="* * * * *", timezone="UTC", starts_at=first, catch_up=policy)
+    tick, steps, skipped = first, 0, 0
     while True:
-        made = choose_ticks(due, 100, GRACE)
+        due = DueJob("job_1", EndpointType.HTTP, table, tick, busy=False, now=NOW, horizon=NOW + AHEAD)
+        made = choose_ticks(due, 100, GRACE, MANY)
         assert made is not None
         steps, skipped = steps + 1, skipped + made.skipped_catch_up
         if made.ticks:
             break
         assert made.next_run_at is not None
-        due = DueJob("job_1", EndpointType.HTTP, due.timetable, made.next_run_at, due.busy, NOW, NOW + AHEAD)
+        tick = made.next_run_at
     assert steps == 12_000 // MOST_STEPS + 1
     assert skipped + len(made.ticks) == 12_001
-    assert len(made.ticks) == (1 if policy is CatchUp.LATEST else 6)
+    assert len(made.ticks) == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "ticks"),
+    [({"catch_up": CatchUp.LATEST}, 1), ({"catch_up": CatchUp.NONE}, 0), ({"max_catch_up": 90}, 90)],
+)
+def test_the_ticks_that_an_interval_has_missed_are_computed_at_once(table: dict[str, Any], ticks: int) -> None:
+    """A year of 100 ticks a second: walking them would take hours."""
+    hundredth = timedelta(milliseconds=10)
+    due = job(timedelta(days=366), every=hundredth, **table)
+    made = choose_ticks(due, 100, timedelta(0), MANY)
+    assert made is not None
+    late = [tick for tick in made.ticks if tick <= NOW]
+    assert late == [NOW - place * hundredth for place in reversed(range(ticks))]
+    assert made.skipped_catch_up == 366 * 8_640_000 + 1 - ticks
+
+
+def test_an_interval_that_was_moved_off_its_grid_runs_once_there() -> None:
+    due = replace(job(timedelta(seconds=30), max_catch_up=3), next_run_at=NOW - timedelta(seconds=27))
+    assert chosen(due) == ([-20, -10, 0], 10, 1, 0)
+    assert chosen(replace(due, timetable=replace(due.timetable, max_catch_up=9))) == ([-27, -20, -10, 0], 10, 0, 0)
 
 
 def test_the_end_is_the_end() -> None:
     ends_at = NOW - timedelta(seconds=8)
-    made = choose_ticks(job(timedelta(seconds=28), ends_at=ends_at), 100, GRACE)
+    made = choose_ticks(job(timedelta(seconds=28), ends_at=ends_at), 100, GRACE, MANY)
     assert made is not None
     assert len(made.ticks) == 2
     assert made.retires
-    over = choose_ticks(job(timedelta(seconds=28), ends_at=NOW - timedelta(seconds=28)), 100, GRACE)
+    over = choose_ticks(job(timedelta(seconds=28), ends_at=NOW - timedelta(seconds=28)), 100, GRACE, MANY)
     assert over is not None
     assert (over.ticks, over.retires) == ((), True)
 
@@ -95,13 +130,13 @@ def test_the_end_is_the_end() -> None:
 def test_an_idle_job_that_must_not_overlap_takes_one_tick_ahead_of_its_time() -> None:
     due = job(timedelta(seconds=-2), overlap=Overlap.SKIP)
     assert chosen(due) == ([2], 12, 0, 0)
-    made = choose_ticks(due, 100, GRACE)
+    made = choose_ticks(due, 100, GRACE, MANY)
     assert made is not None
     assert made.exclusive
 
 
 def test_a_busy_one_waits_until_the_tick_is_due_and_then_leaves_it_out() -> None:
-    assert choose_ticks(job(timedelta(seconds=-2), overlap=Overlap.SKIP, busy=True), 100, GRACE) is None
+    assert choose_ticks(job(timedelta(seconds=-2), overlap=Overlap.SKIP, busy=True), 100, GRACE, MANY) is None
     assert chosen(job(timedelta(0), overlap=Overlap.SKIP, busy=True)) == ([], 10, 0, 1)
     assert chosen(job(timedelta(seconds=28), overlap=Overlap.SKIP, busy=True)) == ([], 2, 0, 3)
 
@@ -115,7 +150,7 @@ def test_overlap_allowed_does_not_care() -> None:
 
 def test_a_fixed_delay_has_one_tick_and_then_waits_for_its_end() -> None:
     due = job(timedelta(minutes=10), fixed_delay=True, catch_up=CatchUp.NONE)
-    made = choose_ticks(due, 100, GRACE)
+    made = choose_ticks(due, 100, GRACE, MANY)
     assert made is not None
     assert (made.ticks, made.next_run_at) == ((due.next_run_at,), None)
     assert made.waits
@@ -124,7 +159,7 @@ def test_a_fixed_delay_has_one_tick_and_then_waits_for_its_end() -> None:
 
 def test_a_fixed_delay_ends_too() -> None:
     due = job(timedelta(minutes=10), fixed_delay=True, ends_at=NOW - timedelta(minutes=10))
-    made = choose_ticks(due, 100, GRACE)
+    made = choose_ticks(due, 100, GRACE, MANY)
     assert made is not None
     assert made.retires
 
@@ -134,11 +169,12 @@ def test_a_fixed_delay_ends_too() -> None:
     since=st.integers(0, 20_000),
     every=st.integers(1, 5_000),
     limit=st.integers(1, 50),
+    late=st.integers(1, 50),
     policy=st.sampled_from(list(CatchUp)),
     most=st.one_of(st.none(), st.integers(1, 20)),
 )
 def test_no_tick_is_lost_or_doubled_however_it_is_cut(
-    since: int, every: int, limit: int, policy: CatchUp, most: int | None
+    since: int, every: int, limit: int, late: int, policy: CatchUp, most: int | None
 ) -> None:
     """Ticks that run and ticks that are left out are together all ticks up to the horizon, in order."""
     table = {"catch_up": policy, "max_catch_up": most if policy is CatchUp.ALL else None}
@@ -147,7 +183,7 @@ def test_no_tick_is_lost_or_doubled_however_it_is_cut(
     ran: list[datetime] = []
     skipped, start = 0, due
     while start.next_run_at <= start.horizon:
-        made = choose_ticks(start, limit, GRACE)
+        made = choose_ticks(start, limit, GRACE, late)
         assert made is not None
         assert made.next_run_at is not None
         assert made.next_run_at > start.next_run_at

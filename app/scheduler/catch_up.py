@@ -1,0 +1,51 @@
+"""Pace of catching up: how many late ticks of each job become executions in one pass over the due jobs. Pure."""
+
+import math
+from collections import Counter
+from datetime import datetime
+
+from app.schedule.due_ticks import Advance, DueJob
+
+LATE_PER_PASS = 500
+
+
+class CatchUpPace:
+    """What is left of one pass, so that an outage's backlog never comes as one burst before fresh work.
+
+    The late jobs of a page share what is left of LATE_PER_PASS. However many there are, each may take one tick, and
+    twice as many as fall due in the time of a pass: else a job with a short interval would never catch up.
+    """
+
+    def __init__(self, pass_seconds: float) -> None:
+        self._pass_ms = pass_seconds * 1000
+        self._left = LATE_PER_PASS
+        self._taken: Counter[str] = Counter()
+        self._behind: dict[str, datetime] = {}
+
+    def portion(self, job: DueJob, jobs: int) -> int:
+        """Return how many late ticks a job, one of so many in its page, may still take; not positive when none."""
+        every_ms = job.timetable.every_ms
+        own = 1 if every_ms is None else math.ceil(2 * self._pass_ms / every_ms)
+        return max(1, own, self._left // max(1, jobs)) - self._taken[job.job_id]
+
+    def note(self, job: DueJob, advance: Advance | None) -> None:
+        """Count what a job takes, and remember whether it stays behind."""
+        late = sum(tick <= job.now for tick in advance.ticks) if advance is not None else 0
+        self._taken[job.job_id] += late
+        self._left -= late
+        following = job.next_run_at if advance is None else advance.next_run_at
+        if following is not None and following <= job.now:
+            self._behind[job.job_id] = following
+        else:
+            self._behind.pop(job.job_id, None)
+
+    def goes_on(self, advance: Advance, jobs: int) -> bool:
+        """Return whether a job has more ticks in this pass than fitted in its statement."""
+        job, following = advance.job, advance.next_run_at
+        if following is None or following > job.horizon:
+            return False
+        return following > job.now or self.portion(job, jobs) > 0
+
+    def reached(self, now: datetime) -> datetime:
+        """Return the instant before which no job is left that was due."""
+        return min([now, *self._behind.values()])
