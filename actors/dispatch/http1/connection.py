@@ -13,13 +13,12 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, share: LoopShare, on_lost: Callable[["Connection"], None]) -> None:
         self.is_usable = True
-        self.received = 0
-        """Bytes of the answer that have arrived."""
+        self._received = 0
         self._share = share
         self._on_lost = on_lost
         self._transport: asyncio.Transport
         self._reader: AnswerReader | None = None
-        self._waiter: asyncio.Future[None]
+        self._waiter: asyncio.Future[None] | None = None
         self._unread = bytearray()
         self._has_ended = False
         self._broken_by: Exception | None = None
@@ -33,13 +32,15 @@ class Connection(asyncio.Protocol):
             raise AnswerError("the endpoint closed the connection, or answered, before the request was sent")
         about_to_send()
         reader = self._reader = AnswerReader()
-        self._waiter = asyncio.get_running_loop().create_future()
-        self.received = 0
+        self._waiter = waiter = asyncio.get_running_loop().create_future()
+        self._received = 0
         self._transport.write(request)
         try:
-            await self._waiter
+            await waiter
         finally:
-            self._reader = None
+            # An error refers to all that it passed through: buffers would wait for the collector of cycles.
+            self._reader = self._waiter = None
+            del waiter
             reader.release()
             # An answer may come before the whole request is sent: the rest of it would be read as the next one.
             if not reader.keeps_alive or self._unread or self._transport.get_write_buffer_size():
@@ -61,8 +62,8 @@ class Connection(asyncio.Protocol):
         if self._reader is None or self._reader.is_complete:
             self.abort()
             return
-        self.received += len(data)
-        if self.received >= MOST_BYTES:
+        self._received += len(data)
+        if self._received >= MOST_BYTES:
             self._transport.pause_reading()  # the answer ends within what is here, one way or another
         if self._unread:
             self._unread += data
@@ -110,12 +111,12 @@ class Connection(asyncio.Protocol):
         except AnswerError as error:
             self._fail(error)
         else:
-            if self._reader.is_complete and not self._waiter.done():
-                self._waiter.set_result(None)
+            if self._reader.is_complete:
+                self._succeed()
 
     def _read_end(self) -> None:
         reader = self._reader
-        if reader is None or self._waiter.done():
+        if reader is None or reader.is_complete:
             return
         try:
             reader.end()
@@ -123,9 +124,13 @@ class Connection(asyncio.Protocol):
             is_cut = reader.has_head or not isinstance(self._broken_by, OSError)
             self._fail(error if is_cut else self._broken_by or error)
         else:
+            self._succeed()
+
+    def _succeed(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def _fail(self, error: Exception) -> None:
-        if not self._waiter.done():
+        if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(error)
         self.abort()

@@ -17,6 +17,7 @@ from actors.dispatch.http1.loop_share import LoopShare
 from actors.dispatch.http1.request import Origin
 from app.executions.model import DeliveryError
 
+RECEIVE_BUFFER_BYTES = 65_536
 NEXT_ADDRESS_SECONDS = 0.25  # RFC 8305: how long an address is tried alone
 
 
@@ -62,10 +63,16 @@ class Connector:
     async def _reach(self, origin: Origin, addresses: list[AddressInfo]) -> socket.socket:
         try:
             return await start_connection(
-                addresses, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS, socket_factory=self._guard.open_socket
+                addresses, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS, socket_factory=self._open_socket
             )
         except OSError as error:
             raise _failure(origin, error) from None
+
+    def _open_socket(self, address: AddressInfo) -> socket.socket:
+        sock = self._guard.open_socket(address)
+        # What the system keeps, and TLS decrypts at once, of an answer; the system would allow megabytes.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+        return sock
 
     async def _open(self, origin: Origin, sock: socket.socket, on_lost: Callable[[Connection], None]) -> Connection:
         tls = self._tls if origin.is_tls else None
