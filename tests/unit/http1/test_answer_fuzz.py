@@ -1,0 +1,74 @@
+"""Answers with bytes changed, dropped, doubled and repeated: each ends, within its limits, however it is cut up."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.http1.answer import KEPT_BYTES, MOST_BYTES, AnswerError, AnswerReader
+
+SEEDS = [
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello",
+    b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nX: y\r\n\r\n",
+    b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+    b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\nuntil the end",
+    b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n\0\1\2",
+    b"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\nConnection: close\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+]
+ODD = [b"\0", b"\n", b"\r", b"\r\n", b" ", b":", b"\xff", b"0", b"-", b"ffffffffffffffff", b"HTTP/1.1 103 \r\n\r\n"]
+Outcome = tuple[str, int, str, str | None]
+
+
+@st.composite
+def answers(draw: st.DrawFn) -> bytes:
+    """Make an answer that was once in order."""
+    data = draw(st.sampled_from(SEEDS))
+    for _ in range(draw(st.integers(0, 4))):
+        begin = draw(st.integers(0, len(data)))
+        end = draw(st.integers(begin, min(len(data), begin + 20)))
+        part = data[begin:end]
+        new = draw(
+            st.sampled_from(ODD)
+            | st.binary(max_size=8)
+            | st.just(part[::-1])
+            | st.integers(0, 300).map(lambda times, part=part: part * times)
+            | st.just((part or b"x") * 20_000)
+        )
+        data = data[:begin] + new + data[end:]
+    return data[: 2 * MOST_BYTES]
+
+
+def outcome(pieces: list[bytes]) -> tuple[Outcome, bool]:
+    """Read an answer up to the end of its connection; returns what it says, and whether another request may follow."""
+    reader = AnswerReader()
+    try:
+        for piece in pieces:
+            reader.feed(piece)
+        reader.end()
+    except AnswerError as error:
+        return (str(error), 0, "", None), False
+    assert reader.is_complete
+    assert len(reader.kept) <= KEPT_BYTES
+    return ("", reader.status, reader.text, reader.retry_after), reader.keeps_alive
+
+
+@settings(max_examples=500, deadline=None, derandomize=True)
+@given(answers(), st.lists(st.integers(1, 400), min_size=1, max_size=8))
+def test_an_answer_means_the_same_in_any_pieces(data: bytes, lengths: list[int]) -> None:
+    pieces, at, n = [], 0, 0
+    while at < len(data):
+        # After some hundred pieces the rest comes at once.
+        length = lengths[n % len(lengths)] if n < 400 else len(data)
+        pieces.append(data[at : at + length])
+        at, n = at + length, n + 1
+    whole, keeps_alive = outcome([data])
+    cut_up, still_keeps_alive = outcome(pieces)
+    assert cut_up == whole
+    # Line ends after an answer go unnoticed in one piece with it, and harm nobody.
+    assert keeps_alive or not still_keeps_alive
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.binary(max_size=200), st.sampled_from([b"", *SEEDS]))
+def test_no_bytes_do_anything_else(data: bytes, begin: bytes) -> None:
+    outcome([begin + data])
+    outcome([begin, data])
