@@ -9,6 +9,7 @@ from app import workers
 from app.db import Database
 from app.executions.cancellation import CANCEL
 from app.executions.claim import CLAIM
+from app.formats import EPOCH
 from tests import rows
 from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import created, cron, one_shot, register
@@ -106,7 +107,7 @@ def test_one_tick_can_be_cancelled_alone(api: Api, database: Database) -> None:
 def worker(database: Database) -> dict[str, Any]:
     """The parameters with which a registered worker claims."""
     workers.register(database, worker_id="wrk_1", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
-    return {"queue": "http", "shard": 0, "worker": "wrk_1", "limit": 1, "ahead_ms": 0}
+    return {"queue": "http", "shard": 0, "worker": "wrk_1", "limit": 1, "ahead_ms": 0, "since": EPOCH}
 
 
 @pytest.mark.parametrize("path", ["job", "execution"])
