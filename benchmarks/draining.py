@@ -28,7 +28,7 @@ def drain_ours(system: System, arrivals: Arrivals, executions: int) -> float:
     rows.add_endpoint(database, "drain", spec=spec)
     for _ in range(0, executions, 1000):
         rows.add_executions(database, 1000, endpoint="drain", input_=BODY)
-    database.fetch(rows.text("ANALYZE"))
+    database.fetch(rows.text("ANALYZE executions"))
     database.close()
     arrivals.clear()
     worker = system.worker()

@@ -53,6 +53,12 @@ def cluster(request: pytest.FixtureRequest) -> Cluster:
     return Cluster(given or request.getfixturevalue("postgres").url)
 
 
+@pytest.fixture(autouse=True)
+def _skip_what_is_for_postgresql_only(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("postgresql_only") and request.getfixturevalue("cluster").is_cockroach:
+        pytest.skip("uses what only PostgreSQL understands")
+
+
 @pytest.fixture(scope="session")
 def migrated_template(cluster: Cluster) -> Iterator[str | None]:
     """Migrate once what every test gets a copy of; None on CockroachDB, which cannot copy a database."""

@@ -113,6 +113,7 @@ def test_a_stall_of_two_seconds_costs_nothing_but_time(system: System, receiver:
     assert system.worker.is_running
 
 
+@pytest.mark.postgresql_only
 def test_no_connection_left(system: System, receiver: Receiver) -> None:
     with system.load(receiver, "exhausted") as load, ExitStack() as taken:
         load.wait_for_more()

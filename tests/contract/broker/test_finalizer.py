@@ -221,6 +221,7 @@ def test_a_locked_hand_back_holds_up_no_other_and_no_result(database: Database, 
 COCKROACH_LARGEST = 16 * 1024 * 1024
 
 
+@pytest.mark.postgresql_only
 def test_no_statement_is_larger_than_the_database_reads(database: Database, database_url: str, run: Run) -> None:
     body = {"status_code": 200, "body": "\u00e9'\\" * 5000}
     with (

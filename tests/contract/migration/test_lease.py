@@ -83,6 +83,7 @@ def test_a_migrator_that_lost_its_lease_does_no_further_step(
     assert observer.execute(text("SELECT holder FROM migration_lease")).scalar() == "other"
 
 
+@pytest.mark.postgresql_only
 def test_what_a_killed_migrator_has_begun_is_finished_and_not_repeated(
     database_url: str, database: Database, observer: Connection, write_revision: WriteRevision, sent: list[str]
 ) -> None:

@@ -54,6 +54,7 @@ def test_each_change_may_be_repeated(
     ]
 
 
+@pytest.mark.postgresql_only
 def test_an_index_that_was_left_half_built_is_built_anew(
     database_url: str, observer: Connection, database: Database, write_revision: WriteRevision
 ) -> None:

@@ -231,6 +231,7 @@ def test_a_stop_ends_the_run_between_two_statements(database: Database) -> None:
     assert chores(database, stopping=lambda: next(answers)).materialize()["ticks"] == 500
 
 
+@pytest.mark.postgresql_only
 def test_due_jobs_are_read_by_their_index(database: Database) -> None:
     for _ in range(20):
         add_cron_job(database, missed=timedelta(minutes=1))
@@ -247,6 +248,7 @@ def test_due_jobs_are_read_by_their_index(database: Database) -> None:
     assert "Seq Scan" not in plan
 
 
+@pytest.mark.postgresql_only
 def test_jobs_are_advanced_by_their_key_whatever_the_statistics_say(database: Database) -> None:
     add_cron_job(database, daily(database), missed=timedelta(days=1))
     copy = (

@@ -101,6 +101,7 @@ def test_an_execution_that_was_cancelled_meanwhile_stays_cancelled(database: Dat
     assert rows.execution(database, execution_id).status == "CANCELLED"
 
 
+@pytest.mark.postgresql_only
 def test_the_promotion_reads_its_index_and_never_sorts(database: Database) -> None:
     rows.add_executions(database, 20_000, status="PENDING")
     database.fetch(text("ANALYZE executions"))

@@ -295,6 +295,7 @@ def test_a_run_takes_back_more_than_one_batch(database: Database) -> None:
     assert chores(database).reclaim_from_dead_workers()["retrying"] == 1100
 
 
+@pytest.mark.postgresql_only
 def test_candidates_are_read_by_the_index_of_running_rows(database: Database) -> None:
     rows.add_executions(database, 20_000)
     claimed(database, 50)

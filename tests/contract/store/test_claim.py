@@ -134,6 +134,7 @@ def test_a_row_whose_attempts_are_used_up_neither_runs_nor_blocks_the_queue(proc
     assert [c.execution_id for c in claim(process, limit=1).claims] == [good]
 
 
+@pytest.mark.postgresql_only
 def test_the_claim_reads_its_index_and_never_sorts(database: Database) -> None:
     """Guards the hot statement: 30,000 due rows must not be sorted or scanned to claim fifty."""
     rows.add_executions(database, 30_000)
@@ -154,6 +155,7 @@ def explained(database: Database, statement: TextClause, **params: object) -> st
     return "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + statement.text), params))
 
 
+@pytest.mark.postgresql_only
 def test_the_next_due_of_all_shards_takes_one_probe_of_the_index_each(database: Database) -> None:
     rows.add_executions(database, 30_000, shards=16)
     database.fetch(text("ANALYZE executions"))
@@ -164,6 +166,7 @@ def test_the_next_due_of_all_shards_takes_one_probe_of_the_index_each(database: 
     assert "Sort" not in plan
 
 
+@pytest.mark.postgresql_only
 def test_shards_beyond_the_known_ones_are_found_by_an_index(database: Database) -> None:
     rows.add_executions(database, 30_000, shards=16)
     finish = "UPDATE executions SET status = 'SUCCESS', completed_at = now() WHERE shard % 2 = 0"

@@ -174,6 +174,7 @@ def test_the_first_end_of_an_attempt_wins(process: WorkerProcess) -> None:
     assert rows.statuses(process.database) == {"FAILED": 1}
 
 
+@pytest.mark.postgresql_only
 def test_the_conclusion_finds_its_rows_by_primary_key(process: WorkerProcess) -> None:
     claimed(process, 50)
     rows.add_executions(process.database, 20_000)

@@ -89,6 +89,7 @@ def test_an_error_tells_its_state_and_no_value(database: Database) -> None:
         assert "SQLSTATE" in shown
 
 
+@pytest.mark.postgresql_only
 def test_a_pooled_connection_that_died_is_replaced_unseen(database: Database, database_url: str) -> None:
     other = db.connect(database_url, pool_size=1, application_name="te-killer")
     database.fetch(text("SELECT 1"))
@@ -98,6 +99,7 @@ def test_a_pooled_connection_that_died_is_replaced_unseen(database: Database, da
     other.close()
 
 
+@pytest.mark.postgresql_only
 def test_a_statement_that_may_not_be_repeated_is_not(database: Database, database_url: str) -> None:
     other = db.connect(database_url, pool_size=1, application_name="te-killer")
     database.fetch(text("SELECT 1"))

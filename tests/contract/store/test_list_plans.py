@@ -56,6 +56,7 @@ def plan(database: Database, query: Select[Any]) -> str:
     return "\n".join(row[0] for row in database.fetch(Explained(query)))
 
 
+@pytest.mark.postgresql_only
 @pytest.mark.parametrize(
     ("status", "index"),
     [(ExecutionStatus.FAILED, "idx_executions_unsuccessful"), (ExecutionStatus.QUEUED, "idx_executions_open")],
@@ -66,6 +67,7 @@ def test_few_executions_of_a_status(history: Database, status: ExecutionStatus, 
     assert index in plan(history, query)
 
 
+@pytest.mark.postgresql_only
 def test_the_last_errors_of_a_page_are_looked_up_one_by_one(history: Database) -> None:
     """And not joined with every attempt there is."""
     history.fetch(
@@ -81,6 +83,7 @@ def test_the_last_errors_of_a_page_are_looked_up_one_by_one(history: Database) -
     assert "uq_attempts_exec_number" in found
 
 
+@pytest.mark.postgresql_only
 @pytest.mark.parametrize("wanted", [LogFilter(), LogFilter(attempt_number=3)], ids=["all", "one attempt"])
 def test_the_log_of_an_execution(history: Database, wanted: LogFilter) -> None:
     history.fetch(
@@ -93,12 +96,14 @@ def test_the_log_of_an_execution(history: Database, wanted: LogFilter) -> None:
     assert "idx_logs_by_execution" in plan(history, logs_query("exec_1", wanted, PageRequest()))
 
 
+@pytest.mark.postgresql_only
 def test_the_jobs_that_are_still_to_do(history: Database) -> None:
     conditions = JobFilter(status=JobStatus.ACTIVE).conditions()
     query = newest_first(tables.jobs.select().where(*conditions), _J.c.created_at, _J.c.job_id, PageRequest())
     assert "idx_jobs_open" in plan(history, query)
 
 
+@pytest.mark.postgresql_only
 @pytest.mark.parametrize(
     ("wanted", "index"),
     [(JobFilter(name="rare"), "idx_jobs_name"), (JobFilter(labels={"team": "rare"}), "idx_jobs_labels")],

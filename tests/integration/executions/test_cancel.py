@@ -110,6 +110,7 @@ def worker(database: Database) -> dict[str, Any]:
     return {"queue": "http", "shard": 0, "worker": "wrk_1", "limit": 1, "ahead_ms": 0, "since": EPOCH}
 
 
+@pytest.mark.postgresql_only
 @pytest.mark.parametrize("path", ["job", "execution"])
 def test_a_cancel_that_waits_for_a_claim_loses(api: Api, database: Database, worker: dict[str, Any], path: str) -> None:
     """The claim holds the row when the cancel comes; the cancel tests the status again once it gets it."""

@@ -85,6 +85,7 @@ def test_an_unreachable_database_is_503(settings: Settings) -> None:
     assert int(response.headers["Retry-After"]) >= 1
 
 
+@pytest.mark.postgresql_only
 def test_the_store_is_asked_again_after_a_lost_connection(api: Api) -> None:
     """A pooled connection that the server closed is no error for the client."""
     register(api)

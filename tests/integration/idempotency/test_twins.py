@@ -20,6 +20,7 @@ WAITING = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_da
 OPEN = 7
 
 
+@pytest.mark.postgresql_only
 def test_twins_have_one_effect_and_one_answer(api: Api, database: Database) -> None:
     register(api)
     job_id = created(api, cron())["job_id"]

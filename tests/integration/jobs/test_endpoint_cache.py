@@ -40,6 +40,7 @@ def test_creating_a_job_is_one_statement(api: Api, statements: Statements, kind:
     assert all(statements.in_autocommit)
 
 
+@pytest.mark.postgresql_only
 def test_nothing_follows_the_statement_on_its_connection(app: Flask, api: Api) -> None:
     """SQLAlchemy cannot see what the driver sends by itself; the server can."""
     register_all(api)

@@ -134,6 +134,7 @@ def test_one_name_is_created_once(api: Api) -> None:
         assert sorted(statuses(*[partial(api.post, path, body)] * 4)) == [201, 409, 409, 409]
 
 
+@pytest.mark.postgresql_only
 def test_cancels_from_both_sides_do_not_deadlock(api: Api, database: Database) -> None:
     """By job and by execution; both lock executions before jobs, as conclusions do."""
     register(api)

@@ -117,6 +117,7 @@ def test_active_executions_and_the_status_of_one_shots(api: Api, database: Datab
     problem(api.get("/jobs/job_none/status"), 404, "JOB_NOT_FOUND")
 
 
+@pytest.mark.postgresql_only
 def test_the_status_reads_little_however_long_the_history(api: Api, database: Database, statements: Statements) -> None:
     """Not timed: the plan is looked at, which reads by index and never the whole history."""
     register(api)

@@ -1,0 +1,78 @@
+"""What only PostgreSQL understands is gated in tests and benchmarks, so that the suite runs on CockroachDB too."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# Statements, and helpers that send them.
+POSTGRESQL_ONLY = re.compile(
+    r"^\s*ANALYZE\s*$|\bVACUUM\b|\bEXPLAIN\b|\bDO \$\$|pg_terminate_backend|pg_stat_|pg_locks|pg_advisory|is_a_lock_waited_for"
+)
+GATES = {"is_cockroach", "postgresql_only"}
+# They start a PostgreSQL of their own, or have such statements as data.
+LEFT_OUT = ("tests/contract/dev/", "tests/contract/migration/test_revisions.py", "tests/unit/test_portable_tests.py")
+FILES = sorted(
+    file
+    for folder in ("tests", "benchmarks")
+    for file in (path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.py"))
+    if not file.startswith(LEFT_OUT)
+)
+
+
+def words(node: ast.AST) -> tuple[set[str], set[str]]:
+    """Return the names that a piece of code uses, and the texts in it."""
+    names, texts = set(), set()
+    for child in ast.walk(node):
+        match child:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+                names.add(name)
+            case ast.Constant(value=str(text)):
+                texts.add(text)
+            case _:
+                pass
+    return names, texts
+
+
+def ungated(source: str) -> list[str]:
+    """Return the tests of a file that use what only PostgreSQL understands and that no gate guards.
+
+    A test uses what the functions, fixtures and constants of its file use that it names. A file without tests is
+    gated where it is used.
+    """
+    parts: dict[str, tuple[set[str], set[str]]] = {}
+    for node in ast.parse(source).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                parts[name] = words(node)
+            case ast.Assign(targets=[ast.Name(id=name), *_]) | ast.AnnAssign(target=ast.Name(id=name)):
+                parts[name] = words(node)
+            case _:
+                pass
+    found = []
+    for test in (name for name in parts if name.startswith("test_")):
+        names, texts, waiting = set[str](), set[str](), [test]
+        while waiting:
+            more_names, more_texts = parts[waiting.pop()]
+            waiting += [name for name in more_names - names if name in parts]
+            names |= more_names
+            texts |= more_texts
+        used = any(POSTGRESQL_ONLY.search(text) for text in texts | names)
+        if used and not names & GATES:
+            found.append(test)
+    return found
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_no_statement_is_for_postgresql_only_without_a_gate(file: str) -> None:
+    assert ungated((ROOT / file).read_text()) == []
+
+
+def test_a_statement_without_a_gate_is_found() -> None:
+    helper = "def plan(database):\n    return database.fetch('EXPLAIN SELECT 1')\n"
+    assert ungated(f"{helper}def test_it(database):\n    plan(database)\n") == ["test_it"]
+    assert ungated(f"{helper}def test_it(database):\n    assert database.is_cockroach or plan(database)\n") == []
+    assert ungated("def test_it(database):\n    database.fetch('ANALYZE executions')\n") == []
+    assert ungated("def test_it(database):\n    database.fetch('ANALYZE')\n") == ["test_it"]
