@@ -11,17 +11,21 @@ from app.sql import statement
 
 SHOWN = 10
 
-# `completed_at IS NULL` is the predicate of a partial index, so only unfinished rows are read.
+# `completed_at IS NULL` is the predicate of a partial index, so only unfinished rows are read. Each part has a limit of
+# its own and no order, so that it ends with the first few that it finds among very many.
 _OF_VERSIONS = f"""
     WITH v AS (SELECT endpoint, version FROM endpoint_versions WHERE {{refers}}),
     found AS (
-      SELECT 'endpoint' AS what, e.name AS id FROM endpoints e
-        JOIN v ON v.endpoint = e.name AND v.version = e.version WHERE e.deleted_at IS NULL
-      UNION SELECT 'job', j.job_id FROM jobs j
-        JOIN v ON v.endpoint = j.endpoint AND v.version = j.endpoint_version
-       WHERE j.trigger_type IN ('CRON', 'INTERVAL') AND j.status <> 'RETIRED'
-      UNION SELECT 'job', x.job_id FROM executions x
-        JOIN v ON v.endpoint = x.endpoint AND v.version = x.endpoint_version WHERE x.completed_at IS NULL)
+      (SELECT 'endpoint' AS what, e.name AS id FROM endpoints e
+         JOIN v ON v.endpoint = e.name AND v.version = e.version WHERE e.deleted_at IS NULL LIMIT {SHOWN + 1})
+      UNION
+      (SELECT 'job', j.job_id FROM jobs j
+         JOIN v ON v.endpoint = j.endpoint AND v.version = j.endpoint_version
+        WHERE j.trigger_type IN ('CRON', 'INTERVAL') AND j.status <> 'RETIRED' LIMIT {SHOWN + 1})
+      UNION
+      (SELECT 'job', x.job_id FROM executions x
+         JOIN v ON v.endpoint = x.endpoint AND v.version = x.endpoint_version
+        WHERE x.completed_at IS NULL LIMIT {SHOWN + 1}))
     SELECT what, id FROM found ORDER BY what, id LIMIT {SHOWN + 1}
     """  # noqa: S608 - constants of this module
 
@@ -35,9 +39,11 @@ OF_ENDPOINT = statement(
     "dependents.of_endpoint",
     f"""
     WITH found AS (
-      SELECT 'job' AS what, job_id AS id FROM jobs
-       WHERE endpoint = :name AND trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED'
-      UNION SELECT 'execution', execution_id FROM executions WHERE endpoint = :name AND completed_at IS NULL)
+      (SELECT 'job' AS what, job_id AS id FROM jobs
+        WHERE endpoint = :name AND trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED' LIMIT {SHOWN + 1})
+      UNION
+      (SELECT 'execution', execution_id FROM executions
+        WHERE endpoint = :name AND completed_at IS NULL LIMIT {SHOWN + 1}))
     SELECT what, id FROM found ORDER BY what, id LIMIT {SHOWN + 1}
     """,  # noqa: S608 - a constant of this module
 )

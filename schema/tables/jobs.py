@@ -96,6 +96,13 @@ Index(
     jobs.c.version,
     postgresql_where=text("first_version_id IS NOT NULL"),
 )
+# What prevents the deletion of an endpoint: few jobs beside very many that run once.
+Index(
+    "idx_jobs_repeating",
+    jobs.c.endpoint,
+    jobs.c.job_id,
+    postgresql_where=text("trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED'"),
+)
 Index("idx_jobs_paused", jobs.c.job_id, postgresql_where=text("paused_at IS NOT NULL"))
 # A job that is paused or retired has no next run.
 Index(

@@ -9,7 +9,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 # Statements, and helpers that send them.
 POSTGRESQL_ONLY = re.compile(
-    r"^\s*ANALYZE\s*$|\bVACUUM\b|\bEXPLAIN\b|\bDO \$\$|pg_terminate_backend|pg_stat_|pg_locks|pg_advisory|is_a_lock_waited_for"
+    r"^\s*ANALYZE\s*$|\bVACUUM\b|\bEXPLAIN\b|\bDO \$\$|"
+    r"pg_terminate_backend|pg_stat_|pg_locks|pg_advisory|is_a_lock_waited_for"
 )
 GATES = {"is_cockroach", "postgresql_only"}
 # They start a PostgreSQL of their own, or have such statements as data.

@@ -15,7 +15,7 @@ import schema
 from app.db import Database
 from schema import migrate
 from schema.tables import metadata
-from tests.contract.store.test_statements import REFUSED
+from tests.sql_lint import REFUSED
 
 # The revisions up to here build the tables of a first release, which nobody has filled.
 FIRST_RELEASE = "0003"

@@ -1,0 +1,50 @@
+"""What prevents a deletion is found among very many executions without reading all of them."""
+
+import pytest
+from sqlalchemy import TextClause, text
+
+from app.catalog import dependents
+from app.db import Database
+from tests import rows
+from tests.contract.store.test_dead_entries import blocks
+
+MANY = 20_000
+FEW_BLOCKS = 300  # all unfinished executions are in more
+
+
+@pytest.fixture
+def crowded(database: Database) -> Database:
+    """A database with very many unfinished executions of one endpoint, which uses a config and a payload spec."""
+    if database.is_cockroach:
+        pytest.skip("counts blocks, which only PostgreSQL tells")
+    rows.add_executions(database, MANY)
+    database.fetch(
+        text("UPDATE endpoint_versions SET config_ref = 'c', payload_spec_ref = 'p', secret_refs = '[\"s\"]'")
+    )
+    for table in ("executions", "jobs", "endpoint_versions"):
+        database.fetch(text(f"ANALYZE {table}"))
+    return database
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        (dependents.OF_ENDPOINT, "target"),
+        (dependents.OF_CONFIG, "c"),
+        (dependents.OF_PAYLOAD_SPEC, "p"),
+        (dependents.OF_SECRET, "s"),
+    ],
+    ids=["endpoint", "config", "payload spec", "secret"],
+)
+def test_few_of_very_many_are_read(crowded: Database, query: TextClause, name: str) -> None:
+    found = crowded.fetch(query, {"name": name})
+    assert len(found) == dependents.SHOWN + 1
+    assert blocks(crowded, query, {"name": name}) < FEW_BLOCKS
+
+
+def test_a_rare_endpoint_has_its_executions_listed_by_an_index(crowded: Database) -> None:
+    rows.add_endpoint(crowded, "rare")
+    rows.add_executions(crowded, 3, endpoint="rare")
+    page = "SELECT * FROM executions WHERE endpoint = :name ORDER BY created_at DESC, execution_id DESC LIMIT 51"
+    assert len(crowded.fetch(text(page), {"name": "rare"})) == 3
+    assert blocks(crowded, text(page), {"name": "rare"}) < 20
