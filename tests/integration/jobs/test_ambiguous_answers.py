@@ -218,10 +218,13 @@ def test_a_run_now_makes_one_execution(api: Api, database: Database, proxy: PgPr
     assert counts(database) == (1, 1)
 
 
-def test_a_first_answer_is_no_replay(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+def test_a_key_its_effect_and_its_answer_are_one_commit(
+    api: Api, database: Database, proxy: PgProxy, fault: Fault
+) -> None:
+    """Key, effect and answer are one commit: with it all of them are lost, or none."""
     job = created(api, cron())
     headers = {"Idempotency-Key": "k"}
-    proxy.arm("INSERT INTO executions", fault)
+    proxy.arm("INSERT INTO idempotency_keys", fault)
     answer = api.post(f"/jobs/{job['job_id']}/run", headers=headers)
     assert proxy.fired == 1
     assert answer.status_code == 201, answer.get_data(as_text=True)
