@@ -63,7 +63,12 @@ def test_an_answer_is_read_to_its_end(data: bytes, wanted: tuple[int, str, bool]
 
 @pytest.mark.parametrize("surplus", [EMPTY, b"x", b"\0", INTERIM])
 def test_what_follows_an_answer_is_not_the_next_one(surplus: bytes) -> None:
-    assert outcome(HEAD + b"Content-Length: 2\r\n\r\nok" + surplus) == (200, "ok", False)
+    answer = HEAD + b"Content-Length: 2\r\n\r\nok"
+    assert outcome(answer + surplus) == (200, "ok", False)
+    reader = read(answer)
+    assert reader.keeps_alive
+    reader.feed(surplus)
+    assert (reader.status, reader.text, reader.keeps_alive) == (200, "ok", False)
 
 
 def test_a_wait_is_that_of_the_answer_and_not_of_an_interim_one() -> None:
