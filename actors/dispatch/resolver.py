@@ -5,50 +5,152 @@ of the standard library's pools are waited for at the end of the process, howeve
 """
 
 import asyncio
+import contextlib
 import queue
 import socket
 import threading
-from concurrent.futures import Future
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from ipaddress import ip_address
 
 from actors.dispatch.egress import AddressInfo
 
-_THREADS = 32
+THREADS = 64
+THREADS_PER_ZONE = 8
+SLOW_SECONDS = 1.0  # a failure that took longer is remembered for as long as it took
+LONGEST_MEMORY_SECONDS = 30.0
+MOST_REMEMBERED = 1_000
 
-_Lookup = tuple[str, int, int]  # host, port, family
+_Key = tuple[str, int]  # host, family
+
+
+@dataclass(slots=True, eq=False)
+class _Lookup:
+    """A lookup that is under way or waits for its turn, and how many wait for it."""
+
+    key: _Key
+    answer: asyncio.Future[list[AddressInfo]]
+    waiters: int = 0
+
+
+@dataclass(slots=True)
+class _Zone:
+    """The lookups of one zone: its name servers answer, or hang, for all of its names."""
+
+    running: int = 0
+    waiting: deque[_Lookup] = field(default_factory=deque)
 
 
 class Resolver:
-    """Looks names up with the system's resolver."""
+    """Looks names up with the system's resolver; belongs to one event loop.
 
-    def __init__(self) -> None:
-        self._waiting: queue.SimpleQueue[tuple[Future[list[AddressInfo]], _Lookup] | None] = queue.SimpleQueue()
+    A name that hangs holds one thread, however many deliveries wait for it, and a zone no more than THREADS_PER_ZONE of
+    them, so that the names of others are looked up meanwhile.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._todo: queue.SimpleQueue[_Lookup | None] = queue.SimpleQueue()
         self._idle = threading.Semaphore(0)
         self._threads = 0
+        self._lookups: dict[_Key, _Lookup] = {}
+        self._zones: dict[str, _Zone] = {}
+        self._failed: dict[_Key, tuple[float, OSError]] = {}  # until when, by the clock, and how
 
     async def look_up(self, host: str, port: int, family: int = socket.AF_UNSPEC) -> list[AddressInfo]:
         """Return the addresses of a host, at least one; raises OSError."""
-        answer = Future[list[AddressInfo]]()
-        self._waiting.put((answer, (host, port, family)))
-        if not self._idle.acquire(blocking=False) and self._threads < _THREADS:
-            self._threads += 1
-            threading.Thread(target=self._work, name=f"te-resolver-{self._threads}", daemon=True).start()
+        key = host.lower(), family
+        until, failure = self._failed.get(key, (0.0, OSError()))
+        if self._clock() < until:
+            raise type(failure)(*failure.args)
+        lookup = self._lookups.get(key) or self._begin(key)
+        lookup.waiters += 1
         try:
-            return await asyncio.wrap_future(answer)
-        except UnicodeError:
-            raise OSError("it is not a valid host name") from None
+            # Others may wait for it too, so one that runs out of time does not cancel it.
+            found = await asyncio.shield(lookup.answer)
+        finally:
+            lookup.waiters -= 1
+        return [(*info[:4], (info[4][0], port, *info[4][2:])) for info in found]
 
     def stop(self) -> None:
         """Let the threads end; one whose lookup hangs is not waited for, neither here nor when the process ends."""
         for _ in range(self._threads):
-            self._waiting.put(None)
+            self._todo.put(None)
+
+    def _begin(self, key: _Key) -> _Lookup:
+        lookup = self._lookups[key] = _Lookup(key, asyncio.get_running_loop().create_future())
+        lookup.answer.add_done_callback(lambda answer: answer.exception())  # nobody may wait for it any more
+        zone = self._zones.setdefault(_zone_of(key[0]), _Zone())
+        if zone.running < THREADS_PER_ZONE:
+            self._run(zone, lookup)
+        else:
+            zone.waiting.append(lookup)
+        return lookup
+
+    def _run(self, zone: _Zone, lookup: _Lookup) -> None:
+        zone.running += 1
+        self._todo.put(lookup)
+        if not self._idle.acquire(blocking=False) and self._threads < THREADS:
+            self._threads += 1
+            threading.Thread(target=self._work, name=f"te-resolver-{self._threads}", daemon=True).start()
+
+    def _ended(self, lookup: _Lookup, found: list[AddressInfo] | OSError, took: float) -> None:
+        """Take in the end of a lookup, and begin the next one of its zone."""
+        del self._lookups[lookup.key]
+        if isinstance(found, OSError):
+            lookup.answer.set_exception(found)
+            self._remember(lookup.key, found, took)
+        else:
+            lookup.answer.set_result(found)
+        name = _zone_of(lookup.key[0])
+        zone = self._zones[name]
+        zone.running -= 1
+        while zone.waiting and zone.running < THREADS_PER_ZONE:
+            following = zone.waiting.popleft()
+            if following.waiters:
+                self._run(zone, following)
+            else:
+                del self._lookups[following.key]
+                following.answer.set_exception(OSError("nobody waits for it"))
+        if not zone.running:
+            del self._zones[name]
+
+    def _remember(self, key: _Key, failure: OSError, took: float) -> None:
+        if took < SLOW_SECONDS:
+            return
+        now = self._clock()
+        if len(self._failed) >= MOST_REMEMBERED:
+            self._failed = {other: known for other, known in self._failed.items() if known[0] > now}
+        if len(self._failed) < MOST_REMEMBERED:
+            self._failed[key] = now + min(took, LONGEST_MEMORY_SECONDS), failure
 
     def _work(self) -> None:
-        while (item := self._waiting.get()) is not None:
-            answer, (host, port, family) = item
-            if answer.set_running_or_notify_cancel():
-                try:
-                    found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)
-                    answer.set_result(list(found))
-                except Exception as error:  # noqa: BLE001 - it belongs to the lookup
-                    answer.set_exception(error)
+        while (lookup := self._todo.get()) is not None:
+            began = self._clock()
+            found = _addresses(*lookup.key)
+            # The loop may be gone when the process is about to end.
+            with contextlib.suppress(RuntimeError):
+                loop = lookup.answer.get_loop()
+                loop.call_soon_threadsafe(self._ended, lookup, found, self._clock() - began)
             self._idle.release()
+
+
+def _addresses(host: str, family: int) -> list[AddressInfo] | OSError:
+    try:
+        return list(socket.getaddrinfo(host, 0, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG))
+    except OSError as error:
+        return error
+    except UnicodeError:
+        return OSError("it is not a valid host name")
+    except Exception as error:  # noqa: BLE001 - it belongs to the lookup
+        return OSError(f"its lookup failed: {type(error).__name__}")
+
+
+def _zone_of(host: str) -> str:
+    """Return the last two labels of a name; an address is a zone of its own."""
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        return ".".join(host.rstrip(".").split(".")[-2:])
