@@ -28,6 +28,10 @@ _SCAN_MS = 1_200
 # An idempotent producer asks for its id on a half-second timer, so that its first record takes 0.5 s or 1.0 s.
 _IDEMPOTENT_START_MS = 1_200
 
+# The longest answer of a broker. librdkafka takes memory for what a broker announces, 100 MB by default, and starts a
+# thread for each broker that it names. This is room for about 1,500 partitions of the topics that one producer uses.
+MOST_RECEIVED_BYTES = 65_536
+
 
 def open_dispatcher(network: Network) -> Dispatcher:
     """Make the dispatcher of Kafka."""
@@ -117,6 +121,7 @@ def _configuration(spec: Mapping[str, Any], servers: str) -> dict[str, Any]:
     timeout_ms = spec["timeout_ms"]
     is_idempotent = spec["acks"] == "all" and timeout_ms >= _SCAN_MS + _IDEMPOTENT_START_MS
     return {
+        "receive.message.max.bytes": MOST_RECEIVED_BYTES,
         **spec["properties"],
         "bootstrap.servers": servers,
         "client.id": "task-executor",

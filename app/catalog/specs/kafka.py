@@ -30,6 +30,7 @@ PROPERTIES = (
     "ssl.certificate.pem",
     "ssl.key.pem",
     "ssl.key.password",
+    "receive.message.max.bytes",
 )
 SECRET_PROPERTIES = frozenset({"sasl.password", "ssl.key.pem", "ssl.key.password"})
 
@@ -58,6 +59,8 @@ def _fault_of_property(name: str, content: Any) -> str | None:
         return "a string is needed"
     if name in SECRET_PROPERTIES and not SOLE_SECRET.match(content):
         return NOT_SOLE_SECRET
+    if name == "receive.message.max.bytes" and not ("{{" in content or re.fullmatch("[1-9][0-9]{3,8}", content)):
+        return "a number of bytes from 1000 to 999999999 is needed, as a string"
     return None
 
 

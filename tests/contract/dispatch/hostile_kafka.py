@@ -1,8 +1,10 @@
-"""Kafka broker that names another broker, in bytes that need not be text."""
+"""Kafka brokers that mean harm: one that names others, in bytes that need not be text, and one that says anything."""
 
+import contextlib
 import socket
 import struct
 import threading
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
@@ -12,10 +14,11 @@ _UNSUPPORTED_VERSION = 35
 
 
 class HostileKafka:
-    """Answers what a client asks first, with `advertised` as the host name of the only other broker."""
+    """Answers what a client asks first, with `advertised` as the host name of each of the other `brokers`."""
 
-    def __init__(self, advertised: bytes) -> None:
+    def __init__(self, advertised: bytes, brokers: int = 1) -> None:
         self._advertised = advertised
+        self._brokers = brokers
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
@@ -41,8 +44,8 @@ class HostileKafka:
             threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
     def _answer(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rb") as requests:
-            while size := requests.read(4):
+        with contextlib.suppress(OSError), connection, connection.makefile("rb") as requests:
+            while len(size := requests.read(4)) == 4:
                 request = requests.read(struct.unpack(">i", size)[0])
                 api, version, correlation = struct.unpack_from(">hhi", request)
                 body = struct.pack(">i", correlation) + self._body(api, version)
@@ -51,7 +54,27 @@ class HostileKafka:
     def _body(self, api: int, version: int) -> bytes:
         if api == _METADATA:
             host = struct.pack(">h", len(self._advertised)) + self._advertised
-            broker = struct.pack(">i", 1) + host + struct.pack(">ih", 1, -1)
-            return struct.pack(">i", 1) + broker + struct.pack(">ii", 1, 0)
+            brokers = (
+                struct.pack(">i", number + 1) + host + struct.pack(">ih", 1, -1) for number in range(self._brokers)
+            )
+            return struct.pack(">i", self._brokers) + b"".join(brokers) + struct.pack(">ii", 1, 0)
         ranges = b"".join(struct.pack(">hhh", name, *span) for name, span in _OLDEST_KNOWN.items())
         return struct.pack(">hi", _UNSUPPORTED_VERSION if version else 0, len(_OLDEST_KNOWN)) + ranges
+
+
+class FloodingKafka(HostileKafka):
+    """Says on each connection what `says` gives, whatever is asked; `taken` is the most that one connection took."""
+
+    def __init__(self, says: Callable[[], Iterator[bytes]]) -> None:
+        super().__init__(b"")
+        self._says = says
+        self.taken = 0
+
+    def _answer(self, connection: socket.socket) -> None:
+        sent = 0
+        with connection, contextlib.suppress(OSError):
+            connection.recv(1)
+            for chunk in self._says():
+                connection.sendall(chunk)
+                sent += len(chunk)
+                self.taken = max(self.taken, sent)

@@ -106,6 +106,7 @@ def test_without_metadata_any_name_of_a_field_will_do(changes):
         (KAFKA, {"properties": {"sasl.password": "{{config.password}}"}}, "/spec/properties/sasl.password"),
         (KAFKA, {"properties": {"ssl.key.pem": "-----BEGIN\n{{secret.token}}"}}, "/spec/properties/ssl.key.pem"),
         (KAFKA, {"properties": {"ssl.key.password": ""}}, "/spec/properties/ssl.key.password"),
+        (KAFKA, {"properties": {"receive.message.max.bytes": "1e9"}}, "/spec/properties/receive.message.max.bytes"),
         (HTTP, {"url": "https://u:in-the-open@h/"}, "/spec/url"),
         (HTTP, {"url": "https://u:in-the-open@h/{{input.user_id}}"}, "/spec/url"),
         (REDIS, {"redis_url": "redis://:in-the-open@h:6379/0"}, "/spec/redis_url"),

@@ -1,0 +1,88 @@
+"""Kafka brokers that say whatever bytes they like: they cost their own deliveries and little else."""
+
+import asyncio
+import itertools
+import logging
+import random
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import psutil
+import pytest
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.kafka import MOST_RECEIVED_BYTES, KafkaDispatcher
+from app.dev.servers import Tansu
+from schema.states import EndpointType
+from tests.contract.dispatch.dispatching import Opening, failure, identity, rendered, run
+from tests.contract.dispatch.hostile_kafka import FloodingKafka, HostileKafka
+
+KIB = bytes(1024)
+SYSTEM_BUFFERS = 16_000_000  # what a connection takes on the way without anybody reading it
+THREADS = 100  # a few for each producer, none for the brokers that it hears of
+
+
+def announcing(size: int) -> Iterator[bytes]:
+    """Announce an answer of a size, and go on for ever."""
+    return itertools.chain([struct.pack(">i", size)], itertools.repeat(64 * KIB))
+
+
+def dripping() -> Iterator[bytes]:
+    """Announce an answer that is not too long, and never come to its end."""
+    yield struct.pack(">i", MOST_RECEIVED_BYTES - 1)
+    for _ in range(MOST_RECEIVED_BYTES - 2):
+        yield b"\0"
+        threading.Event().wait(0.01)
+
+
+def garbage() -> Iterator[bytes]:
+    generator = random.Random(20_260_315)
+    while True:
+        yield generator.randbytes(65_536)
+
+
+HOSTILE = {
+    "garbage": garbage,
+    "a length beyond any": lambda: announcing(2**31 - 1),
+    "a length within librdkafka's own limit": lambda: announcing(99_000_000),
+    "a negative length": lambda: announcing(-1),
+    "a drip": dripping,
+}
+
+
+def spec(bootstrap: str, topic: str = "t", timeout_ms: int = 4_000) -> dict[str, Any]:
+    values = {"bootstrap_servers": bootstrap, "topic": topic, "value_template": {"a": 1}, "timeout_ms": timeout_ms}
+    return rendered(EndpointType.KAFKA, values)
+
+
+def test_hostile_brokers_cost_their_own_deliveries_only(
+    kafka: Tansu, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    died: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", died.append)
+    before = psutil.Process().num_threads()
+    kafka.create_topic("healthy")
+
+    async def main(dispatcher: KafkaDispatcher, bootstraps: list[str]) -> int:
+        attacks = [asyncio.create_task(failure(dispatcher, spec(bootstrap))) for bootstrap in bootstraps]
+        for number in range(10):
+            healthy = spec(kafka.bootstrap, "healthy", timeout_ms=60_000)
+            assert (await dispatcher.send(healthy, identity(f"exec_{number}")))["partition"] == 0
+        errors = await asyncio.gather(*attacks)
+        assert {error.type for error in errors} <= {"TIMEOUT", "BROKER_ERROR"}
+        return psutil.Process().num_threads()
+
+    with ExitStack() as stack:
+        floods = [stack.enter_context(FloodingKafka(says)) for says in HOSTILE.values()]
+        crowd = stack.enter_context(HostileKafka(b"127.0.0.1", brokers=4_000))
+        bootstraps = [hostile.bootstrap for hostile in [*floods, crowd]]
+        threads = run(Opening(KafkaDispatcher), lambda dispatcher: main(dispatcher, bootstraps))
+    assert died == []
+    assert {
+        name: flood.taken for name, flood in zip(HOSTILE, floods, strict=True) if flood.taken > SYSTEM_BUFFERS
+    } == {}
+    assert threads - before < THREADS

@@ -1,0 +1,100 @@
+"""A Redis that says whatever bytes it likes: it costs its own deliveries, and less than 1 MB for each."""
+
+import asyncio
+import contextlib
+import itertools
+import random
+import tracemalloc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import redis
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.redis_stream import RedisStreamDispatcher
+from app.dev.servers import Valkey
+from app.executions.model import DeliveryError
+from schema.states import EndpointType
+from tests.contract.dispatch.dispatching import Opening, identity, rendered, run
+
+CASES, AT_ONCE = 200, 5
+FLOOD = bytes(65_536)
+MOST_BYTES = 1_000_000  # for each attempt
+LENGTHS = (-2, -1, 0, 5, 64, 65_536, 65_537, 2**31, 2**32, 2**63)
+TYPES = b"$$$$$$**+-:_,#!=(%~>|\x00"  # strings are what an answer consists of
+ENDINGS = ("close", "silence", "flood", "flood", "drip")
+
+
+def lie(generator: random.Random) -> bytes:
+    """Return an answer, or a part of one, that no honest server would give to the script."""
+    kind, length = bytes([generator.choice(TYPES)]), generator.choice(LENGTHS)
+    announced = kind + b"%d\r\n" % length + generator.randbytes(generator.randrange(1_000))
+    return generator.choice(
+        [
+            *(announced, announced, announced),
+            kind + generator.randbytes(generator.randrange(100)) + b"\r\n",
+            kind + b"x" * generator.randrange(200_000),
+            kind + b"1\r\n" * generator.randrange(20_000),
+            (kind + b"1\r\n") * generator.randrange(20_000),
+            b"-%s %b\r\n" % (generator.choice([b"NOSCRIPT", b"MOVED", b"ASK", b"LOADING"]), b"9" * 60_000),
+            generator.randbytes(65_536),
+        ]
+    )
+
+
+@asynccontextmanager
+async def liar(seed: int) -> AsyncIterator[str]:
+    """Serve lies, each connection one, and end each in another way."""
+    numbers = itertools.count()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        generator = random.Random(f"{seed}:{next(numbers)}")
+        said, ending = lie(generator), generator.choice(ENDINGS)
+        with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+            while await reader.read(65_536):
+                chunks = (said[at : at + 1] for at in range(len(said))) if ending == "drip" else [said]
+                for chunk in itertools.chain([said], itertools.repeat(FLOOD)) if ending == "flood" else chunks:
+                    writer.write(chunk)
+                    await writer.drain()
+                    await asyncio.sleep(0)
+                if ending == "close":
+                    break
+        writer.close()
+
+    async with await asyncio.start_server(handle, "127.0.0.1", 0) as listener:
+        yield f"redis://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+
+
+def spec(url: str, timeout_ms: int = 500) -> dict[str, Any]:
+    fields = {"redis_url": url, "stream": "beside", "fields_template": {"a": "1"}, "timeout_ms": timeout_ms}
+    return rendered(EndpointType.REDIS_STREAM, fields)
+
+
+async def attack(dispatcher: RedisStreamDispatcher, url: str, number: int) -> None:
+    # What is well-formed by chance is taken for an answer.
+    with contextlib.suppress(DeliveryError):
+        await dispatcher.send(spec(url), identity(f"exec_lie_{number}"))
+
+
+def test_no_lies_of_a_redis_cost_more_than_their_own_deliveries(valkey: Valkey) -> None:
+    async def main(dispatcher: RedisStreamDispatcher) -> int:
+        async with liar(seed=26) as url:
+            await dispatcher.send(spec(valkey.url, timeout_ms=60_000), identity("exec_first"))
+            tracemalloc.start()
+            for first in range(0, CASES, AT_ONCE):
+                healthy = spec(valkey.url, timeout_ms=60_000)
+                await asyncio.gather(
+                    *(attack(dispatcher, url, number) for number in range(first, first + AT_ONCE)),
+                    *(dispatcher.send(healthy, identity(f"exec_{first}_{number}")) for number in range(5)),
+                )
+            return tracemalloc.get_traced_memory()[1]
+
+    try:
+        peak = run(Opening(RedisStreamDispatcher, per_host=AT_ONCE), main)
+    finally:
+        tracemalloc.stop()
+    with redis.Redis.from_url(valkey.url) as client:
+        assert client.xlen("beside") == 1 + 5 * CASES // AT_ONCE
+        client.flushall()
+    assert peak < AT_ONCE * MOST_BYTES
