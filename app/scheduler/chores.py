@@ -17,7 +17,7 @@ from app.executions.reclaim import Candidate, Reclaimed
 from app.executions.shards import SURVEY_SECONDS, ShardCount, stored_beyond
 from app.executions.sweep import fail_exhausted, restart_stalled, retire_finished
 from app.executions.waiting import promote
-from app.jobs import unfinished
+from app.jobs import time_zones, unfinished
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks
 from app.scheduler.catch_up import CatchUpPace
 from app.scheduler.chore import BATCH, Chore, Counts, Hint, Stopping, until_short
@@ -48,6 +48,7 @@ class Chores:
         self.prune, self.prune_audit, self.prune_configs = pruner.prune, pruner.prune_audit, pruner.prune_configs
         self.prune_keys = pruner.prune_keys
         self._unreadable: set[str] = set()
+        self._follows_zones = False
 
     def plan(self) -> list[Chore]:
         """Return when each chore runs."""
@@ -62,6 +63,7 @@ class Chores:
             Chore("retire", 60, self.retire),
             Chore("finish changes", 60, self.finish),
             Chore("exhaust", 300, self.exhaust),
+            Chore("time zones", 60, self.follow_time_zones),
             Chore("prune", 3600, self.prune),
             Chore("prune_audit", 3600, self.prune_audit),
             Chore("prune_configs", 3600, self.prune_configs),
@@ -112,6 +114,14 @@ class Chores:
                     self._unreadable.add(job.job_id)
                     log.error("job %s is passed over: %s", job.job_id, error.message)  # noqa: TRY400
         return [found for found in advances if found is not None]
+
+    def follow_time_zones(self) -> Counts:
+        """Move next runs that were computed by other time zone rules; once, since a process never changes its own."""
+        if self._follows_zones:
+            return Counts()
+        moved = time_zones.follow_rules(self._database, ahead_ms=self._ahead_ms, stopping=self._stopping)
+        self._follows_zones = not self._stopping()
+        return Counts(moved=moved)
 
     def survey_shards(self) -> Counts:
         """Find the shards that hold executions although the setting does not know them."""

@@ -15,7 +15,7 @@ from schema.tables.catalog import (
 )
 from schema.tables.columns import metadata
 from schema.tables.executions import attempts, execution_events, execution_logs, executions
-from schema.tables.jobs import jobs, unfinished_changes
+from schema.tables.jobs import jobs, time_zone_rules, unfinished_changes
 from schema.tables.service import (
     api_keys,
     audit_log,
@@ -46,6 +46,7 @@ __all__ = [
     "secrets",
     "signing_keys",
     "superseded_configs",
+    "time_zone_rules",
     "unfinished_changes",
     "workers",
 ]

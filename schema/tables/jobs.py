@@ -20,6 +20,16 @@ from schema.states import (
 )
 from schema.tables.columns import count, flag, instant, metadata, one_of, region, word
 
+# One row: the digest of the time zone rules by which the next runs of cron jobs were computed.
+time_zone_rules = Table(
+    "time_zone_rules",
+    metadata,
+    word("id", required=True),
+    word("digest", required=True),
+    instant("updated_at", default_now=True),
+    PrimaryKeyConstraint("id", name="pk_time_zone_rules"),
+)
+
 jobs = Table(
     "jobs",
     metadata,
