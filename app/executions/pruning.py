@@ -72,6 +72,21 @@ PRUNE_EXECUTIONS = statement(
     """,
 )
 
+# A repeating job that is over, or an old version of one. The first version holds the idempotency key, and the others
+# name it: it goes last.
+PRUNE_VERSIONS = statement(
+    "jobs.prune_versions",
+    """
+    DELETE FROM jobs AS j
+     WHERE j.job_id > :after AND j.job_id <= :last
+       AND j.trigger_type IN ('CRON', 'INTERVAL') AND j.status = 'RETIRED'
+       AND j.retired_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
+       AND NOT EXISTS (SELECT 1 FROM executions AS e WHERE e.job_id = j.job_id)
+       AND NOT EXISTS (SELECT 1 FROM jobs AS v WHERE v.first_version_id = j.job_id)
+    RETURNING j.job_id
+    """,
+)
+
 # RUNNING rows of a worker without a row are reclaimed too, but while a worker has claims, its row explains them.
 PRUNE_WORKERS = statement(
     "workers.prune",
@@ -127,6 +142,15 @@ def prune_executions(database: Database, executions: Sequence[str], *, retention
     """Delete executions without children, and their one-shot jobs."""
     (row,) = database.fetch(PRUNE_EXECUTIONS, {"ids": sorted(executions), "retention_ms": retention_ms})
     return Pruned(row.executions, row.jobs)
+
+
+def prune_versions(database: Database, *, after: str, last: str, retention_ms: int) -> int:
+    """Delete the repeating jobs of a stretch that ended before the retention and have no executions; returns how many.
+
+    Old versions are such jobs; the first version stays as long as a later one is there.
+    """
+    params = {"after": after, "last": last, "retention_ms": retention_ms}
+    return len(database.fetch(PRUNE_VERSIONS, params))
 
 
 def prune_workers(database: Database, *, limit: int) -> int:

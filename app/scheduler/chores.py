@@ -46,7 +46,7 @@ class Chores:
         self._retired_up_to = ""
         pruner = Pruner(database, settings, survey=self._served.survey, stopping=stopping)
         self.prune, self.prune_audit, self.prune_configs = pruner.prune, pruner.prune_audit, pruner.prune_configs
-        self.prune_keys = pruner.prune_keys
+        self.prune_keys, self._prune_versions = pruner.prune_keys, pruner.prune_versions
         self._unreadable: set[str] = set()
         self._follows_zones = False
 
@@ -180,6 +180,7 @@ class Chores:
             counts.update(retired=stretch.retired)
             if stretch.last is not None:
                 counts.update(self._free(self._retired_up_to, stretch.last))
+                counts.update(self._prune_versions(self._retired_up_to, stretch.last))
             if stretch.last is None or stretch.seen < BATCH:
                 self._retired_up_to = ""
                 break

@@ -1,5 +1,6 @@
 """Pruner: deletes what is older than the retention."""
 
+import random
 import time
 from collections.abc import Callable
 from functools import partial
@@ -30,7 +31,10 @@ class Pruner:
         """Delete what finished before the retention, the oldest first; then worker rows of the distant past."""
         counts = Counts()
         ends_at = time.monotonic() + MAX_PRUNE_SECONDS
-        for shard in range(self._survey()):
+        shards = self._survey()
+        # Anywhere, so that the last shards get their turn where time runs out, and several schedulers differ.
+        first = random.randrange(shards)
+        for shard in (*range(first, shards), *range(first)):
             self._until_short(partial(self._prune_batch, shard, ends_at, counts), BATCH)
         counts.update(workers=pruning.prune_workers(self._database, limit=BATCH))
         return counts
@@ -48,6 +52,13 @@ class Pruner:
             pruned = pruning.prune_executions(self._database, expired, retention_ms=retention_ms)
             counts.update(executions=pruned.executions, jobs=pruned.jobs)
         return len(expired)
+
+    def prune_versions(self, after: str, last: str) -> Counts:
+        """Delete the repeating jobs of a stretch that ended before the retention, old versions among them."""
+        retention_ms = int(self._settings.retention_days * DAY_MS)
+        return Counts(
+            versions=pruning.prune_versions(self._database, after=after, last=last, retention_ms=retention_ms)
+        )
 
     def prune_audit(self) -> Counts:
         """Delete entries of the audit log that are older than its own retention, the oldest first."""

@@ -1,17 +1,20 @@
 """Pruning: what finished before the retention goes, with everything below it, and nothing else."""
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from app import ids
 from app.db import Database
+from app.executions.pruning import EXPIRED
 from tests import rows
 from tests.contract.races.racing import WAYS, schedulers, total
 from tests.contract.scheduler.conftest import chores
 from tests.cron_jobs import add_cron_job, daily
 from tests.racing import at_once
+from tests.rows import add_tick
 from tests.waiting import eventually
 
 CHILDREN = "unnest(:executions, CAST(:numbers AS BIGINT[]), :ids) AS u (execution_id, number, id)"
@@ -157,3 +160,64 @@ def test_worker_rows_go_after_a_day_unless_they_hold_something(database: Databas
     assert chores(database).prune()["workers"] == 1
     found = {row.worker_id for row in database.fetch(text("SELECT worker_id FROM workers"))}
     assert found == {"wrk_holds", "wrk_dead"}
+
+
+def test_a_run_begins_at_any_shard_and_leaves_none_out(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where its time is over before it has seen all shards, the next run begins elsewhere."""
+    asked: list[int] = []
+    monkeypatch.setattr("app.scheduler.pruner.random.randrange", lambda _shards: 5)
+    sql = str(EXPIRED.compile(database.engine))
+
+    def note(_connection: object, _cursor: object, sent: str, parameters: Mapping[str, int], *_more: object) -> None:
+        if sent == sql:
+            asked.append(parameters["shard"])
+
+    event.listen(database.engine, "before_cursor_execute", note)
+    chores(database, queue_shards=8).prune()
+    assert asked == [5, 6, 7, 0, 1, 2, 3, 4]
+
+
+def versions(database: Database, **changes: str) -> dict[str, str]:
+    """Make three versions of a repeating job, of which two ended 31 days ago, and change one or more of them."""
+    made = {name: add_cron_job(database, daily(database)) for name in ("first", "second", "third")}
+    retired = "status = 'RETIRED', retired_at = now() - INTERVAL '31 days', cron_next_run_at = NULL"
+    for change, names in {
+        f"UPDATE jobs SET {retired} WHERE job_id = ANY (:ids)": ("first", "second"),
+        "UPDATE jobs SET first_version_id = :first WHERE job_id = ANY (:ids)": ("second", "third"),
+    }.items():
+        database.fetch(text(change), {"ids": [made[name] for name in names], "first": made["first"]})
+    for name, change in changes.items():
+        database.fetch(text(f"UPDATE jobs SET {change.format(retired=retired)} WHERE job_id = :id"), {"id": made[name]})
+    return made
+
+
+def names_left(database: Database, made: dict[str, str]) -> set[str]:
+    jobs = {row.job_id for row in database.fetch(text("SELECT job_id FROM jobs"))}
+    return {name for name, job_id in made.items() if job_id in jobs}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, {"first", "third"}),
+        ({"second": "retired_at = now()"}, {"first", "second", "third"}),
+        ({"third": "{retired}"}, set()),
+        ({"third": "status = 'RETIRED', retired_at = now(), cron_next_run_at = NULL"}, {"first", "third"}),
+    ],
+    ids=["one goes on", "young", "all are over", "the last one is young"],
+)
+def test_old_versions_go_and_the_first_one_last(
+    database: Database, changes: dict[str, str], expected: set[str]
+) -> None:
+    """It holds the idempotency key, by which a repeated creation finds the job."""
+    made = versions(database, **changes)
+    for _ in range(2):
+        chores(database).retire()
+    assert names_left(database, made) == expected
+
+
+def test_a_version_with_executions_stays(database: Database) -> None:
+    made = versions(database)
+    add_tick(database, made["second"], "SUCCESS")
+    chores(database).retire()
+    assert names_left(database, made) == {"first", "second", "third"}
