@@ -21,6 +21,7 @@ from app.catalog.scrub import Scrubber
 from app.executions.model import DeliveryError
 from app.formats import compact_json
 
+_NO_CREDENTIALS = frozenset({"security.protocol", "sasl.mechanism"})
 # librdkafka looks for records that are out of time once a second. It gets a little more than that less time, so that
 # its report comes within the attempt and nothing is sent after it. (Below about 2 s that leaves too little: there the
 # attempt may end before the report.)
@@ -72,7 +73,10 @@ class KafkaDispatcher:
         self, spec: Mapping[str, Any], scrubber: Scrubber = NO_SECRETS
     ) -> AbstractAsyncContextManager[SharedProducer]:
         """Lend the producer for the brokers and the settings of a spec, with the scrubber of its secrets."""
-        key = spec["bootstrap_servers"], frozenset(spec["properties"].items()), spec["acks"], spec["timeout_ms"]
+        servers = spec["bootstrap_servers"]
+        # A producer logs for all who share it: to whom a server's name is a secret needs one that does not show it.
+        shown = scrubber.text(servers)
+        key = servers, shown, frozenset(spec["properties"].items()), spec["acks"], spec["timeout_ms"]
         return self._producers.use(key, lambda: self._open(spec, scrubber))
 
     async def sweep(self, idle_seconds: float = IDLE_SECONDS) -> None:
@@ -85,9 +89,7 @@ class KafkaDispatcher:
 
     async def _open(self, spec: Mapping[str, Any], scrubber: Scrubber) -> SharedProducer:
         servers = await checked_servers(spec["bootstrap_servers"], self._network)
-        # Also those that were not given as secrets.
-        literal = [value for name, value in spec["properties"].items() if name.endswith(("password", "key.pem"))]
-        producer = SharedProducer(_configuration(spec, servers), [scrubber, Scrubber(literal)])
+        producer = SharedProducer(_configuration(spec, servers), log_scrubbers(spec, scrubber))
         try:
             await producer.opened.wait()
         except asyncio.CancelledError:
@@ -115,6 +117,12 @@ class KafkaDispatcher:
         if producer is not None and (producer.is_broken or (error is not None and error.fatal())):
             self._producers.forget(producer)
             producer.stop()
+
+
+def log_scrubbers(spec: Mapping[str, Any], scrubber: Scrubber) -> list[Scrubber]:
+    """Return what hides secrets from the log of a producer: those of the endpoint, and its credentials in any case."""
+    credentials = [value for name, value in spec["properties"].items() if name not in _NO_CREDENTIALS]
+    return [scrubber, Scrubber(credentials)]
 
 
 def _configuration(spec: Mapping[str, Any], servers: str) -> dict[str, Any]:

@@ -15,8 +15,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.base import NO_SECRETS
 from actors.dispatch.egress import EgressGuard
-from actors.dispatch.kafka import KafkaDispatcher
+from actors.dispatch.kafka import KafkaDispatcher, log_scrubbers
 from actors.dispatch.kafka_producer import LibrdkafkaLog, SharedProducer
 from app.catalog.scrub import Scrubber
 from app.dev.servers import Tansu
@@ -408,6 +409,27 @@ def test_what_librdkafka_logs_has_no_secret(caplog):
     )
     assert caplog.messages == ["librdkafka: CONFWARN [rdkafka#1] password [secret] is weak"]
     assert caplog.records[0].levelno == logging.ERROR
+
+
+@pytest.mark.parametrize("name", ["sasl.username", "sasl.password", "ssl.key.password"])
+def test_what_librdkafka_logs_has_no_credentials_even_if_they_are_no_secrets(caplog, name):
+    given = spec("127.0.0.1:1", properties=SASL | {name: "hunter-two"})
+    LibrdkafkaLog(log_scrubbers(given, NO_SECRETS)).log(logging.ERROR, "SASL PLAIN failed for %s", "hunter-two")
+    assert caplog.messages == ["librdkafka: SASL PLAIN failed for [secret]"]
+
+
+def test_a_server_that_is_nobody_elses_secret_is_no_reason_to_log_it(caplog):
+    """Two endpoints send to the same brokers, of which one knows them from a secret."""
+    caplog.set_level(logging.DEBUG, logger="actors.dispatch.kafka_producer")
+    who = dataclasses.replace(identity(), scrubber=Scrubber(["127.0.0.1"]))
+
+    async def main(producers):
+        await failure(producers, spec("127.0.0.1:1", timeout_ms=1500), identity())
+        caplog.clear()
+        await failure(producers, spec("127.0.0.1:1", timeout_ms=1500), who)
+
+    run(dispatcher(), main)
+    assert "[secret]:1" in caplog.text
 
 
 def test_what_librdkafka_logs_has_no_secret_of_the_spec(caplog):
