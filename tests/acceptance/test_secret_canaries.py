@@ -1,0 +1,76 @@
+"""Canaries of several kinds of secrets, echoed in all ways: nothing of them can be read in rows, logs and answers."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from app.db import Database
+from app.dev.stack.client import Api
+from app.dev.stack.runner import Stack
+from tests.acceptance.jobs import run_job
+from tests.acceptance.test_secrets import dump
+from tests.unit.catalog.canaries import ECHOES, SECRETS
+from tests.unit.catalog.readings import leaks
+
+pytestmark = pytest.mark.acceptance
+
+KINDS = ("webhook with long segments", "bearer", "basic", "PEM", "key file", "database URL", "short", "not ASCII")
+LONGEST_LEFT = 12  # signs between eleven letters and digits included
+
+
+class Echo(BaseHTTPRequestHandler):
+    """Answers with what it was sent, in every way, over and over; the end of it is cut off."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        said = [json.loads(body)["token"], self.path]
+        answer = "\n".join(f"<{way}> {echo(text)}" for text in said for way, echo in ECHOES.items()).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def echo_url() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_no_canary_is_in_a_row_a_log_or_an_answer(database: Database, stack: Stack, api: Api, echo_url: str) -> None:
+    """In successes and in errors; the URL of one endpoint is a secret, too."""
+    stack.web(TE_LOG_LEVEL="DEBUG")
+    stack.worker(TE_LOG_LEVEL="DEBUG")
+    hook = f"{echo_url}/services/T0123ABCD/B0123ABCD/aB3dE6gH9jK2mN5pQ8"
+    canaries = {kind.lower().replace(" ", "-"): SECRETS[kind][0] for kind in KINDS}
+    api.post("/secrets", {"name": "hook", "value": hook})
+    shown = []
+    for name, value in canaries.items():
+        api.post("/secrets", {"name": name, "value": value})
+        for status in (200, 299):
+            spec = {"url": "{{secret.hook}}", "body_template": {"token": f"{{{{secret.{name}}}}}"}}
+            endpoint = f"{name}-{status}"
+            api.post(
+                "/endpoints", {"name": endpoint, "type": "HTTP", "spec": spec | {"expected_status_codes": [status]}}
+            )
+            execution = run_job(api, endpoint, endpoint)
+            assert execution["status"] == ("SUCCESS" if status == 200 else "FAILED")
+            of = f"/executions/{execution['execution_id']}"
+            shown += [json.dumps(api.get(path)) for path in (of, f"{of}/attempts", f"{of}/logs")]
+    kept, written, answers = dump(database), stack.output(), "\n".join(shown)
+    assert "[secret]" in answers
+    for value in (*canaries.values(), hook.partition("services")[2]):
+        most = min(LONGEST_LEFT, len(value) - 1)
+        for place in (kept, written, answers):
+            assert leaks(place, value, most) == set()
