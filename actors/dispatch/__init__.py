@@ -12,9 +12,6 @@ from actors.dispatch.resolver import Resolver
 from app.config import Settings
 from schema.states import EndpointType
 
-# How much of the stuck timeout a delivery may spend on waiting for a turn; the rest is left for sending it.
-PATIENCE = 1 / 3
-
 OPENERS: Mapping[EndpointType, Callable[[Network], Dispatcher]] = {
     endpoint_type: import_module(f"{__name__}.{endpoint_type.queue}").open_dispatcher for endpoint_type in EndpointType
 }
@@ -54,7 +51,7 @@ def open_dispatchers(settings: Settings) -> Dispatchers:
         resolver=Resolver(),
         connections=settings.worker_max_concurrent,
         connections_per_host=settings.connections_per_host,
-        patience_seconds=settings.stuck_timeout_seconds * PATIENCE,
+        stuck_seconds=settings.stuck_timeout_seconds,
     )
     by_type = {endpoint_type: open_dispatcher(network) for endpoint_type, open_dispatcher in OPENERS.items()}
     return Dispatchers(by_type, network)

@@ -23,6 +23,9 @@ knows the secrets, sees a short one whole, and enough of a long one, before it c
 SCRUB_MARGIN_BYTES = 8_192
 NO_SECRETS = Scrubber(())
 
+# How much of the stuck timeout a delivery may spend on waiting for a turn.
+PATIENCE = 1 / 3
+
 
 @dataclass(frozen=True, slots=True)
 class History:
@@ -103,7 +106,8 @@ class Identity:
 class Network:
     """Access to the targets, shared by the dispatchers of a process: egress rules, resolver, connection limits.
 
-    A delivery waits up to `patience_seconds` for one of the connections to its host.
+    A claim may be taken back `stuck_seconds` after it was made. A delivery waits for one of the connections to its host
+    for up to a third of that, and never for so long that too little is left for its own timeout.
     """
 
     def __init__(
@@ -112,19 +116,23 @@ class Network:
         resolver: Resolver,
         connections: int,
         connections_per_host: int,
-        patience_seconds: float = math.inf,
+        stuck_seconds: float = math.inf,
     ) -> None:
         self.guard = guard
         self.resolver = resolver
         self.connections = connections
         self.connections_per_host = connections_per_host
-        self._turns = PerHostLimit(connections_per_host, patience_seconds)
+        self._stuck_seconds = stuck_seconds
+        self._turns = PerHostLimit(connections_per_host)
         # Where a process can never have more deliveries than one host may get, none has to wait.
         self._has_to_wait = connections > connections_per_host
 
-    def turn(self, *target: Hashable) -> AbstractAsyncContextManager[None]:
-        """Wait for a turn at a target, and hold it; raises NotSentError when none comes."""
-        return self._turns.take(target) if self._has_to_wait else nullcontext()
+    def turn(self, timeout_ms: int, *target: Hashable) -> AbstractAsyncContextManager[None]:
+        """Wait for a turn at a target, and hold it; raises NotSentError when none comes in time."""
+        if not self._has_to_wait:
+            return nullcontext()
+        patience = min(self._stuck_seconds * PATIENCE, self._stuck_seconds - timeout_ms / 1000)
+        return self._turns.take(target, patience)
 
     def drain(self) -> None:
         """Let no delivery wait for a turn any more."""

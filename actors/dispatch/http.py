@@ -35,7 +35,7 @@ class HttpDispatcher:
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Send one request and judge the answer; `timeout_ms` bounds everything from connecting to the last byte."""
         request = _compose(spec, identity)
-        async with self._network.turn(request.origin.host, request.origin.port):
+        async with self._network.turn(spec["timeout_ms"], request.origin.host, request.origin.port):
             return await self._send(spec, identity, request)
 
     async def _send(self, spec: Mapping[str, Any], identity: Identity, request: "_Request") -> dict[str, Any]:

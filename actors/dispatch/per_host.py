@@ -27,13 +27,12 @@ class _Target:
 class PerHostLimit:
     """At most `limit` deliveries to one target at a time; first come, first served; belongs to one event loop.
 
-    Whoever waits for longer than `patience_seconds` gives up with NotSentError, and so does everybody once `drain` was
+    Whoever waits for longer than its patience gives up with NotSentError, and so does everybody once `drain` was
     called: the claim of a waiting delivery could be taken back, and a process that ends should not wait for others.
     """
 
-    def __init__(self, limit: int, patience_seconds: float = math.inf) -> None:
+    def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._patience = patience_seconds
         self._targets: dict[Hashable, _Target] = {}
         self._is_draining = False
 
@@ -50,29 +49,29 @@ class PerHostLimit:
                 _give_up(turn, "the worker stops", 0)
 
     @asynccontextmanager
-    async def take(self, key: Hashable) -> AsyncIterator[None]:
+    async def take(self, key: Hashable, patience_seconds: float = math.inf) -> AsyncIterator[None]:
         """Wait for a turn and hold it; a target that nobody holds or waits for is forgotten."""
         target = self._targets.setdefault(key, _Target())
         if target.holders < self._limit:
             target.holders += 1
         else:
-            await self._wait(key, target)
+            await self._wait(key, target, patience_seconds)
         try:
             yield
         finally:
             self._leave(key, target)
 
-    async def _wait(self, key: Hashable, target: _Target) -> None:
+    async def _wait(self, key: Hashable, target: _Target, patience_seconds: float) -> None:
         """Wait until somebody who leaves passes the turn on."""
         if self._is_draining:
             raise NotSentError("the worker stops")
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
         target.waiting[turn] = None
-        reason = f"no connection to its target was free for {self._patience:.0f} s"
+        reason = f"no connection to its target was free for {patience_seconds:.0f} s"
         timer = None
-        if self._patience < math.inf:
-            timer = loop.call_later(self._patience, _give_up, turn, reason, PUT_OFF_MS)
+        if patience_seconds < math.inf:
+            timer = loop.call_later(max(0.0, patience_seconds), _give_up, turn, reason, PUT_OFF_MS)
         try:
             await turn
         except asyncio.CancelledError:

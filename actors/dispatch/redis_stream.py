@@ -50,7 +50,7 @@ class RedisStreamDispatcher:
         Where its note may have expired since, the output says that the entry may be a duplicate.
         """
         async with (
-            self._network.turn(spec["redis_url"]),
+            self._network.turn(spec["timeout_ms"], spec["redis_url"]),
             bounded(spec["timeout_ms"], identity, _failure) as progress,
             self._pools.use(spec["redis_url"], lambda: self._open(spec["redis_url"])) as pool,
         ):

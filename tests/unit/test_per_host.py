@@ -6,17 +6,20 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.base import Network
+from actors.dispatch.egress import EgressGuard
 from actors.dispatch.per_host import PUT_OFF_MS, PerHostLimit
+from actors.dispatch.resolver import Resolver
 from app.executions.model import NotSentError
 
 Body = Callable[[PerHostLimit], Awaitable[None]]
 
 
-def run(body: Body, *, limit: int = 1, **options: float) -> int:
+def run(body: Body, *, limit: int = 1) -> int:
     """Use a limit, and return how many targets it still knows afterwards."""
 
     async def main() -> int:
-        turns = PerHostLimit(limit, **options)
+        turns = PerHostLimit(limit)
         await body(turns)
         return turns.targets_in_use
 
@@ -67,13 +70,14 @@ def test_who_waits_too_long_is_put_off() -> None:
         holder = asyncio.create_task(hold(turns, end, seen))
         await step()
         with pytest.raises(NotSentError) as caught:
-            await hold(turns, end, seen, "second")
+            async with turns.take("target", 0.0):
+                seen.append("second")
         assert caught.value.put_off_ms == PUT_OFF_MS
         end.set()
         await holder
         assert seen == ["first"]
 
-    assert run(body, patience_seconds=0.0) == 0
+    assert run(body) == 0
 
 
 def test_nobody_waits_in_a_process_that_ends() -> None:
@@ -107,3 +111,17 @@ def test_a_turn_that_is_passed_to_somebody_who_was_cancelled_goes_to_the_next() 
         assert seen == ["third"]
 
     assert run(body) == 0
+
+
+def test_nobody_waits_until_too_little_is_left_for_the_delivery() -> None:
+    """A third of the stuck timeout, or what it leaves beside the delivery's own timeout: here nothing."""
+
+    async def main() -> None:
+        guard = EgressGuard(public_only=False, allow=[], deny=[])
+        network = Network(guard, Resolver(), connections=2, connections_per_host=1, stuck_seconds=300.0)
+        async with network.turn(300_000, "target"):
+            with pytest.raises(NotSentError):
+                async with network.turn(300_000, "target"):
+                    raise AssertionError
+
+    asyncio.run(main())
