@@ -7,6 +7,7 @@ because Dramatiq would acknowledge the message as done.
 import logging
 import random
 import time
+from dataclasses import replace
 from datetime import timedelta
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -60,6 +61,8 @@ class Deliveries:
         except Exception as error:  # noqa: BLE001 - one odd row must not end the worker thread
             _fail(attempt, _unexpected(error, may_have_been_delivered=False))
         else:
+            # It is in the prepared request now, and an attempt may wait long for its answer.
+            attempt.claim = replace(claim, input=None)
             self._loop.submit(lambda dispatchers: deliver(dispatchers, attempt, prepared, history))
 
     def _history(self, claim: Claim, policy: RetryPolicy) -> History:

@@ -1,11 +1,12 @@
 """Queries of jobs."""
 
+import itertools
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select, tuple_
+from sqlalchemy import BigInteger, ColumnElement, Connection, Row, Select, Text, and_, cast, func, or_, select, tuple_
 
 from app.db import Database
 from app.db.paging import Page, PageRequest, newest_first, page_of
@@ -14,6 +15,8 @@ from app.jobs.model import Job
 from app.sql import statement
 from schema import tables
 from schema.states import JobStatus, Trigger
+
+PAGE_BYTES = 4 * 1024 * 1024  # of inputs, which have up to 1 MB each
 
 _J, _E = tables.jobs.c, tables.executions.c
 
@@ -99,18 +102,26 @@ def find_jobs(database: Database, job_ids: Collection[str], keys: Collection[tup
 
 
 def versions_of(database: Database, job: Job, request: PageRequest) -> Page[Job]:
-    """Read a page of a job's versions, the newest first."""
+    """Read a page of a job's versions, the newest first, and fewer where their inputs are large."""
     query = _select().where(or_(_J.job_id == job.first_id, _J.first_version_id == job.first_id))
     if request.after is not None:
         query = query.where(_J.version < int(request.after.key))
-    rows = database.fetch(query.order_by(_J.version.desc()).limit(request.limit + 1))
-    return page_of(rows, "created_at", "version", request, _job)
+    return _page(database, query.order_by(_J.version.desc()).limit(request.limit + 1), "version", request)
 
 
 def page_of_jobs(database: Database, wanted: JobFilter, request: PageRequest) -> Page[Job]:
-    """Read a page of jobs, newest first."""
+    """Read a page of jobs, newest first, and fewer where their inputs are large."""
     query = newest_first(_select().where(*wanted.conditions()), _J.created_at, _J.job_id, request)
-    return page_of(database.fetch(query), "created_at", "job_id", request, _job)
+    return _page(database, query, "job_id", request)
+
+
+def _page(database: Database, query: Select[Any], key: str, request: PageRequest) -> Page[Job]:
+    """Read as many jobs of a page as have inputs of PAGE_BYTES together, at least one."""
+    size = func.coalesce(func.octet_length(cast(_J.input, Text)), cast(0, BigInteger)).label("size")
+    sizes = [row.size for row in database.fetch(query.with_only_columns(size, maintain_column_froms=True))]
+    fitting = sum(total <= PAGE_BYTES for total in itertools.accumulate(sizes[: request.limit]))
+    fewer = replace(request, limit=max(1, fitting)) if fitting < len(sizes) else request
+    return page_of(database.fetch(query.limit(fewer.limit + 1)), "created_at", key, fewer, _job)
 
 
 def _select() -> Select[Any]:

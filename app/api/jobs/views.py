@@ -50,7 +50,10 @@ def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
 
 @resource.route("GET", "/jobs", query=JobQuery, returns=page_schema(JobSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
-    """List jobs, newest first."""
+    """List jobs, newest first.
+
+    A page holds at most 4 MiB of inputs, so it may have fewer jobs than `limit`: go on as long as there is a cursor.
+    """
     wanted = page_request(query)
     return page_answer(page_of_jobs(services().database, JobFilter(**query), wanted), shape_job, query)
 

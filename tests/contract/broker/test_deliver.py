@@ -177,3 +177,17 @@ def test_what_the_database_refuses_to_read_goes_back_unspent(database: Database,
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
     assert row.run_at >= before + timedelta(milliseconds=SHORTEST_PUT_OFF_MS * 0.8), "or it would go round without end"
     assert rows.attempts(database, execution_id) == []
+
+
+def test_the_input_is_not_kept_once_it_is_in_the_request(
+    database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver
+) -> None:
+    """Thousands of attempts may wait for their answers."""
+    path = "/ok/not-kept"
+    rows.add_endpoint(database, "echo", spec={"url": receiver.url(path), "method": "POST"})
+    (execution_id,) = rows.add_executions(database, endpoint="echo", input_={"text": "x"})
+    attempt = claimed(process)
+    assert attempt.claim.input == {"text": "x"}
+    Deliveries(catalog_of(database), loop, database).start(attempt)
+    assert attempt.claim.input is None
+    eventually(lambda: rows.execution(database, execution_id).status == "SUCCESS")
