@@ -28,7 +28,7 @@ class Grams:
     def runs(self, skeleton: bytes) -> list[Span]:
         """Return where a text has `LONG` or more letters and digits in a row of what may be a secret."""
         # Most texts have none: a look at some grams tells.
-        if len(skeleton) < LONG or self._known.isdisjoint(_some_grams(skeleton)):
+        if not self._known or len(skeleton) < LONG or self._known.isdisjoint(_some_grams(skeleton)):
             return []
         is_known = bytes(map(self._known.__contains__, _grams(skeleton)))
         return [(run.start(), run.end() + _SIZE - 1) for run in _RUN.finditer(is_known)]

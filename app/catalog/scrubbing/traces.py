@@ -38,12 +38,16 @@ class Traces:
         self._hex: set[bytes] = set()
         self._cores: set[_Core] = set()
         skeletons: set[bytes] = set()
+        signs: set[bytes] = set()
         for value in values:
             for secret in dict.fromkeys((value, *passwords(value))):
                 for raw in spellings(secret):
                     skeletons.update(self._note(raw))
+                    if len(SKELETON.of(raw)) < LONG:
+                        signs.add(raw.lower())
             self._alone.update(_short_pieces(value))
         self._grams = Grams(skeletons)
+        self._sign_grams = Grams(signs)  # of what has hardly any letters and digits
 
     def __bool__(self) -> bool:
         return bool(self._anywhere or self._alone)
@@ -61,6 +65,7 @@ class Traces:
             yield from _occurrences(text, plain)
         for text in self._alone:
             yield from (span for span in _occurrences(text, plain) if _is_alone(span, plain))
+        yield from self._sign_grams.runs(plain)
         skeleton = SKELETON.of(raw)
         found = self._grams.runs(skeleton)
         for text in self._hex:

@@ -109,6 +109,7 @@ CUT = {
     "URL": ("https://hooks.example/services/T0123ABCD/B0123ABCD/aB3dE6gH9jK2mN5pQ8", str),
     "base64": (TOKEN, lambda text: base64.b64encode(b"user:" + text.encode()).decode()),
     "hex": (TOKEN, lambda text: text.encode().hex()),
+    "signs": ("!@#$%^&*()_+{}|:<>?-=[];',./~", str),
     "escaped": ("päss/wörd&für<alle>Zwecke-2030", lambda text: json.dumps(text)[1:-1]),
 }
 
