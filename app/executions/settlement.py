@@ -15,9 +15,10 @@ ONE_SHOT = "j.trigger_type IN ('IMMEDIATE', 'DELAYED')"
 def settlement_of(ended: str, *, at: str, when: str = "true") -> str:
     """Return the UPDATE that settles the jobs of `ended`, a CTE of executions with their job_id and scheduled_at.
 
-    A fixed delay counts from the instant `at`, unless a later tick of the job exists already. `when` says which rows
-    of `ended` are over. Whether the job is paused is looked at once its row is locked: a pause may be about to end, and
-    what it leaves to this execution nobody else would do.
+    A fixed delay counts from the instant `at`, unless a later tick of the job exists already. A run that was due before
+    the end could be written is due now: the read of due ticks is past its instant (app.executions.low_water). `when`
+    says which rows of `ended` are over. Whether the job is paused is looked at once its row is locked: a pause may be
+    about to end, and what it leaves to this execution nobody else would do.
     """
     return f"""
       UPDATE jobs AS j
@@ -25,7 +26,7 @@ def settlement_of(ended: str, *, at: str, when: str = "true") -> str:
              retired_at = CASE WHEN j.fixed_delay THEN j.retired_at ELSE now() END,
              paused_at = CASE WHEN j.fixed_delay THEN j.paused_at END,
              cron_next_run_at = CASE WHEN j.fixed_delay AND j.status = 'ACTIVE'
-                                     THEN {at} + j.interval_ms * INTERVAL '1 millisecond' END
+                                     THEN GREATEST(now(), {at} + j.interval_ms * INTERVAL '1 millisecond') END
         FROM {ended}
        WHERE j.job_id = {ended}.job_id AND {when} AND j.status <> 'RETIRED'
          AND ({ONE_SHOT}

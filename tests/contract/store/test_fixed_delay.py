@@ -1,5 +1,6 @@
 """Fixed delay: the end of a job's latest execution sets its next run, once, whatever ended it."""
 
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,6 +18,7 @@ from app.executions.release import release
 from app.executions.verdict import Verdict
 from brokers.worker_process import WorkerProcess
 from tests import rows
+from tests.contract.scheduler.conftest import chores
 
 DELAY = timedelta(milliseconds=90_000)
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
@@ -89,6 +91,18 @@ def test_every_end_sets_the_next_run_an_interval_later(
     job, ended_at = job_and_end(process, claim)
     assert ended_at is not None
     assert (job.status, job.retired_at, job.cron_next_run_at) == ("ACTIVE", None, ended_at + DELAY)
+
+
+def test_what_should_have_run_before_its_end_was_written_runs_at_once(process: WorkerProcess) -> None:
+    """The database was away for longer than the delay: the read of due ticks is past the instant that was missed."""
+    claim = claimed(process)
+    ours = chores(process.database)
+    ours.materialize()
+    long_ago = time.monotonic() - 10 * DELAY.total_seconds()
+    began = claim.claimed_at - 20 * DELAY
+    ended = Conclusion(claim, ids.attempt_id(), Verdict.success({}), began, 7, (), long_ago)
+    conclude(process.database, process.worker_id, [ended])
+    assert ours.materialize()["ticks"] == 1
 
 
 def test_a_retry_does_not_start_the_delay(process: WorkerProcess) -> None:
