@@ -2,6 +2,7 @@
 
 import resource
 
+from actors.dispatch.http1.connector import ADDRESSES_AT_ONCE
 from app.config import SettingError, Settings
 
 # Connections to the database besides the pool, to the source of hints and to Kafka's brokers, idle ones to targets,
@@ -11,17 +12,19 @@ DEFAULT_POOL_SIZE = 10
 
 
 def ensure_open_files(settings: Settings) -> None:
-    """Raise the soft limit as far as the deliveries of this process need it; raises SettingError when it cannot be.
+    """Raise the soft limit as far as the deliveries of this process may need; raises SettingError when it is too low.
 
-    A process without descriptors fails deliveries that nothing else was wrong with, and spends their attempts.
+    A process without descriptors fails deliveries that nothing else was wrong with, and spends their attempts. Each
+    needs one; while it connects to a name with several addresses that do not answer it takes a few more.
     """
     needed = settings.worker_max_concurrent + (settings.db_pool_size or DEFAULT_POOL_SIZE) + RESERVE
+    wanted = needed + (ADDRESSES_AT_ONCE - 1) * settings.worker_max_concurrent
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
         return
     if hard != resource.RLIM_INFINITY and hard < needed:
         raise SettingError(
             f"TE_WORKER_MAX_CONCURRENT={settings.worker_max_concurrent} needs {needed} open files, and the hard limit "
             f"of this process (RLIMIT_NOFILE, ulimit -Hn) is {hard}"
         )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))

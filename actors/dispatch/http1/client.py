@@ -16,13 +16,15 @@ KEEP_ALIVE_SECONDS = 4.0  # common servers close idle connections after 5: close
 class Client:
     """Exchanges requests for answers; everything but the constructor belongs to one event loop.
 
-    Idle connections make room for busy ones: together they are no more than the process may have open.
+    Idle connections make room for busy ones and those that are being opened: together they are no more than the process
+    may have open.
     """
 
     def __init__(self, network: Network) -> None:
         self._most = network.connections
         self._connector = Connector(network)
         self._busy: set[Connection] = set()
+        self._opening = 0
         self._idle: dict[Connection, tuple[Origin, float]] = {}  # with the instant of its last use, in that order
         self._idle_of: dict[Origin, list[Connection]] = {}
         self._sweeping: asyncio.TimerHandle | None = None
@@ -32,9 +34,8 @@ class Client:
 
         Raises DeliveryError while nothing was sent; later AnswerError or OSError.
         """
-        connection = self._take(origin) or await self._connector.connect(origin, self._forget)
+        connection = self._take(origin) or await self._connect(origin)
         self._busy.add(connection)
-        self._make_room()
         try:
             return await connection.exchange(request, about_to_send)
         finally:
@@ -49,6 +50,14 @@ class Client:
             connection.abort()
         if self._sweeping is not None:
             self._sweeping.cancel()
+
+    async def _connect(self, origin: Origin) -> Connection:
+        self._opening += 1
+        self._make_room()
+        try:
+            return await self._connector.connect(origin, self._forget)
+        finally:
+            self._opening -= 1
 
     def _take(self, origin: Origin) -> Connection | None:
         """Return the connection to an origin that was used last, if it is not too old."""
@@ -67,7 +76,7 @@ class Client:
             self._sweep_after(KEEP_ALIVE_SECONDS)
 
     def _make_room(self) -> None:
-        while self._idle and len(self._busy) + len(self._idle) > self._most:
+        while self._idle and self._opening + len(self._busy) + len(self._idle) > self._most:
             self._drop(next(iter(self._idle)))
 
     def _sweep_after(self, seconds: float) -> None:

@@ -19,6 +19,8 @@ from app.executions.model import DeliveryError
 
 RECEIVE_BUFFER_BYTES = 65_536
 NEXT_ADDRESS_SECONDS = 0.25  # RFC 8305: how long an address is tried alone
+ADDRESSES_AT_ONCE = 4
+"""How many sockets the opening of one connection takes at most: a name may have thousands of addresses."""
 
 
 class Connector:
@@ -61,12 +63,19 @@ class Connector:
             raise DeliveryError("CONNECTION_ERROR", reason) from None
 
     async def _reach(self, origin: Origin, addresses: list[AddressInfo]) -> socket.socket:
-        try:
-            return await start_connection(
-                addresses, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS, socket_factory=self._open_socket
-            )
-        except OSError as error:
-            raise _failure(origin, error) from None
+        fault = OSError()
+        for first in range(0, len(addresses), ADDRESSES_AT_ONCE):
+            try:
+                return await start_connection(
+                    addresses[first : first + ADDRESSES_AT_ONCE],
+                    happy_eyeballs_delay=NEXT_ADDRESS_SECONDS,
+                    socket_factory=self._open_socket,
+                )
+            except OSError as error:
+                # An address that is refused for good says nothing about the others.
+                if first == 0 or isinstance(fault, EgressRefusedError):
+                    fault = error
+        raise _failure(origin, fault)
 
     def _open_socket(self, address: AddressInfo) -> socket.socket:
         sock = self._guard.open_socket(address)

@@ -1,0 +1,107 @@
+"""Sockets of the HTTP client: how many it has open at most, and for whom."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.base import Dispatcher
+from actors.dispatch.egress import AddressInfo, EgressGuard
+from actors.dispatch.http1 import connector
+from app.executions.model import DeliveryError
+from tests.contract.dispatch.dispatching import failure, identity, run
+from tests.contract.dispatch.http_deliveries import OK, Hosts, read_request, server, spec, to_hosts
+
+
+class Waiting(Hosts):
+    """Finds nothing, and says so once a test permits it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_end = asyncio.Event()
+
+    async def look_up(self, host: str, port: int, family: int = socket.AF_UNSPEC) -> list[AddressInfo]:
+        await self.may_end.wait()
+        raise OSError("it has no address")
+
+
+def test_idle_connections_make_room_for_those_that_are_being_opened() -> None:
+    hosts = Waiting()
+
+    async def main(http: Dispatcher) -> DeliveryError:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _: int) -> None:
+            await read_request(reader)
+            writer.write(OK)
+            await reader.read()
+            hosts.may_end.set()
+
+        async with server(answer) as base:
+            await http.send(spec(base), identity())
+            return await failure(http, spec("http://slow.example", timeout_ms=2000))
+
+    assert run(replace(to_hosts(hosts), connections=1), main).type == "CONNECTION_ERROR"
+
+
+class CountingGuard(EgressGuard):
+    """Counts the sockets that it opens."""
+
+    opened = 0
+
+    def open_socket(self, info: AddressInfo) -> socket.socket:
+        self.opened += 1
+        return super().open_socket(info)
+
+
+@contextmanager
+def deaf_port() -> Iterator[int]:
+    """Listen on a port whose queue of connections is full, so that nobody gets an answer."""
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.bind(("0.0.0.0", 0))  # every address of the loopback network
+        listener.listen(0)
+        port = listener.getsockname()[1]
+        for _ in range(3):
+            filling = stack.enter_context(socket.socket())
+            filling.setblocking(False)
+            filling.connect_ex(("127.0.0.1", port))
+        yield port
+
+
+def test_a_name_with_many_addresses_takes_few_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connector, "NEXT_ADDRESS_SECONDS", 0.001)
+    guard = CountingGuard(public_only=False, allow=[], deny=[])
+    hosts = Hosts(*(f"127.0.0.{number}" for number in range(2, 40)))
+    with deaf_port() as port:
+        error = run(
+            to_hosts(hosts, guard), lambda http: failure(http, spec(f"http://many.example:{port}", timeout_ms=500))
+        )
+    assert (error.type, error.may_have_been_delivered) == ("TIMEOUT", False)
+    assert guard.opened <= connector.ADDRESSES_AT_ONCE
+
+
+def test_every_address_of_a_name_is_tried() -> None:
+    async def answer_ok(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _: int) -> None:
+        await read_request(reader)
+        writer.write(OK)
+
+    async def main(http: Dispatcher) -> Any:
+        async with server(answer_ok) as base:
+            return await http.send(spec(base.replace("127.0.0.1", "nine.example")), identity())
+
+    hosts = Hosts(*(f"127.0.0.{number}" for number in range(2, 10)), "127.0.0.1")
+    assert run(to_hosts(hosts), main)["status_code"] == 200
+
+
+def test_a_refused_address_behind_others_that_do_not_answer_is_not_the_reason() -> None:
+    """The others may answer next time, so this is no failure for good."""
+    hosts = Hosts(*(f"127.0.0.{number}" for number in range(2, 6)), "127.0.1.1")
+    guard = EgressGuard.from_settings("default", [], ["127.0.1.1"])
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://five.example:{unused.getsockname()[1]}"
+        assert not run(to_hosts(hosts, guard), lambda http: failure(http, spec(url))).permanent
