@@ -53,10 +53,10 @@ _INSERT = insert_executions(
     run_at="GREATEST(t.tick, now() + t.place * INTERVAL '1 microsecond')",
 )
 
-# The ticks of a job are inserted only if its cron_next_run_at was still the first of them, and in the same
-# statement it moves past the last: a second or repeated run finds nothing to do. = ANY is implied by the
-# join; it keeps the plan to the primary key (without statistics PostgreSQL compared every tick with every cron job).
-# An `exclusive` tick must also still find its job idle.
+# The ticks of a job are inserted only if its cron_next_run_at was still the first of them, and in the same statement it
+# moves past the last: a second or repeated run finds nothing to do. = ANY is implied by the join; it keeps the plan to
+# an index that leads with the job (without statistics PostgreSQL compared every tick with every cron job). An
+# `exclusive` tick must also still find its job idle.
 MATERIALIZE = statement(
     "executions.materialize",
     f"""
