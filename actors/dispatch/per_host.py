@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from app.executions.model import NotSentError
 
 PUT_OFF_MS = 5_000  # of what has waited in vain: others, whose targets answer, get its slot of the process meanwhile
+DUE_NOW_MS = 1  # of what has waited when the worker stops: the claims of others are past its instant by now
 
 
 @dataclass(slots=True)
@@ -46,7 +47,7 @@ class PerHostLimit:
         self._is_draining = True
         for target in self._targets.values():
             for turn in target.waiting:
-                _give_up(turn, "the worker stops", 0)
+                _give_up(turn, "the worker stops", DUE_NOW_MS)
 
     @asynccontextmanager
     async def take(self, key: Hashable, patience_seconds: float = math.inf) -> AsyncIterator[None]:
