@@ -55,8 +55,8 @@ _INSERT = insert_executions(
 
 # The ticks of a job are inserted only if its cron_next_run_at was still the first of them, and in the same statement it
 # moves past the last: a second or repeated run finds nothing to do. = ANY is implied by the join; it keeps the plan to
-# an index that leads with the job (without statistics PostgreSQL compared every tick with every cron job). An
-# `exclusive` tick must also still find its job idle.
+# the primary key (without statistics PostgreSQL compared every tick with every cron job), as does the absence of
+# trigger_type, by which it would read all of idx_jobs_repeating. An `exclusive` tick must also still find its job idle.
 MATERIALIZE = statement(
     "executions.materialize",
     f"""
@@ -78,8 +78,7 @@ MATERIALIZE = statement(
         FROM due
        WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
          AND j.job_id = due.job_id AND j.cron_next_run_at = due.expected
-         AND j.trigger_type IN ('CRON', 'INTERVAL') AND j.status = 'ACTIVE'
-         AND (NOT due.exclusive OR NOT {_IS_BUSY})
+         AND j.status = 'ACTIVE' AND (NOT due.exclusive OR NOT {_IS_BUSY})
       RETURNING {", ".join(f"j.{name}" for name in OF_JOB)}, j.status, due.queue,
                 due.skipped_catch_up + due.skipped_overlap AS skipped),
     inserted AS (

@@ -264,5 +264,5 @@ def test_jobs_are_advanced_by_their_key_whatever_the_statistics_say(database: Da
     materialization.materialize(database, advances, shards=1)
     explain = text("EXPLAIN " + materialization.MATERIALIZE.text)
     plan = "\n".join(row[0] for row in database.fetch(explain, params))
-    assert "Index Cond: (job_id = ANY" in plan
+    assert "Index Scan on pk_jobs" in plan
     assert "Seq Scan on jobs" not in plan
