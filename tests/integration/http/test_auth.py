@@ -125,7 +125,7 @@ def test_a_request_costs_no_round_trip_for_its_key(api: Api, statements: Stateme
     register(api)
     api.post("/jobs", one_shot("first"))
     statements.clear()
-    api.get("/jobs")
+    api.get("/executions")
     assert len(statements.texts) == 1
 
 
