@@ -9,6 +9,7 @@ import random
 import time
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -77,9 +78,7 @@ async def deliver(
 ) -> None:
     """Send and conclude, or hand back what was not sent."""
     claim, policy = attempt.claim, prepared.policy
-    may_send = attempt.still_held
-    if policy.max_age_ms is not None:
-        may_send = lambda: attempt.still_held() and not is_too_late(_tried(claim), policy)  # noqa: E731
+    may_send = attempt.still_held if policy.max_age_ms is None else partial(_may_send, attempt, policy)
     identity = Identity.of(claim, prepared.scrubber, may_send, history)
     try:
         output = await dispatchers[prepared.endpoint_type].send(prepared.spec, identity)
@@ -95,6 +94,10 @@ async def deliver(
     except Exception as error:  # noqa: BLE001 - see the module docstring
         verdict = judge(_scrubbed(_unexpected(error, may_have_been_delivered=True), prepared), claim, policy)
     attempt.conclude(verdict, _line(claim, verdict))
+
+
+def _may_send(attempt: Attempt, policy: RetryPolicy) -> bool:
+    return attempt.still_held() and not is_too_late(_tried(attempt.claim), policy)
 
 
 def judge(error: DeliveryError, claim: Claim, policy: RetryPolicy) -> Verdict:

@@ -56,6 +56,10 @@ class Identity:
     scrubber: Scrubber = NO_SECRETS
     """Knows the secrets in the spec: for what a library logs by itself."""
     may_send: Callable[[], bool] = _always
+    """Whether this process still holds the claim of the attempt, and it is not too late.
+
+    Each transport asks right before the first byte, by way of `Progress.begin_sending`: another worker may be sending
+    it by now."""
     history: History = NO_HISTORY
 
     @classmethod
@@ -72,14 +76,6 @@ class Identity:
             may_send=may_send,
             history=history,
         )
-
-    def still_held(self) -> bool:
-        """Return whether this process still holds the claim of the attempt.
-
-        Each transport asks right before the first byte of the delivery, by way of `Progress.begin_sending`, which
-        otherwise raises NotSentError: another worker may be sending it by now.
-        """
-        return self.may_send()
 
     @property
     def idempotency_key(self) -> str:

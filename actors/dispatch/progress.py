@@ -19,7 +19,7 @@ class Progress:
 
     def begin_sending(self) -> None:
         """Note that the first byte follows; raises NotSentError when it must not be sent any more."""
-        if not self.identity.still_held():
+        if not self.identity.may_send():
             raise NotSentError("its claim is not held any more, or it is too late")
         self.is_sent = True
 
