@@ -18,12 +18,12 @@ from app.db.retry import explained, is_rows_fault, is_statements_fault
 from app.errors import UnavailableError
 from app.executions.conclusion import Conclusion, conclude, still_held, written
 from app.executions.model import ClaimKey
-from app.executions.release import release
+from app.executions.release import Release, release
 from app.threads import STOP_SECONDS, BackgroundThread
 from brokers.counters import Counters
 from brokers.lane import FITTING, RETRY_SECONDS, TRIES_WHOLE, Batch, Lane, by_bytes
 
-T = TypeVar("T", Conclusion, ClaimKey)
+T = TypeVar("T", Conclusion, Release)
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +43,7 @@ class Finalizer(BackgroundThread):
         self._counters = counters
         self._ready = threading.Condition()
         self._conclusions = Lane[Conclusion](lambda conclusion: conclusion.claim.key)
-        self._releases = Lane[ClaimKey](lambda claim: claim)
-        self._put_off_ms: dict[ClaimKey, int] = {}
+        self._releases = Lane[Release](lambda item: item.claim)
         self._writing: set[ClaimKey] = set()
         self._failures = 0  # in a row, of either kind
         self._abandoned = False
@@ -58,9 +57,7 @@ class Finalizer(BackgroundThread):
     def submit_release(self, claim: ClaimKey, put_off_ms: int = 0) -> None:
         """Take an unstarted claim to hand back; nobody claims it again before `put_off_ms` have passed."""
         with self._ready:
-            if put_off_ms:
-                self._put_off_ms[claim] = put_off_ms
-            self._releases.add(claim)
+            self._releases.add(Release(claim, put_off_ms))
             self._ready.notify_all()
 
     @property
@@ -114,7 +111,7 @@ class Finalizer(BackgroundThread):
             for part in parts:
                 self._try(self._conclusions, part, self._conclude)
 
-    def _take(self) -> tuple[Batch[ClaimKey] | None, Batch[Conclusion] | None] | None:
+    def _take(self) -> tuple[Batch[Release] | None, Batch[Conclusion] | None] | None:
         """Wait for something to write; None at the end."""
         with self._ready:
             self._writing = set()
@@ -123,7 +120,7 @@ class Finalizer(BackgroundThread):
                 now = time.monotonic()
                 releases, conclusions = self._releases.take(now), self._conclusions.take(now)
                 if releases is not None or conclusions is not None:
-                    held = set(releases.items) if releases is not None else set()
+                    held = {item.claim for item in releases.items} if releases is not None else set()
                     results = conclusions.items if conclusions is not None else []
                     self._writing = held | {conclusion.claim.key for conclusion in results}
                     return releases, conclusions
@@ -184,19 +181,17 @@ class Finalizer(BackgroundThread):
             batch.is_refused, batch.failures = True, TRIES_WHOLE
             lane.put_back(batch, now + RETRY_SECONDS[-1])
 
-    def _release(self, batch: Batch[ClaimKey]) -> None:
+    def _release(self, batch: Batch[Release]) -> None:
         if batch.failures >= TRIES_WHOLE:
-            held = still_held(self._database, self._worker_id, batch.items)
-            batch.items = [claim for claim in batch.items if claim.execution_id in held]
+            held = still_held(self._database, self._worker_id, [item.claim for item in batch.items])
+            batch.items = [item for item in batch.items if item.claim.execution_id in held]
         released = release(
             self._database,
             self._worker_id,
-            batch.items,
-            put_off_ms=self._put_off_ms,
+            [item.claim for item in batch.items],
+            put_off_ms=dict(batch.items),
             unless_locked=batch.failures > 0,
         )
-        for claim in batch.items:
-            self._put_off_ms.pop(claim, None)
         self._counters.add("released", released)
 
     def _conclude(self, batch: Batch[Conclusion]) -> None:
@@ -233,4 +228,4 @@ def _named(batch: Batch[T]) -> str:
     first, *others = batch.items
     if others:
         return f"{len(batch.items)} results"
-    return first.claim.execution_id if isinstance(first, Conclusion) else first.execution_id
+    return first.claim.execution_id

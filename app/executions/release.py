@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 from types import MappingProxyType
+from typing import NamedTuple
 
 from app import ids
 from app.db import Database
@@ -49,6 +50,13 @@ RELEASE = statement(
     SELECT execution_id FROM back
     """,  # noqa: S608 - constants of this package
 )
+
+
+class Release(NamedTuple):
+    """A claim to give back, and for how many milliseconds nobody may claim it again; 0 leaves its instant as it is."""
+
+    claim: ClaimKey
+    put_off_ms: int = 0
 
 
 def release(
