@@ -1,0 +1,37 @@
+"""The history that measurements run on: as many rows of each kind as asked for."""
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from benchmarks import history
+
+
+@pytest.mark.postgresql_only
+def test_a_history_has_as_many_rows_of_each_kind_as_asked_for(database: Database, database_url: str) -> None:
+    history.build(database_url, finished=10_000, future=1_000, shards=2)
+    counts = {
+        "status": text("SELECT status, count(*) FROM executions GROUP BY status"),
+        "trigger": text("SELECT trigger_type, count(*) FROM jobs GROUP BY trigger_type"),
+        "shard": text("SELECT shard, count(*) FROM executions GROUP BY shard"),
+        "rare": text("SELECT endpoint, count(*) FROM executions WHERE endpoint = 'history-rare' GROUP BY endpoint"),
+    }
+    found = {name: {row[0]: row[1] for row in database.fetch(query)} for name, query in counts.items()}
+    assert found == {
+        "status": {"SUCCESS": 9_700, "FAILED": 200, "CANCELLED": 100, "PENDING": 1_000},
+        "trigger": {"IMMEDIATE": 9_000, "DELAYED": 1_000, "CRON": 1},
+        "shard": {0: 5_500, 1: 5_500},
+        "rare": {"history-rare": 50},
+    }
+
+
+@pytest.mark.postgresql_only
+def test_nothing_of_a_history_is_due_within_a_day(database: Database, database_url: str) -> None:
+    history.build(database_url, finished=100, future=100)
+    (row,) = database.fetch(
+        text(
+            "SELECT (SELECT count(*) FROM executions WHERE completed_at IS NULL AND run_at < now() + "
+            "INTERVAL '23 hours') + (SELECT count(*) FROM jobs WHERE cron_next_run_at < now() + INTERVAL '23 hours')"
+        )
+    )
+    assert row[0] == 0
