@@ -11,9 +11,9 @@ from sqlalchemy import Connection
 
 from app.db import Database
 from app.errors import ConflictError
-from app.executions import waiting
+from app.executions import holding
 from app.executions.cancellation import Scope
-from app.executions.waiting import Freed
+from app.executions.holding import Freed
 from app.jobs import queries, unfinished
 from app.jobs.model import Job
 from app.jobs.unfinished import Change
@@ -56,11 +56,11 @@ def pause_job(database: Database, job_id: str, actor: str | None = None) -> None
     def body(connection: Connection) -> tuple[str | None, str | None]:
         _refuse_retired(queries.lock_job(connection, job_id).job, "paused")
         connection.execute(PAUSE, {"job_id": job_id})
-        last = waiting.hold(connection, job_id, actor)
+        last = holding.hold(connection, job_id, actor)
         return last, _begin(connection, job_id, Change.PAUSE, last, actor)
 
     last, change = database.transact(body)
-    waiting.hold_the_rest(database, job_id, last, actor)
+    holding.hold_the_rest(database, job_id, last, actor)
     unfinished.end(database, job_id, change)
 
 
@@ -76,11 +76,11 @@ def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str |
         _refuse_retired(locked.job, "resumed")
         if locked.job.status is JobStatus.PAUSED:
             connection.execute(RESUME, {"job_id": job_id} | _next(connection, locked.job, locked.now))
-        freed = waiting.let_go(connection, job_id, look_ahead_ms, actor)
+        freed = holding.let_go(connection, job_id, look_ahead_ms, actor)
         return freed, _begin(connection, job_id, Change.RESUME, freed.last, actor)
 
     first, change = database.transact(body)
-    rest = waiting.let_the_rest_go(database, job_id, look_ahead_ms, actor, after=first.last)
+    rest = holding.let_the_rest_go(database, job_id, look_ahead_ms, actor, after=first.last)
     unfinished.end(database, job_id, change)
     return first.queues + rest
 

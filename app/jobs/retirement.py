@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from app.db import Database
-from app.executions import cancellation, waiting
+from app.executions import cancellation, holding
 from app.executions.cancellation import Cancelled, Scope
 from app.executions.events import Reason
-from app.executions.waiting import Freed
+from app.executions.holding import Freed
 from app.jobs import unfinished
 from app.jobs.unfinished import Change
 
@@ -30,7 +30,7 @@ def settle(connection: Connection, job_id: str, scope: Scope) -> Settled:
     """Cancel and let go a batch each, in the transaction that retires the job."""
     cancelled = cancellation.cancel_executions_of(connection, job_id, scope)
     # What is due later waits for the promoter, and nobody is in a hurry here.
-    freed = waiting.let_go(connection, job_id, 0, scope.actor, retired_by=scope.reason)
+    freed = holding.let_go(connection, job_id, 0, scope.actor, retired_by=scope.reason)
     if cancelled.last is None and freed.last is None:
         return Settled(cancelled, freed, None)
     change = Change.UPDATE if scope.reason is Reason.JOB_UPDATED else Change.CANCEL
@@ -40,6 +40,6 @@ def settle(connection: Connection, job_id: str, scope: Scope) -> Settled:
 def settle_the_rest(database: Database, job_id: str, scope: Scope, first: Settled) -> Cancelled:
     """Cancel and let go what follows, each batch in a transaction of its own; returns all that was cancelled."""
     done = cancellation.cancel_the_rest(database, job_id, scope, first.cancelled)
-    waiting.let_the_rest_go(database, job_id, 0, scope.actor, after=first.freed.last, retired_by=scope.reason)
+    holding.let_the_rest_go(database, job_id, 0, scope.actor, after=first.freed.last, retired_by=scope.reason)
     unfinished.end(database, job_id, first.unfinished)
     return done

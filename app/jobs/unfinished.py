@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from app import ids
 from app.db import Database
-from app.executions import cancellation, waiting
+from app.executions import cancellation, holding
 from app.executions.cancellation import Cancelled, Scope
 from app.executions.events import Reason
 from app.sql import statement
@@ -82,14 +82,14 @@ def finish(database: Database, ahead_ms: int, *, limit: int, stopping: Callable[
             break
         match Change(row.change):
             case Change.PAUSE:
-                waiting.hold_the_rest(database, row.job_id, "", row.actor)
+                holding.hold_the_rest(database, row.job_id, "", row.actor)
             case Change.RESUME:
-                queues += waiting.let_the_rest_go(database, row.job_id, ahead_ms, row.actor)
+                queues += holding.let_the_rest_go(database, row.job_id, ahead_ms, row.actor)
             case Change.CANCEL | Change.UPDATE:
                 reason = Reason.JOB_CANCELLED if row.change == Change.CANCEL else Reason.JOB_UPDATED
                 scope = Scope(actor=row.actor, begun=row.begun, running=row.running, reason=reason)
                 cancellation.cancel_the_rest(database, row.job_id, scope, Cancelled(0, 0, last=""))
-                queues += waiting.let_the_rest_go(database, row.job_id, 0, row.actor, retired_by=reason)
+                queues += holding.let_the_rest_go(database, row.job_id, 0, row.actor, retired_by=reason)
         end(database, row.job_id, row.change_id)
         finished += 1
     return Finished(finished, queues)

@@ -10,13 +10,13 @@ from functools import partial
 from app.config import Settings
 from app.db import Database
 from app.errors import TaskExecutorError
-from app.executions import reclaim, waiting
+from app.executions import holding, reclaim
 from app.executions.low_water import LowWater
 from app.executions.materialization import due, materialize
+from app.executions.promotion import promote
 from app.executions.reclaim import Candidate, Reclaimed
 from app.executions.shards import SURVEY_SECONDS, ShardCount, stored_beyond
 from app.executions.sweep import fail_exhausted, restart_stalled, retire_finished
-from app.executions.waiting import promote
 from app.jobs import time_zones, unfinished
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks
 from app.scheduler.catch_up import CatchUpPace
@@ -132,7 +132,7 @@ class Chores:
         """Queue every PENDING execution due within the look-ahead; hold back the retries of paused jobs."""
         shards = self._served.count
         promoted = sum(self._until_short(partial(self._promote_batch, shard), BATCH) for shard in range(shards))
-        return Counts(promoted=promoted, held=waiting.hold_retries(self._database))
+        return Counts(promoted=promoted, held=holding.hold_retries(self._database))
 
     def _promote_batch(self, shard: int) -> int:
         mark = self._waiting[shard]
@@ -196,15 +196,15 @@ class Chores:
     def _free(self, after: str, last: str) -> Counts:
         """Restart the jobs of a stretch that wait for nothing, and let go what waits for a job that is not paused."""
         restarted = restart_stalled(self._database, after=after, last=last)
-        astray = waiting.held_astray(self._database, after=after, last=last)
+        astray = holding.held_astray(self._database, after=after, last=last)
         for job_id, retired_by in astray.items():
-            self._hint_all(waiting.let_the_rest_go(self._database, job_id, self._ahead_ms, retired_by=retired_by))
+            self._hint_all(holding.let_the_rest_go(self._database, job_id, self._ahead_ms, retired_by=retired_by))
         for what, found in (("stood still and goes on", restarted), ("had executions on hold: let go", astray)):
             for job_id in found:
                 log.warning("job %s %s", job_id, what)
-        unheld = waiting.not_held(self._database, after=after, last=last)
+        unheld = holding.not_held(self._database, after=after, last=last)
         for job_id in unheld:
-            waiting.hold_the_rest(self._database, job_id)
+            holding.hold_the_rest(self._database, job_id)
         return Counts(restarted=len(restarted), freed=len(astray), paused=len(unheld))
 
     def exhaust(self) -> Counts:

@@ -92,7 +92,7 @@ inline record() {
     is_told[row_claim] = true
 }
 
-inline conclude(c) { /* app/executions/conclude.py */
+inline conclude(c) { /* app/executions/conclusion.py */
     assert(!IS_FINAL);
     assert(row_claim == c); /* no write of a stale claim takes effect */
     record();
@@ -178,7 +178,7 @@ proctype worker(byte w) {
 proctype scheduler() {
     byte candidate; /* an attempt number, as read before the statement that acts */
     do
-    :: d_step { status == PENDING -> printf("promoted\n"); status = QUEUED } /* app/executions/promote.py */
+    :: d_step { status == PENDING -> printf("promoted\n"); status = QUEUED } /* app/executions/promotion.py */
     :: d_step {
         status == RUNNING && LOOKS_LOST && !candidate ->
             printf("a scheduler sees attempt %d of worker %d, lost\n", attempts, row_worker);
@@ -217,7 +217,7 @@ proctype network() {
     od
 }
 
-proctype user() { /* app/executions/cancel.py */
+proctype user() { /* app/executions/cancellation.py */
     do
     :: d_step { status == PENDING || status == QUEUED -> printf("cancelled\n"); status = CANCELLED } -> break
     :: d_step { status == RUNNING -> printf("asked to be cancelled\n"); cancel_requested = true } -> break

@@ -18,9 +18,9 @@ from app.executions.cancellation import cancel_execution
 from app.executions.claim import claim_batch
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import DeliveryError
+from app.executions.promotion import promote
 from app.executions.release import release
 from app.executions.verdict import Verdict
-from app.executions.waiting import promote
 from schema.states import FINAL, ExecutionStatus
 from tests import rows
 from tests.contract.races.lease_model import LEASE_MS, LeaseModel, Row, S

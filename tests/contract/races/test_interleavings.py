@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from app import ids
 from app.db import Database
-from app.executions import reclaim, waiting
+from app.executions import holding, reclaim
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError
 from app.executions.retry import retry_execution
@@ -160,7 +160,7 @@ class Arena:
             "succeed": lambda one: self._conclude(one, Verdict.success({})),
             "fail for now": lambda one: self._conclude(one, Verdict.retry(ERROR, 0)),
             "reclaim": lambda one: reclaim.reclaim_lost(one, reclaim.lost(one, limit=9)),
-            "hold retries": waiting.hold_retries,
+            "hold retries": holding.hold_retries,
             "update": lambda one: update_job(self._creators[one], job_id, {}),
             "run now": lambda one: run_job(one, job_id, 1),
             "retry": lambda one: retry_execution(one, execution_id, actor=None),

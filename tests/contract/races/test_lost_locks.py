@@ -16,7 +16,7 @@ from sqlalchemy import text
 from app import workers
 from app.db import Database
 from app.errors import ConflictError, ExecutionNotCancellableError
-from app.executions import cancellation, claim, retry, sweep, waiting
+from app.executions import cancellation, claim, holding, promotion, retry, sweep
 from app.jobs import run_now
 from tests import rows
 from tests.contract.races.racing import schedulers
@@ -33,7 +33,7 @@ def do_claim(database: Database, execution_id: str, job_id: str) -> None:
 
 
 def do_promote(database: Database, execution_id: str, job_id: str) -> None:
-    waiting.promote(database, shard=0, ahead_ms=0, limit=9)
+    promotion.promote(database, shard=0, ahead_ms=0, limit=9)
 
 
 def do_exhaust(database: Database, execution_id: str, job_id: str) -> None:
@@ -41,7 +41,7 @@ def do_exhaust(database: Database, execution_id: str, job_id: str) -> None:
 
 
 def do_hold(database: Database, execution_id: str, job_id: str) -> None:
-    database.transact(lambda one: waiting.hold(one, job_id, None))
+    database.transact(lambda one: holding.hold(one, job_id, None))
 
 
 def do_bring_forward(database: Database, execution_id: str, job_id: str) -> None:
@@ -68,9 +68,9 @@ def do_retry(database: Database, execution_id: str, job_id: str) -> None:
 # Where the lock clause is that each verb relies on, if it has one.
 LOCKS: dict[Verb, tuple[ModuleType, str] | None] = {
     do_claim: (claim, "CLAIM"),
-    do_promote: (waiting, "PROMOTE"),
+    do_promote: (promotion, "PROMOTE"),
     do_exhaust: None,
-    do_hold: (waiting, "HOLD"),
+    do_hold: (holding, "HOLD"),
     do_bring_forward: (run_now, "BRING_FORWARD"),
     do_cancel: (cancellation, "LOCK"),
     do_ask_to_cancel: (cancellation, "LOCK"),

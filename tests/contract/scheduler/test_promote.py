@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.executions import low_water, waiting
+from app.executions import low_water, promotion
 from tests import rows
 from tests.contract.races.racing import WAYS, Hints, schedulers, strip_locks, total
 from tests.contract.scheduler.conftest import chores
@@ -30,7 +30,7 @@ def test_two_schedulers_promote_each_execution_once(
     database: Database, database_url: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows.add_executions(database, 1700, status="PENDING")
-    strip_locks(monkeypatch, way, waiting, "PROMOTE")
+    strip_locks(monkeypatch, way, promotion, "PROMOTE")
     with schedulers(database_url, way) as databases:
         counts = at_once(*(chores(one).promote for one in databases))
     left = rows.statuses(database).get("PENDING", 0)
@@ -106,7 +106,7 @@ def test_the_promotion_reads_its_index_and_never_sorts(database: Database) -> No
     rows.add_executions(database, 20_000, status="PENDING")
     database.fetch(text("ANALYZE executions"))
     params = {"shard": 0, "ahead_ms": 0, "limit": 500, "since": rows.database_now(database)}
-    plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + waiting.PROMOTE.text), params))
+    plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + promotion.PROMOTE.text), params))
     assert "idx_executions_waiting" in plan
     due = plan.split("CTE due")[1].split("CTE")[0]
     assert "Seq Scan" not in due

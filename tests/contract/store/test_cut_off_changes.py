@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import TextClause, event, text
 
 from app.db import Database
-from app.executions import cancellation, waiting
+from app.executions import cancellation, holding
 from app.jobs.cancellation import cancel_job
 from app.jobs.creation import Creator
 from app.jobs.pause import pause_job, resume_job
@@ -41,8 +41,8 @@ CHANGES: list[tuple[Verb, TextClause, bool, list[tuple[str, bool, int]], tuple[s
     (cancel_job, cancellation.LOCK_OF_JOB, False, [CANCELLED_500, REST], ("CANCELLED", False)),
     (cancel_all, cancellation.LOCK_OF_JOB, True, [CANCELLED_500, ("PENDING", True, 700)], ("CANCELLED", False)),
     (update, cancellation.LOCK_OF_JOB, False, [CANCELLED_500, REST], ("CANCELLED", False)),
-    (pause_job, waiting.HOLD, False, [("PENDING", True, 500), REST], ("PENDING", True)),
-    (resume, waiting.LET_GO, True, [("PENDING", True, 700), ("QUEUED", False, 500)], ("QUEUED", False)),
+    (pause_job, holding.HOLD, False, [("PENDING", True, 500), REST], ("PENDING", True)),
+    (resume, holding.LET_GO, True, [("PENDING", True, 700), ("QUEUED", False, 500)], ("QUEUED", False)),
 ]
 
 
@@ -99,7 +99,7 @@ def test_a_change_that_came_to_its_end_leaves_no_note(database: Database, job_id
 def test_a_later_change_goes_on_instead(database: Database, job_id: str) -> None:
     """What was asked for last is what a scheduler ends."""
     put(database, job_id, held=False, count=COUNT)
-    cut_off(database, pause_job, job_id, waiting.HOLD)
+    cut_off(database, pause_job, job_id, holding.HOLD)
     cut_off(database, cancel_all, job_id, cancellation.LOCK_OF_JOB)
     assert [row.change for row in database.fetch(NOTES)] == ["CANCEL"]
     database.fetch(A_MINUTE_LATER)
@@ -109,7 +109,7 @@ def test_a_later_change_goes_on_instead(database: Database, job_id: str) -> None
 
 def test_a_pause_that_was_cut_off_and_taken_back_holds_nothing(database: Database, job_id: str) -> None:
     put(database, job_id, held=False, count=COUNT)
-    cut_off(database, pause_job, job_id, waiting.HOLD)
+    cut_off(database, pause_job, job_id, holding.HOLD)
     database.fetch(
         text("UPDATE executions SET status = 'SUCCESS', completed_at = now(), on_hold = false WHERE on_hold")
     )
@@ -120,7 +120,7 @@ def test_a_pause_that_was_cut_off_and_taken_back_holds_nothing(database: Databas
     assert (job(database, job_id).status, database.fetch(NOTES)) == ("ACTIVE", [])
 
 
-@pytest.mark.parametrize(("statement", "held"), [(waiting.HOLD, False), (waiting.LET_GO, True)], ids=["hold", "let go"])
+@pytest.mark.parametrize(("statement", "held"), [(holding.HOLD, False), (holding.LET_GO, True)], ids=["hold", "let go"])
 def test_a_batch_reads_nothing_of_those_before_it(
     database: Database, job_id: str, statement: TextClause, held: bool
 ) -> None:
@@ -142,4 +142,4 @@ def test_the_retries_of_paused_jobs_are_found_among_very_many_on_hold(database: 
     if database.is_cockroach:
         pytest.skip("counts blocks, which only PostgreSQL tells")
     put(database, job_id, held=True, count=10_000)
-    assert blocks(database, waiting.RETRIES, {}) < 20
+    assert blocks(database, holding.RETRIES, {}) < 20

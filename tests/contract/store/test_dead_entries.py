@@ -12,8 +12,8 @@ from app.db import Database
 from app.executions.claim import CLAIM
 from app.executions.low_water import SLACK
 from app.executions.materialization import DUE
+from app.executions.promotion import PROMOTE
 from app.executions.shards import NEXT_DUE, PROBED
-from app.executions.waiting import PROMOTE
 from app.formats import EPOCH
 from tests import rows
 

@@ -9,16 +9,16 @@ from sqlalchemy import text
 
 from app.catalog.retry_policy import RetryPolicy
 from app.errors import TaskExecutorError
-from app.executions import reclaim, waiting
+from app.executions import holding, reclaim
 from app.executions.cancellation import cancel_execution
 from app.executions.claim import claim_batch
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, ClaimKey, DeliveryError
+from app.executions.promotion import promote
 from app.executions.release import release
 from app.executions.retry import retry_execution
 from app.executions.sweep import fail_exhausted
 from app.executions.verdict import Tried, Verdict, decide
-from app.executions.waiting import promote
 from app.jobs.run_now import run_job
 from brokers.worker_process import WorkerProcess
 from schema.states import FINAL, TRANSITIONS, EndpointType, ExecutionStatus
@@ -102,18 +102,18 @@ def do_request(process: WorkerProcess, execution_id: str) -> None:
 
 def do_pause(process: WorkerProcess, execution_id: str) -> None:
     with process.database.engine.begin() as connection:
-        waiting.hold(connection, rows.execution(process.database, execution_id).job_id, None)
+        holding.hold(connection, rows.execution(process.database, execution_id).job_id, None)
 
 
 def do_hold_retries(process: WorkerProcess, execution_id: str) -> None:
     process.database.fetch(text("UPDATE jobs SET status = 'PAUSED', paused_at = now() WHERE status = 'ACTIVE'"))
-    waiting.hold_retries(process.database)
+    holding.hold_retries(process.database)
 
 
 def do_resume(process: WorkerProcess, execution_id: str) -> None:
     process.database.fetch(text("UPDATE executions SET on_hold = true WHERE status = 'PENDING'"))
     with process.database.engine.begin() as connection:
-        waiting.let_go(connection, rows.execution(process.database, execution_id).job_id, 0, None)
+        holding.let_go(connection, rows.execution(process.database, execution_id).job_id, 0, None)
 
 
 def do_exhaust(process: WorkerProcess, execution_id: str) -> None:

@@ -10,9 +10,9 @@ from sqlalchemy import text
 from app import workers
 from app.db import Database
 from app.executions import history, reclaim
+from app.executions.promotion import promote
 from app.executions.release import release
 from app.executions.verdict import Verdict
-from app.executions.waiting import promote
 from tests import rows
 from tests.integration.client import Api, problem
 from tests.integration.executions.worker import ERROR, WORKER, claim, end
