@@ -22,7 +22,7 @@ from app.db import Database
 from app.db.retry import explained
 from app.errors import TemplateError, UnavailableError
 from app.executions.model import Claim, DeliveryError, LogLine, NotSentError
-from app.executions.queries import uncertain_for
+from app.executions.reading.queries import uncertain_for
 from app.executions.verdict import Tried, Verdict, decide, is_too_late
 from brokers.attempt import Attempt
 from schema.states import EndpointType, ExecutionStatus, LogLevel

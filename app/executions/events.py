@@ -1,6 +1,6 @@
 """Events: changes of state that leave no attempt, recorded in the transaction that makes them.
 
-Claims, deliveries and reclaims are in `attempts` already; `app.executions.history` merges both.
+Claims, deliveries and reclaims are in `attempts` already; `app.executions.reading.history` merges both.
 """
 
 from collections.abc import Sequence

@@ -19,10 +19,11 @@ from app.api.http.pagination import PageQuery, page_answer, page_request, page_s
 from app.api.openapi.resource import Resource
 from app.api.services import services, wake
 from app.errors import ConflictError, ExecutionNotCancellableError, ExecutionNotFoundError
-from app.executions import cancellation, explanation, queries
-from app.executions.explanation import Explanation
-from app.executions.history import history_of
-from app.executions.queries import ExecutionFilter, LogFilter
+from app.executions import cancellation
+from app.executions.reading import explanation, queries
+from app.executions.reading.explanation import Explanation
+from app.executions.reading.history import history_of
+from app.executions.reading.queries import ExecutionFilter, LogFilter
 from app.executions.retry import retry_execution
 
 resource = Resource("executions", "Deliveries, with every attempt and its log.", write_scope=Scope.JOBS_WRITE)

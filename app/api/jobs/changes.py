@@ -15,7 +15,7 @@ from app.errors import (
     JobNotFoundError,
     JobNotUpdatableError,
 )
-from app.executions.queries import get_execution
+from app.executions.reading.queries import get_execution
 from app.jobs import run_now
 from app.jobs.pause import pause_job, resume_job
 from app.jobs.queries import get_job

@@ -18,7 +18,7 @@ from app.errors import (
     InvalidCronError,
     JobNotFoundError,
 )
-from app.executions.queries import ExecutionFilter, page_of_executions
+from app.executions.reading.queries import ExecutionFilter, page_of_executions
 from app.jobs import cancellation
 from app.jobs.queries import JobFilter, get_job, page_of_jobs
 from schema.states import ExecutionStatus

@@ -8,7 +8,7 @@ from sqlalchemy.ext.compiler import compiles
 
 from app.db import Database
 from app.db.paging import PageRequest, newest_first
-from app.executions.queries import ExecutionFilter, LogFilter, executions_query, logs_query
+from app.executions.reading.queries import ExecutionFilter, LogFilter, executions_query, logs_query
 from app.jobs.queries import JobFilter
 from schema import tables
 from schema.states import ExecutionStatus, JobStatus

@@ -156,7 +156,7 @@ def test_each_reason(
 def test_the_crowd_ahead_is_counted_up_to_a_bound(
     api: Api, database: Database, execution_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.executions.explanation.MOST_AHEAD", 1)
+    monkeypatch.setattr("app.executions.reading.explanation.MOST_AHEAD", 1)
     behind(api, database, execution_id)
     found = explained(api, execution_id)
     assert "more than 1 became due" in found["explanation"]

@@ -3,7 +3,7 @@
 import re
 
 from app.executions.claim import CLAIM
-from app.executions.explanation import QUEUE
+from app.executions.reading.explanation import QUEUE
 from schema.tables import executions
 
 ORDER = [
@@ -28,7 +28,7 @@ def test_the_claim_is_ordered_as_its_index_is() -> None:
 
 
 def test_the_explanation_counts_what_the_claim_takes_earlier() -> None:
-    """Else change QUEUE in app.executions.explanation: the count and its comparison."""
+    """Else change QUEUE in app.executions.reading.explanation: the count and its comparison."""
     assert orders_in(QUEUE.text) == [ORDER]
     (compared,) = re.findall(r"\(([\w., ]+)\)\s*<", QUEUE.text)
     assert [name.strip().removeprefix("o.") for name in compared.split(",")] == ORDER
