@@ -8,7 +8,8 @@ from marshmallow import Schema, ValidationError, fields, validate
 from app.api.http.body import details_of, invalid
 from app.api.http.errors import ErrorBodySchema
 from app.api.http.fields import Body
-from app.api.jobs.schemas import JobSchema, NewJobSchema, new_job, shape_job
+from app.api.jobs.answer_schemas import JobSchema, shape_job
+from app.api.jobs.request_schemas import NewJobSchema, new_job
 from app.api.jobs.views import resource
 from app.api.services import services, wake
 from app.errors import TaskExecutorError

@@ -4,7 +4,8 @@ from typing import Any
 
 from app.api.executions.schemas import ExecutionSchema, shape_record
 from app.api.http.conditions import actor
-from app.api.jobs.schemas import ChangedJobSchema, JobSchema, PatchedJobSchema, changed_fields, shape_job
+from app.api.jobs.answer_schemas import JobSchema, shape_job
+from app.api.jobs.request_schemas import ChangedJobSchema, PatchedJobSchema, changed_fields
 from app.api.jobs.views import resource
 from app.api.services import services, wake
 from app.errors import (

@@ -6,7 +6,7 @@ from marshmallow import validate
 
 from app.api.http.fields import Body, Count
 from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
-from app.api.jobs.schemas import JobSchema, shape_job
+from app.api.jobs.answer_schemas import JobSchema, shape_job
 from app.api.jobs.status_schemas import NextRunsSchema, StatusSchema, shape_next_runs, shape_status
 from app.api.jobs.views import resource
 from app.api.services import services

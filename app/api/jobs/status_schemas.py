@@ -7,7 +7,7 @@ from marshmallow import Schema, fields
 
 from app.api.cron import RunSchema
 from app.api.http.fields import Instant, Name
-from app.api.jobs.schemas import show_in_zone
+from app.api.jobs.answer_schemas import show_in_zone
 from app.jobs.model import Job
 from app.jobs.status import Health, JobStatusReport
 from app.schedule.interval import show_every

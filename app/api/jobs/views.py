@@ -8,7 +8,8 @@ from app.api.http.conditions import actor
 from app.api.http.idempotency_keys import REPLAYED
 from app.api.http.pagination import page_answer, page_request, page_schema
 from app.api.jobs import idempotency
-from app.api.jobs.schemas import JobQuery, JobSchema, NewJobSchema, new_job, shape_job
+from app.api.jobs.answer_schemas import JobSchema, shape_job
+from app.api.jobs.request_schemas import JobQuery, NewJobSchema, new_job
 from app.api.openapi.resource import Resource
 from app.api.services import services, wake
 from app.errors import (

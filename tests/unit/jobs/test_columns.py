@@ -11,7 +11,8 @@ from marshmallow import Schema
 from sqlalchemy import Table
 
 from app.api.executions.schemas import AttemptSchema, ExecutionSchema, LogLineSchema
-from app.api.jobs.schemas import ChangedJobSchema, JobSchema, NewJobSchema, changed_fields, new_job, shape_job
+from app.api.jobs.answer_schemas import JobSchema, shape_job
+from app.api.jobs.request_schemas import ChangedJobSchema, NewJobSchema, changed_fields, new_job
 from app.executions import materialization
 from app.executions.insertion import OF_JOB
 from app.executions.model import AttemptRecord, Execution, LogRecord
@@ -116,7 +117,7 @@ def test_the_next_version_keeps_every_field_that_a_client_gave() -> None:
 
 
 def test_every_field_of_a_request_gets_into_the_job() -> None:
-    """Else take it over in new_job, or in changed_fields, in app.api.jobs.schemas."""
+    """Else take it over in new_job, or in changed_fields, in app.api.jobs.request_schemas."""
     body: dict[str, Any] = {name: object() for name in NewJobSchema().fields} | {"trigger": Trigger.CRON}
     new = new_job(body)
     table = new.timetable
@@ -126,19 +127,19 @@ def test_every_field_of_a_request_gets_into_the_job() -> None:
 
 
 def test_every_field_of_a_change_is_taken() -> None:
-    """Else take it in changed_fields, in app.api.jobs.schemas."""
+    """Else take it in changed_fields, in app.api.jobs.request_schemas."""
     body = {name: object() for name in ChangedJobSchema().fields}
     assert set(changed_fields(body).values()) == set(body.values())
 
 
 def test_every_field_of_a_new_job_can_be_asked_for() -> None:
-    """Else add it to NewJobSchema, in app.api.jobs.schemas."""
+    """Else add it to NewJobSchema, in app.api.jobs.request_schemas."""
     known = (names_of(NewJob) - {"timetable", "starts_now", "first_tick"}) | names_of(Timetable)
     assert known - {"every_ms"} | {"every"} == NewJobSchema().fields.keys()
 
 
 def test_every_field_of_a_job_is_shown() -> None:
-    """Else add it to JobSchema and to shape_job, in app.api.jobs.schemas, or to NOT_SHOWN."""
+    """Else add it to JobSchema and to shape_job, in app.api.jobs.answer_schemas, or to NOT_SHOWN."""
     known = (names_of(Job) - {"timetable"} - NOT_SHOWN) | (names_of(Timetable) - {"every_ms"}) | {"every"}
     assert known == JobSchema().fields.keys()
     shown = set().union(*(shape_job(stored(trigger)) for trigger in Trigger))
