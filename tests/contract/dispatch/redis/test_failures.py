@@ -11,7 +11,7 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.egress import EgressGuard
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.lossy import LossyProxy
-from tests.contract.dispatch.redis_deliveries import dispatcher, fail, send, spec
+from tests.contract.dispatch.redis.deliveries import dispatcher, fail, send, spec
 
 
 def test_a_key_of_another_type_fails_for_good(valkey, client):

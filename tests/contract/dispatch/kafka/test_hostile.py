@@ -18,7 +18,7 @@ from actors.dispatch.kafka import MOST_RECEIVED_BYTES, KafkaDispatcher
 from app.dev.servers import Tansu
 from schema.states import EndpointType
 from tests.contract.dispatch.dispatching import Opening, failure, identity, rendered, run
-from tests.contract.dispatch.hostile_kafka import FloodingKafka, HostileKafka
+from tests.contract.dispatch.kafka.hostile import FloodingKafka, HostileKafka
 
 KIB = bytes(1024)
 SYSTEM_BUFFERS = 16_000_000  # what a connection takes on the way without anybody reading it

@@ -15,7 +15,7 @@ from actors.dispatch.egress import AddressInfo, EgressGuard
 from actors.dispatch.http1 import connector
 from app.executions.model import DeliveryError
 from tests.contract.dispatch.dispatching import failure, identity, run
-from tests.contract.dispatch.http_deliveries import OK, Hosts, read_request, server, spec, to_hosts
+from tests.contract.dispatch.http.deliveries import OK, Hosts, read_request, server, spec, to_hosts
 
 
 class Waiting(Hosts):

@@ -19,7 +19,7 @@ from actors.dispatch.http1.connection import Connection
 from app.dev.receiver import Receiver
 from app.executions.model import DeliveryError
 from tests.contract.dispatch.dispatching import failure, identity, run
-from tests.contract.dispatch.http_deliveries import dispatcher, read_request, server, spec
+from tests.contract.dispatch.http.deliveries import dispatcher, read_request, server, spec
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"

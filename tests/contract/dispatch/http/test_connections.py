@@ -17,7 +17,7 @@ from actors.dispatch.http1.connection import Connection
 from actors.dispatch.http1.loop_share import LoopShare
 from app.executions.model import DeliveryError
 from tests.contract.dispatch.dispatching import Opening, failure, identity, run
-from tests.contract.dispatch.http_deliveries import OK, Hosts, dispatcher, read_request, server, spec, to_hosts
+from tests.contract.dispatch.http.deliveries import OK, Hosts, dispatcher, read_request, server, spec, to_hosts
 
 BODY = "x" * 8_000_000  # more than the buffers of both sides hold
 

@@ -9,7 +9,7 @@ import pytest
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.http import USER_AGENT
 from tests.contract.dispatch.dispatching import TRACEPARENT, identity, run
-from tests.contract.dispatch.http_deliveries import OK, dispatcher, fail, read_request, send, server, spec
+from tests.contract.dispatch.http.deliveries import OK, dispatcher, fail, read_request, send, server, spec
 
 
 def test_a_request_carries_body_headers_and_identity(receiver):

@@ -13,7 +13,7 @@ from actors.dispatch.redis_stream import NOTE_SLACK_SECONDS, note_key
 from app import ids
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.lossy import LossyProxy
-from tests.contract.dispatch.redis_deliveries import dispatcher, fail, send, spec
+from tests.contract.dispatch.redis.deliveries import dispatcher, fail, send, spec
 
 
 def test_a_retry_appends_nothing_and_returns_the_first_id(valkey, client):

@@ -9,7 +9,7 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.http1.answer import KEPT_BYTES
 from actors.dispatch.http_outcome import retry_after_ms
 from tests.contract.dispatch.dispatching import identity, run
-from tests.contract.dispatch.http_deliveries import dispatcher, fail, read_request, send, server, spec
+from tests.contract.dispatch.http.deliveries import dispatcher, fail, read_request, send, server, spec
 
 
 def test_an_unexpected_status_fails_with_its_body(receiver):

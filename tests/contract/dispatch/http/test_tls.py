@@ -14,7 +14,7 @@ from actors.dispatch.http1.answer import KEPT_BYTES
 from app.executions.model import DeliveryError
 from tests.acceptance.tls import certify
 from tests.contract.dispatch.dispatching import failure, identity, run
-from tests.contract.dispatch.http_deliveries import OK, Hosts, dispatcher, read_request, spec, to_hosts
+from tests.contract.dispatch.http.deliveries import OK, Hosts, dispatcher, read_request, spec, to_hosts
 
 
 class TlsServer:

@@ -16,7 +16,7 @@ from actors.dispatch.http1.client import Client
 from actors.dispatch.http1.request import head, read_url
 from app.executions.model import DeliveryError
 from tests.contract.dispatch.dispatching import Opening, identity, run
-from tests.contract.dispatch.http_deliveries import dispatcher, read_request, server, spec
+from tests.contract.dispatch.http.deliveries import dispatcher, read_request, server, spec
 
 ANSWERS = 60
 SEEDS = range(5)

@@ -9,7 +9,7 @@ import pytest
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.egress import EgressGuard
 from tests.contract.dispatch.dispatching import failure, identity, run
-from tests.contract.dispatch.http_deliveries import OK, dispatcher, fail, read_request, send, server, spec
+from tests.contract.dispatch.http.deliveries import OK, dispatcher, fail, read_request, send, server, spec
 
 
 def test_a_receiver_that_hangs_is_a_timeout_that_may_have_delivered(receiver):

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.egress import EgressGuard
 from tests.contract.dispatch.dispatching import TRACEPARENT, failure, identity, run
-from tests.contract.dispatch.redis_deliveries import dispatcher, fail, send, spec
+from tests.contract.dispatch.redis.deliveries import dispatcher, fail, send, spec
 from tests.waiting import HUNG_SECONDS
 
 
