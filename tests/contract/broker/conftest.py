@@ -1,9 +1,38 @@
-"""The broker's tests run with PostgreSQL's default number of shards, and with CockroachDB's."""
+"""Fixtures of the broker's tests: the numbers of shards, a database that can fail, a finalizer."""
+
+from collections.abc import Iterator
 
 import pytest
+
+from app.db import Database
+from tests.contract.broker.faults import Faults
+from tests.contract.broker.finalizing import Run, Running
 
 
 @pytest.fixture(params=[1, 16], ids=["1 shard", "16 shards"])
 def shards(request: pytest.FixtureRequest) -> int:
+    """PostgreSQL's default, and CockroachDB's."""
     number: int = request.param
     return number
+
+
+@pytest.fixture
+def faults(database: Database) -> Faults:
+    if database.is_cockroach:
+        pytest.skip("needs PL/pgSQL to fail on demand")
+    return Faults(database)
+
+
+@pytest.fixture
+def run(database: Database) -> Iterator[Run]:
+    """Start a finalizer on a way to the database; ended afterwards, whatever it still has."""
+    started: list[Running] = []
+
+    def start(own: Database) -> Running:
+        started.append(Running(database, own))
+        return started[-1]
+
+    yield start
+    for running in started:
+        running.finalizer.abandon()
+        running.finalizer.stop(60)

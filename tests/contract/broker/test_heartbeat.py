@@ -58,13 +58,6 @@ def test_a_lease_that_nobody_could_renew_is_given_up(database: Database, start: 
     assert reasons == ["no heartbeat could be written for 6 s"]
 
 
-@pytest.fixture
-def faults(database: Database) -> Faults:
-    if database.is_cockroach:
-        pytest.skip("needs PL/pgSQL to fail on demand")
-    return Faults(database)
-
-
 @pytest.mark.parametrize("state", ["25006", "53200", "58030", "58C00", "XXUUU", "P0001", "23514", "42501"])
 def test_a_lease_that_cannot_be_renewed_now_is_renewed_later(
     database: Database, faults: Faults, start: Start, state: str

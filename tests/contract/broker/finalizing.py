@@ -1,0 +1,66 @@
+"""A finalizer at work, and the claims whose ends it writes."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import text
+
+from app import ids, workers
+from app.db import Database
+from app.executions.claim import claim_batch
+from app.executions.conclusion import Conclusion
+from app.executions.model import Claim, LogLine
+from app.executions.verdict import Verdict
+from brokers.counters import Counters
+from brokers.finalizer import Finalizer
+from schema.states import LogLevel
+from tests import rows
+from tests.waiting import eventually
+
+WORKER = "wrk_1"
+OUTPUT = {"status_code": 200, "body": "as it was answered"}
+
+
+class Running:
+    """A finalizer at work, and the claims whose ends it writes."""
+
+    def __init__(self, database: Database, own: Database) -> None:
+        self.database = database
+        self.counters = Counters()
+        self.finalizer = Finalizer(own, WORKER, self.counters)
+        lease_ms = 600_000
+        workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms)
+        self.finalizer.start()
+
+    def claim(self, count: int) -> list[Claim]:
+        """Claim new executions, in the order of their ids."""
+        rows.add_executions(self.database, count, max_attempts=3)
+        claims = claim_batch(self.database, queue="http", shard=0, worker_id=WORKER, limit=count, ahead_ms=0).claims
+        return sorted(claims, key=lambda claim: claim.execution_id)
+
+    def end(self, *claims: Claim, output: dict[str, object] | None = None) -> None:
+        """Submit that these succeeded."""
+        for claim in claims:
+            verdict = Verdict.success(output or OUTPUT)
+            logs = (LogLine(LogLevel.INFO, "it's delivered"),)
+            self.finalizer.submit(Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, logs))
+
+    def ended(self, *claims: Claim) -> bool:
+        """Return whether all of these are written in full."""
+        found = [rows.execution(self.database, claim.execution_id) for claim in claims]
+        return all(row.status == "SUCCESS" and row.output == OUTPUT for row in found)
+
+    def wait_for(self, *claims: Claim) -> None:
+        """Wait until these are written in full."""
+        eventually(lambda: self.ended(*claims), what="the results")
+
+
+Run = Callable[[Database], Running]
+
+
+@contextmanager
+def locked(database: Database, claim: Claim) -> Iterator[None]:
+    """Hold the lock on an execution, as an open session of an operator does."""
+    with database.engine.connect() as other, other.begin():
+        other.execute(text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE"), {"id": claim.execution_id})
+        yield
