@@ -5,37 +5,18 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from app import ids, workers
+from app import workers
 from app.db import Database
 from app.executions import reclaim
 from app.executions.claim import claim_batch
-from app.executions.conclusion import Conclusion, conclude
-from app.executions.model import Claim
-from app.executions.verdict import Verdict
-from app.scheduler.chore import Counts
+from app.executions.conclusion import conclude
 from tests import rows
 from tests.contract.races.racing import Hints, schedulers, total
 from tests.contract.scheduler.conftest import chores
+from tests.contract.scheduler.reclaiming import DEATHS, UNTIL_NOW, claimed, concluded
 from tests.racing import at_once
 
 STUCK_MS = 300_000
-UNTIL_NOW = "SET lease_expires_at = now() - INTERVAL '1 second'"
-DEATHS = {
-    "its lease is over": f"UPDATE workers {UNTIL_NOW}",
-    "it shut down cleanly": "UPDATE workers SET status = 'DEAD'",
-    "its row is missing": "DELETE FROM workers",
-}
-
-
-def claimed(database: Database, count: int = 1, *, max_attempts: int = 2, worker: str = "wrk_1") -> list[Claim]:
-    """Create executions and claim them for a worker with a valid lease."""
-    workers.register(database, worker_id=worker, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
-    rows.add_executions(database, count, max_attempts=max_attempts)
-    return claim_batch(database, queue="http", shard=0, worker_id=worker, limit=count, ahead_ms=0).claims
-
-
-def concluded(claim: Claim) -> Conclusion:
-    return Conclusion(claim, ids.attempt_id(), Verdict.success({"status_code": 200}), claim.claimed_at, 5, ())
 
 
 @pytest.mark.parametrize("death", DEATHS.values(), ids=DEATHS.keys())
@@ -70,108 +51,6 @@ def test_the_lost_attempt_is_on_record(database: Database) -> None:
     (line,) = database.fetch(text("SELECT * FROM execution_logs"))
     assert (line.execution_id, line.attempt_number, line.level) == (claim.execution_id, 1, "WARN")
     assert line.message.endswith("; trying again")
-
-
-def lose_again(database: Database, worker: str) -> Counts:
-    """Let another worker claim what is due, and lose it too."""
-    workers.register(database, worker_id=worker, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
-    claim_batch(database, queue="http", shard=0, worker_id=worker, limit=9, ahead_ms=0)
-    database.fetch(text(DEATHS["it shut down cleanly"]))
-    return chores(database).reclaim_from_dead_workers()
-
-
-def test_the_first_lost_worker_costs_no_execution_its_last_attempt(database: Database) -> None:
-    """It may have sent nothing: each execution is attempted at least once."""
-    (claim,) = claimed(database, max_attempts=1)
-    database.fetch(text(DEATHS["it shut down cleanly"]))
-    hints = Hints()
-    assert chores(database, hints=hints).reclaim_from_dead_workers()["retrying"] == 1
-    assert hints.queues == ["http"]
-    row = rows.execution(database, claim.execution_id)
-    assert (row.status, row.attempt_count, row.max_attempts) == ("RETRYING", 1, 2)
-    (line,) = database.fetch(text("SELECT * FROM execution_logs"))
-    assert line.message.endswith("; trying once more, since it may never have been sent")
-    workers.register(database, worker_id="wrk_2", host="h", pid=2, queues=["http"], capacity=9, lease_ms=60_000)
-    (again,) = claim_batch(database, queue="http", shard=0, worker_id="wrk_2", limit=1, ahead_ms=0).claims
-    assert (again.attempt, again.max_attempts) == (2, 2)
-    conclude(database, "wrk_2", [concluded(again)])
-    assert rows.execution(database, claim.execution_id).status == "SUCCESS"
-    assert [a.attempt_number for a in rows.attempts(database, claim.execution_id)] == [1, 2]
-
-
-def test_the_second_lost_worker_does_and_the_job_retires(database: Database) -> None:
-    (claim,) = claimed(database, max_attempts=1)
-    assert lose_again(database, "wrk_2")["retrying"] == 1
-    counts = lose_again(database, "wrk_3")
-    assert (counts["retrying"], counts["failed"]) == (0, 1)
-    row = rows.execution(database, claim.execution_id)
-    assert (row.status, row.attempt_count, row.max_attempts, row.completed_at is None) == ("FAILED", 2, 2, False)
-    tried = rows.attempts(database, claim.execution_id)
-    assert [(a.attempt_number, a.error["type"]) for a in tried] == [(1, "WORKER_LOST"), (2, "WORKER_LOST")]
-    job = rows.job_of(database, claim.execution_id)
-    assert (job.status, job.retired_at) == ("RETIRED", row.completed_at)
-    lines = database.fetch(text("SELECT * FROM execution_logs ORDER BY attempt_number"))
-    assert (lines[1].level, lines[1].message.endswith("; no attempts are left")) == ("ERROR", True)
-
-
-def test_a_loss_within_the_policy_uses_the_one_beyond_it_up(database: Database) -> None:
-    (claim,) = claimed(database, max_attempts=2)
-    assert [lose_again(database, worker)["retrying"] for worker in ("wrk_2", "wrk_3")] == [1, 0]
-    row = rows.execution(database, claim.execution_id)
-    assert (row.status, row.attempt_count, row.max_attempts) == ("FAILED", 2, 2)
-
-
-def test_one_that_was_asked_to_end_gets_no_more(database: Database) -> None:
-    (claim,) = claimed(database, max_attempts=1)
-    database.fetch(text("UPDATE executions SET cancel_requested_at = now()"))
-    assert lose_again(database, "wrk_2")["cancelled"] == 1
-    row = rows.execution(database, claim.execution_id)
-    assert (row.status, row.attempt_count, row.max_attempts) == ("CANCELLED", 1, 1)
-
-
-@pytest.mark.parametrize(
-    ("policy", "status", "retryable"),
-    [
-        ('{"fail_on": ["WORKER_LOST"]}', "FAILED", False),
-        ('{"fail_on": ["STUCK", 503]}', "RETRYING", True),
-        ('{"max_age_ms": 60000}', "FAILED", True),
-        ('{"max_age_ms": 7200000, "fail_on": []}', "RETRYING", True),
-        ('{"max_age_ms": null}', "RETRYING", True),
-        ('"edited manually"', "RETRYING", True),
-    ],
-)
-def test_the_retry_policy_has_its_say(database: Database, policy: str, status: str, retryable: bool) -> None:
-    (claim,) = claimed(database)
-    database.fetch(text("UPDATE executions SET scheduled_at = now() - INTERVAL '1 hour'"))
-    database.fetch(text("UPDATE endpoint_versions SET retry_policy = CAST(:policy AS JSONB)"), {"policy": policy})
-    database.fetch(text(DEATHS["it shut down cleanly"]))
-    chores(database).reclaim_from_dead_workers()
-    row = rows.execution(database, claim.execution_id)
-    assert (row.status, row.completed_at is None) == (status, status == "RETRYING")
-    (line,) = database.fetch(text("SELECT * FROM execution_logs"))
-    assert line.message.endswith("allows no other attempt") == (status == "FAILED")
-    (tried,) = rows.attempts(database, claim.execution_id)
-    assert tried.error["retryable"] is retryable
-
-
-def test_a_policy_that_forbids_the_retry_of_what_is_stuck(database: Database) -> None:
-    (claim,) = claimed(database)
-    database.fetch(text("UPDATE executions SET started_at = now() - INTERVAL '301 seconds'"))
-    database.fetch(text("""UPDATE endpoint_versions SET retry_policy = CAST('{"fail_on": ["STUCK"]}' AS JSONB)"""))
-    assert chores(database).reclaim_stuck()["failed"] == 1
-    (tried,) = rows.attempts(database, claim.execution_id)
-    assert (tried.error["type"], tried.error["retryable"]) == ("STUCK", False)
-
-
-def test_a_cron_job_goes_on_after_a_failed_execution(database: Database) -> None:
-    (claim,) = claimed(database, max_attempts=1)
-    database.fetch(
-        text("""UPDATE endpoint_versions SET retry_policy = CAST('{"fail_on": ["WORKER_LOST"]}' AS JSONB)""")
-    )
-    database.fetch(text("UPDATE jobs SET trigger_type = 'CRON', cron_expression = '@daily', cron_timezone = 'UTC'"))
-    database.fetch(text(DEATHS["its row is missing"]))
-    assert chores(database).reclaim_from_dead_workers()["failed"] == 1
-    assert rows.job_of(database, claim.execution_id).status == "ACTIVE"
 
 
 def test_the_living_keep_what_they_hold(database: Database) -> None:

@@ -1,0 +1,27 @@
+"""Claims for the tests of reclaiming: held by a worker, ended by it, and ways in which it dies."""
+
+from app import ids, workers
+from app.db import Database
+from app.executions.claim import claim_batch
+from app.executions.conclusion import Conclusion
+from app.executions.model import Claim
+from app.executions.verdict import Verdict
+from tests import rows
+
+UNTIL_NOW = "SET lease_expires_at = now() - INTERVAL '1 second'"
+DEATHS = {
+    "its lease is over": f"UPDATE workers {UNTIL_NOW}",
+    "it shut down cleanly": "UPDATE workers SET status = 'DEAD'",
+    "its row is missing": "DELETE FROM workers",
+}
+
+
+def claimed(database: Database, count: int = 1, *, max_attempts: int = 2, worker: str = "wrk_1") -> list[Claim]:
+    """Create executions and claim them for a worker with a valid lease."""
+    workers.register(database, worker_id=worker, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
+    rows.add_executions(database, count, max_attempts=max_attempts)
+    return claim_batch(database, queue="http", shard=0, worker_id=worker, limit=count, ahead_ms=0).claims
+
+
+def concluded(claim: Claim) -> Conclusion:
+    return Conclusion(claim, ids.attempt_id(), Verdict.success({"status_code": 200}), claim.claimed_at, 5, ())
