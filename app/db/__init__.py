@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from sqlalchemy import URL, Connection, Engine, Executable, Row, create_engine, event, text
 from sqlalchemy.exc import DisconnectionError
 
+from app import ids
 from app.db import deadline
 from app.db.breaker import Breaker
 from app.db.joint import JointTransaction
@@ -159,7 +160,10 @@ class Database:
 def connect(
     url: str | URL, *, pool_size: int, application_name: str, statement_timeout_seconds: float = 10.0
 ) -> Database:
-    """Open a database with a fixed-size pool; no connection is made before the first statement."""
+    """Open a database with a fixed-size pool; no connection is made before the first statement.
+
+    Which database it is decides the form of the ids of this process (app.ids).
+    """
     parsed = database_url(url) if isinstance(url, str) else url
     query = dict(parsed.query)
     mine = query.pop("options", "")
@@ -178,7 +182,9 @@ def connect(
     )
     event.listen(engine, "handle_error", _mark_disconnects)
     event.listen(engine, "handle_error", _hide_values)
-    return Database(engine, statement_timeout_seconds=statement_timeout_seconds)
+    database = Database(engine, statement_timeout_seconds=statement_timeout_seconds)
+    ids.lead_with_time(not database.is_cockroach)
+    return database
 
 
 def _session(statement_timeout_seconds: float) -> str:

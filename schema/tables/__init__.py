@@ -1,6 +1,6 @@
 """Every table, in types that CockroachDB and PostgreSQL share (TEXT, BYTEA, BIGINT, BOOLEAN, TIMESTAMPTZ, JSONB).
 
-Ids are made by the client (UUIDv4), so a repeated statement is recognised and no primary key leads with a time.
+Ids are made by the client, so a repeated statement is recognised; on CockroachDB no primary key leads with a time.
 Indexes that workers read in time order lead with `queue` and `shard`; list pages are read by (created_at, id).
 """
 

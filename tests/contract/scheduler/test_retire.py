@@ -61,4 +61,4 @@ def test_the_walk_is_bounded_goes_on_where_it_ended_and_begins_again(
     walk = chores(database)
     assert [walk.retire()["retired"] for _ in range(4)] == [20, 20, 5, 0]
     finished(database, 5)
-    assert sum(walk.retire()["retired"] for _ in range(4)) == 5  # wherever their random ids fall
+    assert sum(walk.retire()["retired"] for _ in range(4)) == 5  # wherever their ids fall
