@@ -1,1 +1,1 @@
-"""Measurements as ratios: each figure beside the same work done by plain Dramatiq + Redis in the same run."""
+"""Measurements beside other task queues and the bare stack, in one run. Only `benchmarks.peers` runs in their venv."""

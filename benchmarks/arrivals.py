@@ -1,82 +1,71 @@
-"""A receiver that only notes when each idempotency key arrived: as cheap as it can be, the same for both sides."""
+"""What the receiver has seen, asked from the process that measures."""
 
-import asyncio
-import threading
+import http.client
+import json
 import time
-from typing import cast
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
 
-import uvloop
+from app.dev.process.child import ChildError
+from app.dev.stack.processes import Processes
 
-_OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
-
-
-class _Connection(asyncio.Protocol):
-    def __init__(self, arrivals: "Arrivals") -> None:
-        self._arrivals = arrivals
-        self._buffer = b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
-            head = self._buffer[:end].lower()
-            length = _header(head, b"content-length")
-            total = end + 4 + (int(length) if length else 0)
-            if len(self._buffer) < total:
-                return
-            self._buffer = self._buffer[total:]
-            self._arrivals.note(_header(head, b"idempotency-key").decode())
-            self._transport.write(_OK)
-
-
-def _header(head: bytes, name: bytes) -> bytes:
-    start = head.find(b"\r\n" + name + b":")
-    if start < 0:
-        return b""
-    start += len(name) + 3
-    end = head.find(b"\r\n", start)
-    return head[start : end if end >= 0 else None].strip()
+_POLL_SECONDS = 0.01
 
 
 class Arrivals:
-    """Listens on a free port of 127.0.0.1 in a thread of its own."""
+    """Runs the receiver as a process; a context manager."""
 
-    def __init__(self) -> None:
-        self.times: dict[str, float] = {}
-        self._changed = threading.Condition()
-        self._wanted = 0
-        self._port = threading.Event()
-        threading.Thread(target=lambda: uvloop.run(self._serve()), daemon=True).start()
-        self._port.wait()
+    def __init__(self, processes: Processes) -> None:
+        self._child = processes.launch("receiver", ("benchmarks.receiver",))
+        processes.wait_for_line(self._child, "listens on")
+        self._port = int(self._child.tail(1).split()[-1])
+        self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
 
-    async def _serve(self) -> None:
-        server = await asyncio.get_running_loop().create_server(lambda: _Connection(self), "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-        self._port.set()
-        await server.serve_forever()
+    def __enter__(self) -> Self:
+        return self
 
-    def note(self, key: str) -> None:
-        """Keep the first arrival of a key, as Unix time."""
-        self.times.setdefault(key, time.time())
-        if self._wanted and len(self.times) >= self._wanted:
-            with self._changed:
-                self._changed.notify_all()
+    def __exit__(self, _type: type[BaseException] | None, _e: BaseException | None, _t: TracebackType | None) -> None:
+        self._connection.close()
+        self._child.stop(5)
+
+    @property
+    def url(self) -> str:
+        """Return where deliveries go."""
+        return f"http://127.0.0.1:{self._port}/deliver"
+
+    def held_url(self, seconds: float) -> str:
+        """Return where deliveries go that are answered so much later."""
+        return f"http://127.0.0.1:{self._port}/hold/{seconds:g}"
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def counts(self) -> dict[str, int]:
+        """Return how many keys arrived, how many requests were repeats, and how many wait for their answer."""
+        answer: dict[str, int] = self._ask("/_counts")
+        return answer
+
+    def times(self) -> dict[str, float]:
+        """Return the first arrival of each key, as Unix time."""
+        answer: dict[str, float] = self._ask("/_times")
+        return answer
 
     def clear(self) -> None:
         """Forget all."""
-        self.times.clear()
+        self._ask("/_clear")
 
-    def wait_for(self, count: int, timeout: float = 120.0) -> None:
-        """Wait until that many keys have arrived."""
-        self._wanted = count
-        with self._changed:
-            if not self._changed.wait_for(lambda: len(self.times) >= count, timeout):
-                raise TimeoutError(f"{len(self.times)} of {count} arrived within {timeout:.0f} s")
-        self._wanted = 0
+    def wait_for(self, count: int, *, timeout: float = 120.0, check: Callable[[], object] = bool) -> int:
+        """Wait until so many keys have arrived, and return how many; `check` may raise meanwhile."""
+        deadline = time.monotonic() + timeout
+        while (arrived := self.counts()["arrived"]) < count:
+            check()
+            if time.monotonic() > deadline:
+                raise ChildError(f"{arrived} of {count} arrived within {timeout:.0f} s")
+            time.sleep(_POLL_SECONDS)
+        return arrived
 
-    def rate(self) -> float:
-        """Arrivals a second between the first and the last."""
-        first, last = min(self.times.values()), max(self.times.values())
-        return len(self.times) / (last - first)
+    def _ask(self, path: str) -> Any:
+        self._connection.request("GET", path)
+        return json.loads(self._connection.getresponse().read())

@@ -1,44 +1,77 @@
-"""System under measurement: the development stack, and the worker that it is measured against."""
+"""System under measurement: the contenders with their servers, and the receiver."""
 
+import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.dev.process.child import Child
+import psycopg2
+
 from app.dev.servers import Valkey
-from app.dev.stack import programs
-from app.dev.stack.runner import Stack
-from app.dev.stack.settings import product_environment
+from app.dev.stack.processes import Processes
+from benchmarks import environment
+from benchmarks.arrivals import Arrivals
+from benchmarks.contenders.contender import Contender
+from benchmarks.contenders.ours import Ours
+from benchmarks.contenders.peer import Peer, PgQueuer
+
+PEERS = ("pgqueuer", "dramatiq")
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """PostgreSQL (durable) and the API in a stack, Valkey and, on demand, one of the two workers."""
+    """What is measured and what it delivers to."""
 
-    stack: Stack
-    valkey: Valkey
-
-    def worker(self) -> Child:
-        """Start our worker: two processes of eight threads."""
-        return self.stack.worker(processes=2, threads=8)
-
-    def yardstick(self) -> Child:
-        """Start plain Dramatiq over Redis, with as many processes and threads."""
-        command = programs.worker(processes=2, threads=8, module="benchmarks.baseline")
-        name = f"yardstick-{len(self.stack.names)}"
-        child = self.stack.launch(name, command, BENCH_REDIS_URL=self.valkey.url)
-        self.stack.wait_for_line(child, "ready for action", times=2)
-        return child
+    ours: Ours
+    contenders: list[Contender]
+    arrivals: Arrivals
 
 
 @contextmanager
-def running() -> Iterator[System]:
-    """Start servers and API; stops everything at the end."""
-    with (
-        tempfile.TemporaryDirectory(prefix="te-bench-") as logs,
-        Valkey() as valkey,
-        Stack(commands={"web": programs.WEB}, env=product_environment(), logs=Path(logs)) as stack,
-    ):
-        yield System(stack, valkey)
+def running(peers: Sequence[str] = PEERS, trees: Sequence[Path] = ()) -> Iterator[System]:
+    """Start servers, the API and the receiver; all end with the block. `trees` are other working trees of ours."""
+    with ExitStack() as stack:
+        logs = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="te-bench-")))
+        plain = Processes(os.environ, logs=logs, cwd=environment.ROOT)
+        stack.callback(plain.stop)
+        arrivals = stack.enter_context(Arrivals(plain))
+        ours = Ours(logs)
+        contenders: list[Contender] = [ours, *(Ours(logs, tree.name, tree) for tree in trees)]
+        for one in contenders:
+            if isinstance(one, Ours):
+                stack.callback(one.stack.stop)
+                one.open()
+        if peers:
+            contenders += _peers(peers, ours, stack, logs)
+        yield System(ours, contenders, arrivals)
+
+
+def _peers(names: Sequence[str], ours: Ours, stack: ExitStack, logs: Path) -> list[Contender]:
+    environment.build_peers()
+    valkey = stack.enter_context(Valkey())
+    database_url = _own_database(ours.stack.database_url, "pgqueuer")
+    given = {"PGDSN": database_url, "BENCH_REDIS_URL": valkey.url, "PYTHONUNBUFFERED": "1"}
+    processes = Processes(
+        dict(os.environ) | given, logs=logs / "peers", cwd=environment.ROOT, python=environment.peers_python()
+    )
+    stack.callback(processes.stop)
+    made: list[Contender] = []
+    for name in names:
+        if name == "pgqueuer":
+            pgqueuer = PgQueuer(processes, database_url, ours.database_pid)
+            pgqueuer.open()
+            made.append(pgqueuer)
+        else:
+            made.append(Peer(name, processes, ("dramatiq", "benchmarks.peers.dramatiq_peer", "-p", "2", "-t", "8")))
+    return made
+
+
+def _own_database(url: str, name: str) -> str:
+    connection = psycopg2.connect(url)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name}")
+    connection.close()
+    return url.rsplit("/", 1)[0] + f"/{name}"

@@ -1,4 +1,4 @@
-"""What only PostgreSQL understands is gated in tests and benchmarks, so that the suite runs on CockroachDB too."""
+"""What only PostgreSQL understands is gated in tests, so that the suite runs on CockroachDB too."""
 
 import ast
 import re
@@ -17,8 +17,7 @@ GATES = {"is_cockroach", "postgresql_only"}
 LEFT_OUT = ("tests/contract/dev/", "tests/contract/migration/test_revisions.py", "tests/unit/test_portable_tests.py")
 FILES = sorted(
     file
-    for folder in ("tests", "benchmarks")
-    for file in (path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.py"))
+    for file in (path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py"))
     if not file.startswith(LEFT_OUT)
 )
 

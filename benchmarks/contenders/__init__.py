@@ -1,0 +1,1 @@
+"""Task queues that are measured, each behind the same four verbs."""

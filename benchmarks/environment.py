@@ -1,0 +1,38 @@
+"""Environment of the peers: their own virtual environment, built on first use and kept."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+_REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+
+
+def home() -> Path:
+    """Return where things are kept between runs: BENCH_HOME, or .dev/bench of this working tree."""
+    return Path(os.environ.get("BENCH_HOME") or ROOT / ".dev" / "bench")
+
+
+def peers_python() -> Path:
+    """Return the interpreter of the peers' environment, which is there once build_peers() has run."""
+    wanted = hashlib.sha256(_REQUIREMENTS.read_bytes()).hexdigest()[:12]
+    return home() / f"venv-{wanted}" / "bin" / "python"
+
+
+def has_peers() -> bool:
+    """Return whether the peers' environment is complete."""
+    return peers_python().with_name(".complete").exists()
+
+
+def build_peers() -> None:
+    """Install the peers; takes half a minute and needs a package index."""
+    if has_peers():
+        return
+    venv = peers_python().parent.parent
+    print(f"installing the peers into {venv}", flush=True)
+    subprocess.run([sys.executable, "-m", "venv", "--clear", str(venv)], check=True)
+    pip = [str(peers_python()), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "-r", str(_REQUIREMENTS)], check=True)
+    peers_python().with_name(".complete").touch()
