@@ -45,7 +45,6 @@ class Client:
 
     def close(self) -> None:
         """Close every connection."""
-        self._connector.close()
         for connection in (*self._busy, *self._idle):
             connection.abort()
         if self._sweeping is not None:

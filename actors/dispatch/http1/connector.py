@@ -49,10 +49,6 @@ class Connector:
                     raise _failure(origin, error) from None
             addresses = others
 
-    def close(self) -> None:
-        """Give up what is under way."""
-        self._addresses.close()
-
     async def _look_up(self, origin: Origin) -> list[AddressInfo]:
         host = origin.host
         try:
