@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-import secrets
+import random
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ class Identity:
             job_id=claim.job_id,
             attempt=claim.attempt,
             scheduled_at=claim.scheduled_at,
-            traceparent=f"00-{trace}-{secrets.token_hex(8)}-01",
+            traceparent=f"00-{trace}-{random.getrandbits(64):016x}-01",
             scrubber=scrubber,
             may_send=may_send,
             history=history,

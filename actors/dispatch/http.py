@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from actors.dispatch.base import Dispatcher, Identity, Network
 from actors.dispatch.http1.client import Client
-from actors.dispatch.http1.request import Origin, head, read_url
+from actors.dispatch.http1.request import Origin, read_url, write_fields, write_head
 from actors.dispatch.http_outcome import failure, judge
 from actors.dispatch.progress import bounded
 from actors.dispatch.signing import signed
@@ -16,8 +16,20 @@ from app.formats import compact_json
 from app.version import version
 
 USER_AGENT = f"task-executor/{version()}"
+HEADERS_KEPT = 256
 
-_Fields = dict[str, tuple[str, str]]  # by the name in lower case: the name as it is written, and the value
+# What no endpoint overrides.
+_OWN = frozenset(
+    {
+        "idempotency-key",
+        "x-task-executor-job-id",
+        "x-task-executor-execution-id",
+        "x-task-executor-attempt",
+        "x-task-executor-scheduled-at",
+        "traceparent",
+        "content-length",
+    }
+)
 
 
 def open_dispatcher(network: Network) -> Dispatcher:
@@ -34,13 +46,15 @@ class HttpDispatcher:
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Send one request and judge the answer; `timeout_ms` bounds everything from connecting to the last byte."""
-        request = _compose(spec, identity)
-        async with self._network.turn(spec["timeout_ms"], request.origin.host, request.origin.port):
-            return await self._send(spec, identity, request)
-
-    async def _send(self, spec: Mapping[str, Any], identity: Identity, request: "_Request") -> dict[str, Any]:
-        async with bounded(spec["timeout_ms"], identity, failure) as progress:
-            answer = await self._client.exchange(request.origin, request.content, progress.begin_sending)
+        origin, request = _compose(spec, identity)
+        timeout_ms = spec["timeout_ms"]
+        async with self._network.turn(timeout_ms, origin.host, origin.port):
+            answer = await bounded(
+                timeout_ms,
+                identity,
+                failure,
+                lambda progress: self._client.exchange(origin, request, progress.begin_sending),
+            )
         return judge(answer.status, answer.retry_after, answer.text, spec["expected_status_codes"])
 
     async def sweep(self) -> None:
@@ -51,54 +65,55 @@ class HttpDispatcher:
         self._client.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    origin: Origin
-    content: bytes
-    """What is sent: head and body."""
+class _Given(NamedTuple):
+    """What an endpoint gives of the head: the same for all of its requests, as a rule."""
+
+    fields: str
+    takes_text: bool
+    """Whether a body that is a text goes out as it is, and not as JSON."""
 
 
-def _compose(spec: Mapping[str, Any], identity: Identity) -> _Request:
-    fields: _Fields = {name.lower(): (name, value) for name, value in spec["headers"].items()}
-    body = _encode(spec.get("body_template"), fields)
+def _compose(spec: Mapping[str, Any], identity: Identity) -> tuple[Origin, bytes]:
+    """Return where a request goes, and its bytes."""
+    method, template = spec["method"], spec.get("body_template")
     try:
         url = read_url(spec["url"])
-        if url.authorization is not None:
-            _default(fields, "Authorization", url.authorization)
-        _default(fields, "Accept", "*/*")
-        _default(fields, "User-Agent", USER_AGENT)
-        fields |= _own(identity, spec, body)
-        return _Request(url.origin, head(spec["method"], url, fields.values()) + (body or b""))
+        given = _given(tuple(spec["headers"].items()), url.authorization, template is not None)
     except ValueError as error:
         raise DeliveryError("CONNECTION_ERROR", str(error), permanent=True) from None
-
-
-def _own(identity: Identity, spec: Mapping[str, Any], body: bytes | None) -> _Fields:
-    """Return the fields that no endpoint overrides."""
-    own = {
-        "Idempotency-Key": identity.idempotency_key,
-        "X-Task-Executor-Job-Id": identity.job_id,
-        "X-Task-Executor-Execution-Id": identity.execution_id,
-        "X-Task-Executor-Attempt": str(identity.attempt),
-        "X-Task-Executor-Scheduled-At": identity.scheduled_at_text,
-        "traceparent": identity.traceparent,
-    }
+    body = b"" if template is None else _encode(template, given)
+    fields = given.fields + _own(identity)
     if "signing" in spec:
-        own |= signed(spec["signing"], identity.idempotency_key, int(time.time()), body or b"")
-    if body is not None or spec["method"] != "GET":
-        own["Content-Length"] = str(len(body or b""))
-    return {name.lower(): (name, value) for name, value in own.items()}
+        fields += write_fields(signed(spec["signing"], identity.idempotency_key, int(time.time()), body).items())
+    if template is not None or method != "GET":
+        fields += f"Content-Length: {len(body)}\r\n"
+    return url.origin, write_head(method, url, fields) + body
 
 
-def _default(fields: _Fields, name: str, value: str) -> str:
-    return fields.setdefault(name.lower(), (name, value))[1]
+@lru_cache(HEADERS_KEPT)
+def _given(headers: tuple[tuple[str, str], ...], authorization: str | None, has_body: bool) -> _Given:
+    fields = {name.lower(): (name, value) for name, value in headers if name.lower() not in _OWN}
+    if has_body:
+        fields.setdefault("content-type", ("Content-Type", "application/json"))
+    if authorization is not None:
+        fields.setdefault("authorization", ("Authorization", authorization))
+    fields.setdefault("accept", ("Accept", "*/*"))
+    fields.setdefault("user-agent", ("User-Agent", USER_AGENT))
+    return _Given(write_fields(fields.values()), has_body and "json" not in fields["content-type"][1].lower())
 
 
-def _encode(body: Any, fields: _Fields) -> bytes | None:
+def _own(identity: Identity) -> str:
+    return (
+        f"Idempotency-Key: {identity.idempotency_key}\r\n"
+        f"X-Task-Executor-Job-Id: {identity.job_id}\r\n"
+        f"X-Task-Executor-Execution-Id: {identity.execution_id}\r\n"
+        f"X-Task-Executor-Attempt: {identity.attempt}\r\n"
+        f"X-Task-Executor-Scheduled-At: {identity.scheduled_at_text}\r\n"
+        f"traceparent: {identity.traceparent}\r\n"
+    )
+
+
+def _encode(body: Any, given: _Given) -> bytes:
     """Encode the body as JSON, or as it is when it is a text and the endpoint names another content type."""
-    if body is None:
-        return None
-    content_type = _default(fields, "Content-Type", "application/json")
-    if isinstance(body, str) and "json" not in content_type.lower():
-        return body.encode(errors="replace")
-    return compact_json(body).encode(errors="replace")
+    text = body if given.takes_text and isinstance(body, str) else compact_json(body)
+    return text.encode(errors="replace")

@@ -60,14 +60,15 @@ class KafkaDispatcher:
                 self._drop_broken(used)
             return failure(error, progress, used.last_error if used else None)
 
-        async with (
-            bounded(spec["timeout_ms"], identity, explain) as progress,
-            self.producer(spec, identity.scrubber) as producer,
-        ):
-            used = producer
-            progress.begin_sending()
-            report = await producer.produce(*_record(spec, identity))
-            return self._judge(report, progress, producer)
+        async def produce(progress: Progress) -> dict[str, Any]:
+            nonlocal used
+            async with self.producer(spec, identity.scrubber) as producer:
+                used = producer
+                progress.begin_sending()
+                report = await producer.produce(*_record(spec, identity))
+                return self._judge(report, progress, producer)
+
+        return await bounded(spec["timeout_ms"], identity, explain, produce)
 
     def producer(
         self, spec: Mapping[str, Any], scrubber: Scrubber = NO_SECRETS

@@ -1,12 +1,14 @@
 """Time limit of an attempt to send, and how far the attempt got: the same for every transport."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from actors.dispatch.base import Identity
 from app.executions.model import DeliveryError, NotSentError
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -29,10 +31,12 @@ class Progress:
         return DeliveryError("TIMEOUT", message, quote=quote, may_have_been_delivered=self.is_sent)
 
 
-@asynccontextmanager
 async def bounded(
-    timeout_ms: int, identity: Identity, explain: Callable[[Exception, Progress], Exception]
-) -> AsyncIterator[Progress]:
+    timeout_ms: int,
+    identity: Identity,
+    explain: Callable[[Exception, Progress], Exception],
+    send: Callable[[Progress], Awaitable[T]],
+) -> T:
     """Bound an attempt to send; what ends it early is raised as `explain` puts it, a TimeoutError when its time is up.
 
     A DeliveryError and a NotSentError say already what they mean.
@@ -40,7 +44,7 @@ async def bounded(
     progress = Progress(timeout_ms, identity)
     try:
         async with asyncio.timeout(timeout_ms / 1000):
-            yield progress
+            return await send(progress)
     except (DeliveryError, NotSentError):
         raise
     except Exception as error:  # noqa: BLE001 - whatever goes wrong on the way is a failed attempt

@@ -49,12 +49,14 @@ class RedisStreamDispatcher:
 
         Where its note may have expired since, the output says that the entry may be a duplicate.
         """
-        async with (
-            self._network.turn(spec["timeout_ms"], spec["redis_url"]),
-            bounded(spec["timeout_ms"], identity, _failure) as progress,
-            self._pools.use(spec["redis_url"], lambda: self._open(spec["redis_url"])) as pool,
-        ):
-            reply = await _append(pool, _arguments(spec, identity), progress)
+        url = spec["redis_url"]
+
+        async def append(progress: Progress) -> str:
+            async with self._pools.use(url, lambda: self._open(url)) as pool:
+                return await _append(pool, _arguments(spec, identity), progress)
+
+        async with self._network.turn(spec["timeout_ms"], url):
+            reply = await bounded(spec["timeout_ms"], identity, _failure, append)
         output: dict[str, Any] = {"message_id": reply.removeprefix(_FOUND), "stream": spec["stream"]}
         since = identity.history.uncertain_since
         is_old = since is not None and time.monotonic() - since >= note_seconds(identity)

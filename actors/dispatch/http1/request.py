@@ -4,6 +4,7 @@ import base64
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -18,6 +19,7 @@ _IPV4 = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){3}")
 _MAX_PORT = 65_535
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+URLS_KEPT = 256
 
 
 class Origin(NamedTuple):
@@ -40,6 +42,7 @@ class Url:
     """Value of the header that says user and password of the URL."""
 
 
+@lru_cache(URLS_KEPT)
 def read_url(text: str) -> Url:
     """Take a URL apart; raises ValueError, without the URL in its message."""
     match = _URL.fullmatch(text)
@@ -48,7 +51,8 @@ def read_url(text: str) -> Url:
     scheme, user, host = match["scheme"].lower(), match["user"], match["host"]
     default_port = _DEFAULT_PORTS[scheme]
     port = int(match["port"] or default_port)
-    if port > _MAX_PORT or not host.isascii() or (_NUMERIC.fullmatch(host) and not _IPV4.fullmatch(host)):
+    is_odd = not host.isascii() or _FORBIDDEN.search(host) or (_NUMERIC.fullmatch(host) and not _IPV4.fullmatch(host))
+    if port > _MAX_PORT or is_odd:
         raise ValueError("the URL is not valid")
     target = match["target"] or "/"
     return Url(
@@ -59,16 +63,17 @@ def read_url(text: str) -> Url:
     )
 
 
-def head(method: str, url: Url, fields: Iterable[tuple[str, str]]) -> bytes:
-    """Write the head of a request; raises ValueError for control characters, which could end a field early."""
-    lines = [
-        f"{method} {url.target} HTTP/1.1",
-        f"Host: {url.host_header}",
-        *(f"{name}: {value}" for name, value in fields),
-    ]
+def write_fields(fields: Iterable[tuple[str, str]]) -> str:
+    """Write header fields; raises ValueError for control characters, which could end a field early."""
+    lines = [f"{name}: {value}" for name, value in fields]
     if _FORBIDDEN.search("".join(lines)):
         raise ValueError("a control character in a header")
-    return ("\r\n".join(lines) + "\r\n\r\n").encode(errors="ignore")
+    return "".join(f"{line}\r\n" for line in lines)
+
+
+def write_head(method: str, url: Url, fields: str) -> bytes:
+    """Write the head of a request with these fields."""
+    return f"{method} {url.target} HTTP/1.1\r\nHost: {url.host_header}\r\n{fields}\r\n".encode(errors="ignore")
 
 
 def _basic(user: str) -> str:
