@@ -1,7 +1,7 @@
 """Next runs of cron jobs after a change of the time zone rules: computed anew, once for each set of rules."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,7 +16,7 @@ from app.sql import statement
 
 log = logging.getLogger(__name__)
 
-PAGE = 500
+PAGE = 500  # jobs
 # A tick is claimed ahead of its instant, whatever the scheduler's look-ahead.
 _LEAST_AHEAD_MS = 5000
 
@@ -30,14 +30,14 @@ STORE = statement(
 )
 JOBS = statement(
     "jobs.cron_jobs_to_come",
-    f"""
+    """
     SELECT job_id, cron_expression, cron_timezone, interval_ms, fixed_delay, cron_starts_at, cron_ends_at, created_at,
            cron_next_run_at, cron_last_tick_at, catch_up, max_catch_up, overlap, now() AS now
       FROM jobs
      WHERE cron_next_run_at IS NOT NULL AND cron_next_run_at > now() AND trigger_type = 'CRON'
        AND (cron_next_run_at, job_id) > (CAST(:after_run_at AS TIMESTAMPTZ), CAST(:after_job AS TEXT))
-     ORDER BY cron_next_run_at, job_id LIMIT {PAGE}
-    """,  # noqa: S608 - a constant of this module
+     ORDER BY cron_next_run_at, job_id LIMIT :limit
+    """,
 )
 MOVE = statement(
     "jobs.move_next_runs",
@@ -62,12 +62,12 @@ def follow_rules(database: Database, *, ahead_ms: int, stopping: Callable[[], bo
     if found and found[0].digest == digest:
         return 0
     ahead, moved = timedelta(milliseconds=max(ahead_ms, _LEAST_AHEAD_MS)), 0
-    after: Mapping[str, object] = {"after_run_at": EPOCH, "after_job": ""}
-    while page := database.fetch(JOBS, after):
+    params: dict[str, object] = {"after_run_at": EPOCH, "after_job": "", "limit": PAGE}
+    while page := database.fetch(JOBS, params):
         if stopping():
             return moved
         moved += _move(database, page, ahead)
-        after = {"after_run_at": page[-1].cron_next_run_at, "after_job": page[-1].job_id}
+        params |= {"after_run_at": page[-1].cron_next_run_at, "after_job": page[-1].job_id}
     database.fetch(STORE, {"digest": digest})
     return moved
 
