@@ -14,7 +14,6 @@ from app.formats import compact_json
 from app.sql import statement
 
 PAGE = 2000  # executions
-BATCH = 500  # values
 
 KEEP = statement(
     "superseded_configs.keep",
@@ -72,23 +71,23 @@ def keep(connection: Connection, name: str, superseded_by: int, values: Any) -> 
     connection.execute(KEEP, {"name": name, "superseded_by": superseded_by, "values": compact_json(values)})
 
 
-def prune(database: Database, stopping: Callable[[], bool]) -> int:
-    """Delete what no unfinished execution can need any more; returns how many values.
+def needless_up_to(database: Database, stopping: Callable[[], bool]) -> int | None:
+    """Return up to which revision no unfinished execution can need what was superseded; None when nothing is known.
 
-    Looks through the unfinished executions only when there is something to delete.
+    Looks through the unfinished executions only when something was superseded.
     """
-    up_to = database.fetch(EXPIRING)[0].newest
+    up_to: int | None = database.fetch(EXPIRING)[0].newest
     if up_to is None:
-        return 0
+        return None
     in_use = _oldest_in_use(database, stopping)
     if stopping():
-        return 0
-    params = {"up_to": up_to if in_use is None else min(up_to, in_use), "limit": BATCH}
-    total = batch = len(database.fetch(PRUNE, params))
-    while batch == BATCH and not stopping():
-        batch = len(database.fetch(PRUNE, params))
-        total += batch
-    return total
+        return None  # not all of them were seen
+    return up_to if in_use is None else min(up_to, in_use)
+
+
+def prune(database: Database, *, up_to: int, limit: int) -> int:
+    """Delete up to `limit` values that were superseded by this revision or an earlier one; returns how many."""
+    return len(database.fetch(PRUNE, {"up_to": up_to, "limit": limit}))
 
 
 def _oldest_in_use(database: Database, stopping: Callable[[], bool]) -> int | None:

@@ -69,7 +69,11 @@ class Pruner:
 
     def prune_configs(self) -> Counts:
         """Delete superseded values of configs that no unfinished execution began with."""
-        return Counts(values=superseded.prune(self._database, self._stopping))
+        up_to = superseded.needless_up_to(self._database, self._stopping)
+        if up_to is None:
+            return Counts()
+        delete = partial(superseded.prune, self._database, up_to=up_to, limit=BATCH)
+        return Counts(values=self._until_short(delete, BATCH))
 
     def prune_keys(self) -> Counts:
         """Delete idempotency keys that have been kept for their time, the oldest first."""

@@ -111,8 +111,8 @@ def test_an_execution_of_an_earlier_release_keeps_the_config_of_its_next_claim(p
 def test_what_was_superseded_is_kept_as_long_as_an_execution_can_need_it(
     process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for size in ("PAGE", "BATCH"):
-        monkeypatch.setattr(superseded, size, 1)
+    monkeypatch.setattr(superseded, "PAGE", 1)
+    monkeypatch.setattr("app.scheduler.pruner.BATCH", 1)
     database = process.database
     change(database, "https://two.example")
     for _ in range(2):
