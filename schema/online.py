@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from alembic import op
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 from sqlalchemy.exc import DBAPIError
 
 from schema.session import LOCK_TIMEOUT_MS
@@ -130,5 +130,5 @@ def _execute(statement: str) -> None:
     op.execute(text(statement.replace(":", r"\:")))  # a colon in a condition begins no parameter
 
 
-def _first(query: object, **params: str) -> object:
-    return op.get_bind().execute(query, params).scalar()  # type: ignore[call-overload]
+def _first(query: TextClause, **params: str) -> object:
+    return op.get_bind().execute(query, params).scalar()

@@ -80,13 +80,14 @@ def finish(database: Database, ahead_ms: int, *, limit: int, stopping: Callable[
     for row in database.fetch(CUT_OFF, {"limit": limit}):
         if stopping():
             break
-        match Change(row.change):
+        change = Change(row.change)
+        match change:
             case Change.PAUSE:
                 holding.hold_the_rest(database, row.job_id, "", row.actor)
             case Change.RESUME:
                 queues += holding.let_the_rest_go(database, row.job_id, ahead_ms, row.actor)
             case Change.CANCEL | Change.UPDATE:
-                reason = Reason.JOB_CANCELLED if row.change == Change.CANCEL else Reason.JOB_UPDATED
+                reason = Reason.JOB_CANCELLED if change is Change.CANCEL else Reason.JOB_UPDATED
                 scope = Scope(actor=row.actor, begun=row.begun, running=row.running, reason=reason)
                 cancellation.cancel_the_rest(database, row.job_id, scope, Cancelled(0, 0, last=""))
                 queues += holding.let_the_rest_go(database, row.job_id, 0, row.actor, retired_by=reason)
