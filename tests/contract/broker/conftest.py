@@ -1,9 +1,13 @@
-"""Fixtures of the broker's tests: the numbers of shards, a database that can fail, a finalizer."""
+"""Fixtures of the broker's tests: the numbers of shards, a database that can fail, a finalizer, the dispatchers."""
 
 from collections.abc import Iterator
 
 import pytest
 
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch import open_dispatchers
+from actors.loop import DeliveryLoop
+from app.config import Settings
 from app.db import Database
 from tests.contract.broker.faults import Faults
 from tests.contract.broker.finalizing import Run, Running
@@ -36,3 +40,12 @@ def run(database: Database) -> Iterator[Run]:
     for running in started:
         running.finalizer.abandon()
         running.finalizer.stop(60)
+
+
+@pytest.fixture
+def loop() -> Iterator[DeliveryLoop]:
+    """The real dispatchers on a loop of their own."""
+    loop = DeliveryLoop(lambda: open_dispatchers(Settings(database_url="")))
+    loop.start()
+    yield loop
+    loop.stop()

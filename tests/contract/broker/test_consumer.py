@@ -18,17 +18,11 @@ from brokers.consumer import ClaimConsumer
 from brokers.in_flight import InFlight
 from brokers.worker_process import WorkerProcess
 from tests import rows
+from tests.contract.broker.delivering import next_attempt
 from tests.waiting import eventually
 
 OK = Verdict.success({"status_code": 200, "body": "OK"})
 LONG_MS = 60_000  # far beyond any wait here: only a wake-up can end it
-
-
-def next_attempt(consumer: ClaimConsumer) -> Attempt:
-    message = next(consumer)
-    assert message is not None
-    attempt: Attempt = message.args[0]
-    return attempt
 
 
 def in_thread(consumer: ClaimConsumer, got: list[Attempt]) -> threading.Thread:

@@ -1,6 +1,5 @@
 """Deliveries that end before anything is sent."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 
@@ -9,49 +8,26 @@ from sqlalchemy import text
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.deliver import Deliveries
-from actors.dispatch import Dispatchers, open_dispatchers
+from actors.dispatch import Dispatchers
 from actors.loop import DeliveryLoop
 from app import db
 from app.audit import SYSTEM
 from app.audit.change import AuditedChange
 from app.catalog import secrets
 from app.catalog.crypto import SecretBox, generate_key
-from app.catalog.loader import Catalog
-from app.config import Settings
 from app.db import Database
 from app.dev.receiver import Receiver
 from app.dev.servers import Valkey
 from app.executions.release import SHORTEST_PUT_OFF_MS
-from brokers.attempt import Attempt
-from brokers.consumer import ClaimConsumer
 from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType
 from tests import rows
+from tests.contract.broker.delivering import catalog_of, claimed
 from tests.waiting import eventually
 
 
 def nothing_may_be_sent() -> Dispatchers:
     raise AssertionError
-
-
-def claimed(process: WorkerProcess, queue: str = "http") -> Attempt:
-    message = next(ClaimConsumer(process, queue, 60_000))
-    assert message is not None
-    attempt: Attempt = message.args[0]
-    return attempt
-
-
-def catalog_of(database: Database) -> Catalog:
-    return Catalog(database, None, config_ttl_seconds=60, secret_ttl_seconds=60)
-
-
-@pytest.fixture
-def loop() -> Iterator[DeliveryLoop]:
-    """The real dispatchers on a loop of their own."""
-    loop = DeliveryLoop(lambda: open_dispatchers(Settings(database_url="")))
-    loop.start()
-    yield loop
-    loop.stop()
 
 
 def test_what_is_not_held_any_more_is_not_sent(
@@ -155,14 +131,12 @@ def test_what_needs_a_secret_of_another_key_waits_for_a_worker_that_has_it(
     secrets.SECRETS.create(database, "token", stored, AuditedChange(SYSTEM))
     rows.add_endpoint(database, "sealed", spec={"url": "https://h/{{secret.token}}", "method": "POST"})
     (execution_id,) = rows.add_executions(database, endpoint="sealed")
-    message = next(ClaimConsumer(process, "http", 60_000))
-    assert message is not None
-    catalog = Catalog(database, box, config_ttl_seconds=60, secret_ttl_seconds=60)
-    Deliveries(catalog, DeliveryLoop(nothing_may_be_sent), database).start(message.args[0])
+    attempt = claimed(process)
+    Deliveries(catalog_of(database, box), DeliveryLoop(nothing_may_be_sent), database).start(attempt)
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
-    assert row.run_at >= message.args[0].claim.claimed_at + timedelta(seconds=0.8), "no worker claims it at once"
+    assert row.run_at >= attempt.claim.claimed_at + timedelta(seconds=0.8), "no worker claims it at once"
     assert rows.attempts(database, execution_id) == []
 
 

@@ -1,7 +1,6 @@
 """What is stored of a receiver's words: as the endpoint's `keep_response` has it, whatever the transport."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,28 +9,17 @@ from sqlalchemy import text
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.deliver import Deliveries
-from actors.dispatch import open_dispatchers
 from actors.loop import DeliveryLoop
-from app.catalog.loader import Catalog
-from app.config import Settings
 from app.db import Database
 from app.dev.receiver import Receiver
 from app.dev.servers.valkey import Valkey
-from brokers.consumer import ClaimConsumer
 from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType
 from tests import rows
+from tests.contract.broker.delivering import catalog_of, claimed
 from tests.waiting import eventually
 
 WORDS = "words-of-the-receiver"
-
-
-@pytest.fixture
-def loop() -> Iterator[DeliveryLoop]:
-    loop = DeliveryLoop(lambda: open_dispatchers(Settings(database_url="")))
-    loop.start()
-    yield loop
-    loop.stop()
 
 
 class Stored:
@@ -45,16 +33,14 @@ class Stored:
         rows.add_endpoint(self._database, "kept", type_=type_, spec=spec)
         self._database.fetch(text("UPDATE endpoint_versions SET keep_response = :keep"), {"keep": keep})
         (execution_id,) = rows.add_executions(self._database, endpoint="kept", type_=type_)
-        message = next(ClaimConsumer(self._process, type_.value.lower(), 60_000))
-        assert message is not None
-        catalog = Catalog(self._database, None, config_ttl_seconds=60, secret_ttl_seconds=60)
-        Deliveries(catalog, self._loop, self._database).start(message.args[0])
+        attempt = claimed(self._process, type_.value.lower())
+        Deliveries(catalog_of(self._database), self._loop, self._database).start(attempt)
         eventually(lambda: rows.execution(self._database, execution_id).status != "RUNNING")
-        (attempt,) = rows.attempts(self._database, execution_id)
+        (tried,) = rows.attempts(self._database, execution_id)
         log = self._database.fetch(text("SELECT message FROM execution_logs"))
         execution = rows.execution(self._database, execution_id)
-        assert execution.output == attempt.output
-        return attempt.output, attempt.error, f"{tuple(attempt)} {tuple(execution)} {log}"
+        assert execution.output == tried.output
+        return tried.output, tried.error, f"{tuple(tried)} {tuple(execution)} {log}"
 
 
 @pytest.fixture
