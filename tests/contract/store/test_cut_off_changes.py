@@ -143,3 +143,13 @@ def test_the_retries_of_paused_jobs_are_found_among_very_many_on_hold(database: 
         pytest.skip("counts blocks, which only PostgreSQL tells")
     put(database, job_id, held=True, count=10_000)
     assert blocks(database, holding.RETRIES, {}) < 20
+
+
+def test_a_cancellation_that_was_cut_off_goes_on_when_it_is_repeated(database: Database, job_id: str) -> None:
+    """As after the deadline of a request: what was committed stays."""
+    put(database, job_id, held=False, count=COUNT)
+    cut_off(database, cancel_job, job_id, cancellation.LOCK_OF_JOB)
+    assert job(database, job_id).status == "RETIRED"
+    assert counts(database) == [CANCELLED_500, REST]
+    cancel_job(database, job_id)
+    assert counts(database) == [("CANCELLED", False, COUNT)]

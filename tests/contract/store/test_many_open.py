@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import Connection, event, text
 
 from app.db import Database
-from app.executions import cancellation
 from app.jobs.cancellation import cancel_job
 from app.jobs.creation import Creator
 from app.jobs.pause import pause_job, resume_job
@@ -100,23 +99,3 @@ def test_resume(database: Database, job_id: str) -> None:
     put(database, job_id, held=True)
     assert timed(database, lambda: resume_job(database, job_id, 0)) == MOST_IN_A_TRANSACTION
     assert counts(database) == [("QUEUED", False, OPEN)]
-
-
-def test_a_cancellation_that_was_cut_off_goes_on_when_it_is_repeated(database: Database, job_id: str) -> None:
-    """As after the deadline of a request: what was committed stays."""
-    put(database, job_id, held=False, count=1200)
-    batches = []
-
-    def cut_off(_connection: Connection, _cursor: object, sql: str, *_more: object) -> None:
-        if sql == str(cancellation.LOCK_OF_JOB.compile(database.engine)):
-            batches.append(sql)
-            if len(batches) == 2:
-                raise KeyboardInterrupt
-
-    event.listen(database.engine, "before_cursor_execute", cut_off)
-    with pytest.raises(KeyboardInterrupt):
-        cancel_job(database, job_id)
-    assert job(database, job_id).status == "RETIRED"
-    assert counts(database) == [("CANCELLED", False, 500), ("QUEUED", False, 700)]
-    cancel_job(database, job_id)
-    assert counts(database) == [("CANCELLED", False, 1200)]
