@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 # Statements, and helpers that send them.
 POSTGRESQL_ONLY = re.compile(
     r"^\s*ANALYZE\s*$|\bVACUUM\b|\bEXPLAIN\b|\bDO \$\$|"
-    r"pg_terminate_backend|pg_stat_|pg_locks|pg_advisory|is_a_lock_waited_for"
+    r"pg_terminate_backend|pg_stat_|pg_locks|pg_advisory|is_a_lock_waited_for|^blocks$"
 )
 GATES = {"is_cockroach", "postgresql_only"}
 # They start a PostgreSQL of their own, or have such statements as data.

@@ -12,8 +12,8 @@ from app.jobs.cancellation import cancel_job
 from app.jobs.creation import Creator
 from app.jobs.pause import pause_job, resume_job
 from app.jobs.update import update_job
+from tests.contract.blocks import blocks
 from tests.contract.scheduler.conftest import chores
-from tests.contract.store.test_dead_entries import blocks
 from tests.contract.store.test_many_open import counts, put
 from tests.cron_jobs import add_interval_job, job
 

@@ -1,7 +1,6 @@
 """What waited and is over leaves dead index entries; a long snapshot keeps them. Reads in time order skip them."""
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
@@ -16,6 +15,7 @@ from app.executions.promotion import PROMOTE
 from app.executions.shards import NEXT_DUE, PROBED
 from app.formats import EPOCH
 from tests import rows
+from tests.contract.blocks import blocks
 
 DEAD = int(os.environ.get("TE_TEST_DEAD_ENTRIES", "10000"))
 SHARDS = 16
@@ -45,15 +45,6 @@ def dead(database: Database) -> Iterator[Database]:
         database.fetch(text("ANALYZE executions"))
         database.fetch(text("ANALYZE jobs"))
         yield database
-
-
-def blocks(database: Database, statement: TextClause, params: Mapping[str, object]) -> int:
-    """Run a statement, undo it, and return how many blocks it read."""
-    with database.engine.connect() as connection:
-        plan = connection.execute(text(f"EXPLAIN (ANALYZE, BUFFERS) {statement.text}"), params).scalars().all()
-        connection.rollback()
-    top = next(line for line in plan if "Buffers:" in line)
-    return sum(int(number) for number in re.findall(r"(?:hit|read)=(\d+)", top))
 
 
 def parameters(since: datetime) -> Mapping[TextClause, dict[str, object]]:

@@ -6,7 +6,7 @@ from sqlalchemy import TextClause, text
 from app.catalog import dependents
 from app.db import Database
 from tests import rows
-from tests.contract.store.test_dead_entries import blocks
+from tests.contract.blocks import blocks
 
 MANY = 20_000
 FEW_BLOCKS = 300  # all unfinished executions are in more
