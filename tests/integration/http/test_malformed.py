@@ -17,108 +17,11 @@ from app.db import Database
 from schema import tables
 from tests.integration.client import Api, services
 from tests.integration.http.document import document
-from tests.integration.http.malformed import MALFORMED
+from tests.integration.http.malformed import CONTENT_TYPES, HEADERS, INJECTED, MALFORMED, VALUES, WRITTEN
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
 
 pytestmark = pytest.mark.fuzz
 
-INJECTED = "X-Injected"
-# As values of JSON. Some of them fit where they are put: then the answer is what the document says it is.
-VALUES: list[Any] = [
-    *(
-        None,
-        True,
-        0,
-        -1,
-        2**31,
-        2**63,
-        10**37,
-        1.5,
-        -1e308,
-        "",
-        " ",
-        "x" * 70_000,
-        [],
-        [None],
-        {},
-        {"": {}},
-        {"a" * 9000: 1},
-    ),
-    *(f"a\r\n{INJECTED}: 1", "a\nb", "é", "\u202e", "\U0001f600", "null", "../../etc/passwd", "'; DROP TABLE jobs; --"),
-    *(
-        "{{",
-        "}}",
-        "{{secret.token}}",
-        "{{input.a.b.c}}",
-        "{{{{config.base}}}}",
-        "{{nope.x}}",
-        "%(x)s {0} ${x} <script>",
-    ),
-    *("9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00Z", "2030-02-30T00:00:00Z", "* * * * * *", "@every 1s", "P1D"),
-    *(
-        "http://[::1",
-        "http://a:99999/",
-        "file:///etc/passwd",
-        "redis://\0",
-        "1" * 39,
-        "NaN",
-        json.loads("[" * 90 + "]" * 90),
-    ),
-]
-# As they are written in a URL: bad escapes, half characters, too long, too large, not of this alphabet.
-WRITTEN = [
-    *(
-        "%00",
-        "%",
-        "%zz",
-        "%ed%a0%80",
-        "%ff%fe",
-        "%f0%9f%98%80",
-        "a%0d%0aX-Injected:%201",
-        "%2e%2e%2f",
-        "..%2f..",
-        "%252e",
-    ),
-    *(
-        "a" * 4000,
-        "-1",
-        "1e3",
-        "0x10",
-        "%D9%A1",
-        "99999999999999999999",
-        "null",
-        "[]",
-        "%20",
-        "+",
-        "'%20OR%201=1--",
-        "{{x}}",
-    ),
-]
-CONTENT_TYPES = [
-    *(
-        "",
-        "text/plain",
-        "application/x-www-form-urlencoded",
-        "multipart/form-data; boundary=x",
-        "application/xml",
-        "json",
-    ),
-    *("application/json; charset=utf-16", "application/json-patch+json", "*/*", "application/json\t;;;", "é"),
-]
-HEADERS = [
-    *({"Idempotency-Key": value} for value in ("", "é", "x" * 256, "a\tb", "\x7f")),
-    *({"If-Match": value} for value in ("", "*", "x", '"', 'W/"x"', '"a", "b', "é", "," * 2000)),
-    *({"If-None-Match": value} for value in ("", "é", '"' * 99)),
-    *(
-        {"Authorization": value}
-        for value in ("", "Bearer", "Bearer  ", "Basic YTpi", "Bearer te_é_x", "Bearer " + "x" * 9000)
-    ),
-    *({"X-Request-ID": value} for value in ("é", "x" * 9000, "<script>", "a b")),
-    {"Content-Encoding": "gzip"},
-    {"Accept": "text/html"},
-    {"Cookie": "\x01=;;="},
-    {"Range": "bytes=0-1"},
-]
 OPERATIONS = [
     (method, path)
     for path, found in document()["paths"].items()
