@@ -74,16 +74,12 @@ class Job:
         if row["execution_id"] is not None:
             status = ExecutionStatus(row["execution_status"])
             execution = ExecutionSummary(row["execution_id"], status, row["execution_created_at"])
-        own = {own.name for own in fields(cls)} - {"trigger", "timetable", "execution"}
-        values = {name: row[_COLUMNS.get(name, name)] for name in own} | {
-            "endpoint_type": EndpointType(row["endpoint_type"]),
-            "status": JobStatus(row["status"]),
-            "trigger": trigger,
-            "labels": row["labels"] or {},
-            "timetable": Timetable.stored(row) if trigger.repeats else None,
-            "execution": execution,
-        }
-        return cls(**values)
+        values = {name: row[column] for name, column in _COLUMNS.items()}
+        values["endpoint_type"] = EndpointType(row["endpoint_type"])
+        values["status"] = JobStatus(row["status"])
+        values["labels"] = row["labels"] or {}
+        timetable = Timetable.stored(row) if trigger.repeats else None
+        return cls(trigger=trigger, timetable=timetable, execution=execution, **values)
 
     @property
     def first_id(self) -> str:
@@ -91,5 +87,10 @@ class Job:
         return self.first_version_id or self.job_id
 
 
-# Where a field is not called like its column.
-_COLUMNS = {"next_run_at": "cron_next_run_at", "last_tick_at": "cron_last_tick_at"}
+# The columns of the fields that have one of their own.
+_RENAMED = {"next_run_at": "cron_next_run_at", "last_tick_at": "cron_last_tick_at"}
+_COLUMNS = {
+    own.name: _RENAMED.get(own.name, own.name)
+    for own in fields(Job)
+    if own.name not in {"trigger", "timetable", "execution"}
+}

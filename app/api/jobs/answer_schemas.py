@@ -5,10 +5,9 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.api.http.fields import Instant, Name
-from app.api.jobs.request_schemas import REPEATING_FIELDS
+from app.api.http.fields import Instant, Name, WrittenSchema
 from app.formats import rfc3339
-from app.jobs.model import Job
+from app.jobs.model import ExecutionSummary, Job
 from app.schedule.interval import show_every
 from app.schedule.timetable import Timetable
 from schema.states import CatchUp, EndpointType, ExecutionStatus, JobStatus, Overlap, Trigger
@@ -22,7 +21,7 @@ class ExecutionSummarySchema(Schema):
     created_at = Instant(required=True)
 
 
-class JobSchema(Schema):
+class JobSchema(WrittenSchema):
     """A job. Which fields there are depends on the trigger."""
 
     job_id = fields.String(required=True)
@@ -59,33 +58,55 @@ class JobSchema(Schema):
 
 
 def shape_job(job: Job) -> dict[str, Any]:
-    """Return the fields that a job of its trigger has."""
-    shaped: dict[str, Any] = {name: getattr(job, name) for name in _ALWAYS}
-    if job.timetable is not None:
-        return shaped | _shape_repeating(job, job.timetable)
-    shaped["idempotency_key"] = job.idempotency_key
-    if job.trigger is Trigger.DELAYED:
-        shaped["run_at"] = job.run_at
+    """Write the fields that a job of its trigger has, ready for JSON and in the order of the schema."""
+    table = job.timetable
+    shaped: dict[str, Any] = {
+        "job_id": job.job_id,
+        "endpoint": job.endpoint,
+        "endpoint_type": job.endpoint_type,
+        "endpoint_version": job.endpoint_version,
+        "trigger": job.trigger,
+        "status": job.status,
+        "version": job.version,
+    }
+    if table is not None:
+        shaped |= {"previous_version_id": job.previous_version_id, "replaced_by_id": job.replaced_by_id}
+    if table is None or job.idempotency_key is not None:
+        shaped["idempotency_key"] = job.idempotency_key
+    shaped["name"], shaped["labels"] = job.name, job.labels
+    if table is not None:
+        shaped |= _shape_timetable(table) | {"next_run_at": show_in_zone(table, job.next_run_at)}
+    elif job.trigger is Trigger.DELAYED:
+        shaped["run_at"] = _instant(job.run_at)
+    shaped["input"] = job.input
     if job.execution is not None:
-        shaped["execution"] = job.execution
+        shaped["execution"] = _shape_execution(job.execution)
+    for name in ("created_at", "paused_at", "retired_at"):
+        shaped[name] = _instant(getattr(job, name))
     return shaped
 
 
-_ALWAYS = (
-    *("job_id", "endpoint", "endpoint_type", "endpoint_version", "trigger", "status", "version"),
-    *("name", "labels", "input", "created_at", "paused_at", "retired_at"),
-)
-
-
-def _shape_repeating(job: Job, table: Timetable) -> dict[str, Any]:
-    shaped: dict[str, Any] = {name: getattr(table, name) for name in sorted(REPEATING_FIELDS)}
-    shaped |= {"previous_version_id": job.previous_version_id, "replaced_by_id": job.replaced_by_id}
-    shaped["next_run_at"] = show_in_zone(table, job.next_run_at)
-    if job.idempotency_key is not None:
-        shaped["idempotency_key"] = job.idempotency_key
+def _shape_timetable(table: Timetable) -> dict[str, Any]:
     if table.every_ms is not None:
-        return shaped | {"every": show_every(table.every_ms), "fixed_delay": table.fixed_delay}
-    return shaped | {"cron": table.cron, "timezone": table.timezone}
+        shaped: dict[str, Any] = {"every": show_every(table.every_ms), "fixed_delay": table.fixed_delay}
+    else:
+        shaped = {"cron": table.cron, "timezone": table.timezone}
+    return shaped | {
+        "starts_at": _instant(table.starts_at),
+        "ends_at": _instant(table.ends_at),
+        "catch_up": table.catch_up,
+        "max_catch_up": table.max_catch_up,
+        "overlap": table.overlap,
+    }
+
+
+def _shape_execution(execution: ExecutionSummary) -> dict[str, Any]:
+    created_at = _instant(execution.created_at)
+    return {"execution_id": execution.execution_id, "status": execution.status, "created_at": created_at}
+
+
+def _instant(instant: datetime | None) -> str | None:
+    return None if instant is None else rfc3339(instant)
 
 
 def show_in_zone(table: Timetable, instant: datetime | None) -> str | None:

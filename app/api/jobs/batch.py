@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields, validate
+from marshmallow import ValidationError, fields, validate
 
 from app.api.http.body import details_of, invalid
 from app.api.http.errors import ErrorBodySchema
-from app.api.http.fields import Body
+from app.api.http.fields import Body, WrittenSchema
 from app.api.jobs.answer_schemas import JobSchema, shape_job
 from app.api.jobs.request_schemas import NewJobSchema, new_job
 from app.api.jobs.views import resource
@@ -41,7 +41,10 @@ class BatchErrorSchema(ErrorBodySchema):
         exclude = ("request_id",)
 
 
-class BatchItemSchema(Schema):
+_ERROR = BatchErrorSchema()
+
+
+class BatchItemSchema(WrittenSchema):
     """The outcome of one job: `job` with 201 (new) or 200 (replayed), `error` otherwise."""
 
     status = fields.Integer(required=True, metadata={"description": "as `POST /jobs` would answer"})
@@ -49,7 +52,7 @@ class BatchItemSchema(Schema):
     error = fields.Nested(BatchErrorSchema)
 
 
-class BatchResultSchema(Schema):
+class BatchResultSchema(WrittenSchema):
     """One item for each job, in the order of the request."""
 
     items = fields.List(fields.Nested(BatchItemSchema), required=True)
@@ -86,5 +89,4 @@ def _wake(results: list[Outcome]) -> None:
 def _shape(result: Outcome) -> dict[str, Any]:
     if isinstance(result, Created):
         return {"status": 201 if result.is_new else 200, "job": shape_job(result.job)}
-    error = {name: getattr(result, name) for name in ("code", "message", "details", "retryable")}
-    return {"status": result.status, "error": error}
+    return {"status": result.status, "error": _ERROR.dump(result)}
