@@ -9,6 +9,7 @@ from app.api.http.fields import Body, Every, Instant, QueryInstant
 from app.api.http.idempotency_keys import MAX_KEY
 from app.api.http.pagination import PageQuery
 from app.api.jobs.labels import LabelSelector, labels_field
+from app.api.jobs.plain_request import MAX_ENDPOINT, read_plain
 from app.catalog.specs.fields import Flag
 from app.formats import EPOCH
 from app.jobs.model import NewJob
@@ -94,7 +95,7 @@ class ChangeableFields(Body):
 class NewJobSchema(ChangeableFields):
     """A job to create. A field that belongs to another trigger is refused unless it is null."""
 
-    endpoint = fields.String(required=True, validate=validate.Length(1, 128))
+    endpoint = fields.String(required=True, validate=validate.Length(1, MAX_ENDPOINT))
     trigger = fields.Enum(Trigger, required=True)
     idempotency_key = fields.String(
         allow_none=True,
@@ -102,6 +103,11 @@ class NewJobSchema(ChangeableFields):
         metadata={"description": "needed for IMMEDIATE and DELAYED, here or in the Idempotency-Key header"},
     )
     run_at = Instant(allow_none=True, metadata={"description": "for DELAYED; a time in the past means now"})
+
+    def load(self, data: Any, **options: Any) -> Any:
+        """Load a body; raises ValidationError. Most bodies are plain, and nine tenths of the time are saved on them."""
+        plain = read_plain(data)
+        return plain if plain is not None else super().load(data, **options)
 
     @validates_schema
     def check_trigger(self, data: dict[str, Any], **_: Any) -> None:
@@ -138,7 +144,7 @@ class JobQuery(PageQuery):
 
     status = fields.Enum(JobStatus)
     trigger = fields.Enum(Trigger)
-    endpoint = fields.String(validate=validate.Length(1, 128))
+    endpoint = fields.String(validate=validate.Length(1, MAX_ENDPOINT))
     name = fields.String(validate=validate.Length(1, MAX_NAME), metadata={"example": "Daily report"})
     labels = LabelSelector()
     created_after = QueryInstant()

@@ -1,0 +1,45 @@
+"""Requests for one-shot jobs that are as plain as most of them are, read without a schema."""
+
+from typing import Any
+
+from marshmallow import ValidationError
+
+from app.api.http.fields import read_instant
+from app.api.http.idempotency_keys import MAX_KEY
+from schema.states import Trigger
+
+MAX_ENDPOINT = 128
+
+_FIELDS = frozenset({"endpoint", "trigger", "idempotency_key", "run_at", "input"})
+
+
+def read_plain(body: Any) -> dict[str, Any] | None:
+    """Return what NewJobSchema would load; None for whatever has other fields, is not valid, or looks unusual.
+
+    The schema has the last word on those, and words for what is wrong.
+    """
+    if type(body) is not dict or not body.keys() <= _FIELDS:
+        return None
+    endpoint, key, input_ = body.get("endpoint"), body.get("idempotency_key", "-"), body.get("input", _NO_INPUT)
+    are_valid = (
+        type(endpoint) is str
+        and 1 <= len(endpoint) <= MAX_ENDPOINT
+        and type(key) is str
+        and 1 <= len(key) <= MAX_KEY
+        and type(input_) is dict
+    )
+    return _with_time(body) if are_valid else None
+
+
+_NO_INPUT: dict[str, Any] = {}
+
+
+def _with_time(body: dict[str, Any]) -> dict[str, Any] | None:
+    if body.get("trigger") == Trigger.IMMEDIATE and "run_at" not in body:
+        return body | {"trigger": Trigger.IMMEDIATE}
+    if body.get("trigger") != Trigger.DELAYED:
+        return None
+    try:
+        return body | {"trigger": Trigger.DELAYED, "run_at": read_instant(body.get("run_at"))}
+    except ValidationError:
+        return None

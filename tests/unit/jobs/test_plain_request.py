@@ -1,0 +1,72 @@
+"""Plain requests for jobs: read without the schema exactly as with it, and whatever is wrong has the schema's words."""
+
+import copy
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from marshmallow import Schema, ValidationError
+
+from app.api.jobs.plain_request import read_plain
+from app.api.jobs.request_schemas import NewJobSchema
+
+NOW = {"endpoint": "mail", "trigger": "IMMEDIATE", "idempotency_key": "key-1", "input": {"user": {"id": 7}}}
+LATER = NOW | {"trigger": "DELAYED", "run_at": "2030-01-31T10:00:00+01:00"}
+DAILY = {"endpoint": "mail", "trigger": "CRON", "cron": "0 9 * * *", "timezone": "UTC"}
+BODIES: list[dict[str, Any]] = [NOW, LATER, DAILY, {}, {"endpoint": "mail", "trigger": "IMMEDIATE"}]
+
+VALUES: list[Any] = [
+    *(None, True, False, 0, 1, -1, 1.5, 10**38, "", " ", "a", "é", [], [1], {}, {"a": 1}, {"a": []}),
+    *("m" * 127, "m" * 128, "m" * 129, "k" * 255, "k" * 256),
+    *("IMMEDIATE", "DELAYED", "CRON", "INTERVAL", "immediate", "Trigger.IMMEDIATE", "IMMEDIATE "),
+    *("2030-01-31T09:00:00Z", "2030-01-31t09:00:00.123456789z", "2030-01-31T09:00:00", "2030-02-30T00:00:00Z"),
+    *("1969-12-31T23:59:59Z", "2200-01-01T00:00:00Z", "2030-01-31", "٢030-01-31T09:00:00Z", "now"),
+    *("5m", "10s", "all", "skip", {"team": "mail"}, {"team": 7}),
+]
+NAMES = [*NewJobSchema().fields, "unknown", "Endpoint", ""]
+
+
+def mutated(body: dict[str, Any]) -> Iterator[Any]:
+    """Give each field each value, take each away, and do both to a second one."""
+    yield body
+    for name in NAMES:
+        yield {key: value for key, value in body.items() if key != name}
+        for value in VALUES:
+            yield body | {name: value}
+    for first, second in itertools.permutations(("run_at", "trigger", "input", "idempotency_key"), 2):
+        for value in VALUES:
+            yield {key: given for key, given in body.items() if key != first} | {second: value}
+            yield body | {first: None, second: value}
+
+
+def outcome(load: Any, body: Any) -> tuple[str, Any]:
+    """Return what a body is loaded as, or what is wrong with it."""
+    try:
+        return "loaded", load(copy.deepcopy(body))
+    except ValidationError as error:
+        return "refused", error.messages
+
+
+@pytest.mark.parametrize("body", BODIES, ids=["now", "later", "daily", "empty", "no key"])
+def test_a_mutated_body_is_read_as_the_schema_reads_it(body: dict[str, Any]) -> None:
+    schema = NewJobSchema()
+    for each in mutated(body):
+        assert outcome(schema.load, each) == outcome(lambda given: Schema.load(schema, given), each), each
+
+
+@pytest.mark.parametrize("body", [None, 7, "text", [], [NOW], True])
+def test_what_is_no_object_is_left_to_the_schema(body: Any) -> None:
+    schema = NewJobSchema()
+    assert outcome(schema.load, body) == outcome(lambda given: Schema.load(schema, given), body)
+
+
+@pytest.mark.parametrize("body", [NOW, LATER, {"endpoint": "mail", "trigger": "IMMEDIATE"}])
+def test_the_usual_body_is_plain(body: dict[str, Any]) -> None:
+    assert read_plain(body) is not None
+
+
+def test_the_body_stays_as_it_was() -> None:
+    body = copy.deepcopy(LATER)
+    read_plain(body)
+    assert body == LATER
