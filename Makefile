@@ -39,8 +39,11 @@ types: $(STAMP)  ## mypy --strict
 imports: $(STAMP)  ## import-linter
 	$(BIN)/lint-imports
 
-bench: $(STAMP)  ## measure beside other task queues in the same run
-	$(BIN)/python -m benchmarks drain
+bench: $(STAMP)  ## measure beside other task queues in the same run; bench-drain, bench-create … measure one thing
+	$(BIN)/python -m benchmarks all --keep
+
+bench-%: $(STAMP)
+	$(BIN)/python -m benchmarks $* --keep
 
 lock: $(STAMP)  ## write requirements.lock, the hashes of what the image installs, anew
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==0.13.9

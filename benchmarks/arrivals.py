@@ -3,7 +3,7 @@
 import http.client
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Any, Self
 
@@ -11,6 +11,7 @@ from app.dev.process.child import ChildError
 from app.dev.stack.processes import Processes
 
 _POLL_SECONDS = 0.01
+_KEYS_POLL_SECONDS = 0.25
 
 
 class Arrivals:
@@ -65,6 +66,14 @@ class Arrivals:
                 raise ChildError(f"{arrived} of {count} arrived within {timeout:.0f} s")
             time.sleep(_POLL_SECONDS)
         return arrived
+
+    def wait_for_keys(self, keys: Collection[str], timeout: float = 60.0) -> None:
+        """Wait until these have arrived, whatever else has."""
+        deadline = time.monotonic() + timeout
+        while missing := set(keys) - self.times().keys():
+            if time.monotonic() > deadline:
+                raise ChildError(f"{len(missing)} of {len(keys)} have not arrived within {timeout:.0f} s")
+            time.sleep(_KEYS_POLL_SECONDS)
 
     def _ask(self, path: str) -> Any:
         self._connection.request("GET", path)

@@ -1,17 +1,25 @@
 """Contender: a task queue that delivers the same requests to the same receiver."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from app.dev.process.child import Child
+from app.dev.process.child import Child, ChildError
 
 BODY = {"user_id": "u_1", "order": "o-4711", "text": "hello"}
 TOKEN = "bench-token-0123456789"
+_STOP_SECONDS = 30.0
+
+Times = dict[str, float]
+"""Unix time by idempotency key."""
 
 
 class Contender(ABC):
-    """Fill a queue, start workers, say what they cost."""
+    """Fill a queue, start workers, send one by one."""
 
     name: str
+    remark = ""
+    """How it is configured, for the report."""
     database_pid: int | None = None
     """PostgreSQL's first process, where it uses one."""
 
@@ -23,9 +31,30 @@ class Contender(ABC):
     def start(self) -> list[Child]:
         """Start the workers; they may have begun to deliver before it returns."""
 
+    @abstractmethod
+    def idle(self, url: str, count: int) -> Times | None:
+        """Enqueue one delivery at a time and return when each was accepted; None when it cannot."""
+
+    @abstractmethod
+    def delayed(self, url: str, count: int) -> Times | None:
+        """Enqueue deliveries that come due one after the other and return when; None when it cannot."""
+
     def settle(self) -> None:  # noqa: B027 - most have nothing to do
         """Do what is to be done between filling and the start of the workers."""
 
-    def remark(self) -> str:
-        """Say how it is configured, for the report."""
-        return ""
+    @contextmanager
+    def at_work(self) -> Iterator[list[Child]]:
+        """Lend the workers; they are stopped at the end."""
+        workers = self.start()
+        try:
+            yield workers
+        finally:
+            for worker in workers:
+                worker.stop(_STOP_SECONDS)
+
+
+def check(workers: list[Child]) -> None:
+    """Raise ChildError with the last lines of a worker that has ended."""
+    for worker in workers:
+        if not worker.is_running:
+            raise ChildError(f"{worker.name} ended with status {worker.returncode}:\n{worker.tail()}")

@@ -1,8 +1,11 @@
-"""Task Executor as it is shipped: API, PostgreSQL, a worker of two processes with eight threads."""
+"""Task Executor as it is shipped: API, scheduler, PostgreSQL, a worker of two processes with eight threads."""
 
 import json
 import time
 import uuid
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,13 @@ from app.dev.process.child import Child
 from app.dev.stack import programs
 from app.dev.stack.runner import Stack
 from app.dev.stack.settings import product_environment
-from benchmarks.contenders.contender import BODY, TOKEN, Contender
+from benchmarks.contenders.contender import BODY, TOKEN, Contender, Times
+from benchmarks.keepalive import KeepAlive
 
 _BATCH = 1000
+_PAUSE_SECONDS = 0.025
+_FIRST_SECONDS = 2.0
+_APART_SECONDS = 0.01
 _FIELD = {"type": "string", "maxLength": 100}
 _SCHEMA = {
     "type": "object",
@@ -22,42 +29,66 @@ _SCHEMA = {
     "required": list(BODY),
     "additionalProperties": False,
 }
-_HEADERS = {"Authorization": "Bearer {{secret.bench-token}}"}
 _TEMPLATE = {name: "{{input." + name + "}}" for name in BODY}
 
 
 class Ours(Contender):
-    """The product of this working tree, or of another one with a `.venv` of its own."""
+    """The product of this working tree, or of another one with a `.venv` of its own; a context manager."""
 
-    def __init__(self, logs: Path, name: str = "ours", tree: Path | None = None, **env: str) -> None:
+    def __init__(
+        self,
+        logs: Path,
+        name: str = "ours",
+        *,
+        tree: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        worker_env: Mapping[str, str] | None = None,
+        prepare: Callable[[str], object] | None = None,
+    ) -> None:
+        """`prepare` gets the URL of the migrated database before anything else is done with it."""
         self.name = name
         self.stack = Stack(
-            commands={"web": programs.WEB},
-            env=product_environment() | env,
+            commands={"web": programs.WEB, "scheduler-1": programs.SCHEDULER},
+            env=product_environment() | dict(env or {}),
             logs=logs / name,
             cwd=tree,
             python=tree and tree / ".venv" / "bin" / "python",
         )
+        self.remark = "API, scheduler, worker of 2 processes x 8 threads; default settings" + "".join(
+            f", {name}={value}" for name, value in (env or {}).items()
+        )
+        self._worker_env = dict(worker_env or {})
+        self._prepare = prepare
+        self._run = uuid.uuid4().hex[:8]
         self._endpoints: dict[str, str] = {}
 
-    def open(self) -> "Ours":
-        """Start PostgreSQL and the API, and register what the templates use."""
+    def __enter__(self) -> "Ours":
+        """Start PostgreSQL, API and scheduler, and register what the templates use."""
         self.stack.start()
-        self.stack.api.post("/secrets", {"name": "bench-token", "value": TOKEN})
-        self.stack.api.post("/payload-specs", {"name": "bench", "schema": _SCHEMA})
+        if self._prepare is not None:
+            self._prepare(self.stack.database_url)
+        self.stack.api.post("/secrets", {"name": f"token-{self._run}", "value": TOKEN})
+        self.stack.api.post("/payload-specs", {"name": f"bench-{self._run}", "schema": _SCHEMA})
         self.database_pid = self.stack.postgres.pid if self.stack.postgres else None
         return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.stack.stop()
 
     def endpoint(self, url: str) -> str:
         """Return the name of the endpoint for a URL, registered when it is new."""
         if url not in self._endpoints:
-            self._endpoints[url] = f"bench-{len(self._endpoints) + 1}"
-            spec = {"url": url, "method": "POST", "headers": _HEADERS, "body_template": _TEMPLATE}
-            self.stack.api.post(
-                "/endpoints",
-                {"name": self._endpoints[url], "type": "HTTP", "spec": spec, "payload_spec": "bench"},
-            )
+            headers = {"Authorization": "Bearer {{secret.token-" + self._run + "}}"}
+            spec = {"url": url, "method": "POST", "headers": headers, "body_template": _TEMPLATE}
+            self.register(url, "HTTP", spec)
         return self._endpoints[url]
+
+    def register(self, target: str, type_: str, spec: Mapping[str, Any]) -> str:
+        """Register an endpoint for a target, and return its name."""
+        name = self._endpoints[target] = f"bench-{self._run}-{len(self._endpoints) + 1}"
+        body = {"name": name, "type": type_, "spec": spec, "payload_spec": f"bench-{self._run}"}
+        self.stack.api.post("/endpoints", body)
+        return name
 
     def job(self, url: str, **fields: Any) -> dict[str, Any]:
         """Make the body of a new job; it is due now unless `fields` say otherwise."""
@@ -78,17 +109,37 @@ class Ours(Contender):
 
     def start(self) -> list[Child]:
         number = sum(name.startswith("worker") for name in self.stack.names) + 1
-        return [self.stack.launch(f"worker-{number}", programs.worker(processes=2, threads=8))]
+        command = programs.worker(processes=2, threads=8)
+        return [self.stack.launch(f"worker-{number}", command, **self._worker_env)]
 
-    def remark(self) -> str:
-        return "2 processes x 8 threads, default settings"
+    def client(self) -> KeepAlive:
+        """Connect to the API."""
+        return KeepAlive("127.0.0.1", self.stack.port, self.stack.api.key)
+
+    def idle(self, url: str, count: int) -> Times:
+        accepted = {}
+        with self.client() as client:
+            for _ in range(count):
+                _seconds, instant, job = client.post("/jobs", self.job(url))
+                accepted[job["execution"]["execution_id"]] = instant
+                time.sleep(_PAUSE_SECONDS)
+        return accepted
+
+    def delayed(self, url: str, count: int) -> Times:
+        due = {}
+        first = datetime.now(UTC) + timedelta(seconds=_FIRST_SECONDS + count * _APART_SECONDS)
+        with self.client() as client:
+            for number in range(count):
+                run_at = first + timedelta(seconds=number * _APART_SECONDS)
+                job = client.post("/jobs", self.job(url, trigger="DELAYED", run_at=run_at.isoformat()))[2]
+                due[job["execution"]["execution_id"]] = run_at.timestamp()
+        return due
 
 
 def settle(database_url: str) -> None:
     """Give the planner statistics, and start with a fresh checkpoint, so that all begin alike."""
-    connection = psycopg2.connect(database_url)
-    connection.autocommit = True
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
-        cursor.execute("CHECKPOINT")
-    connection.close()
+    with closing(psycopg2.connect(database_url)) as connection:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE")
+            cursor.execute("CHECKPOINT")

@@ -1,56 +1,92 @@
 """Peers: other task queues, which run in the environment of the benchmark's own."""
 
 import json
-import time
+from contextlib import closing
+
+import psycopg2
 
 from app.dev.process.child import Child
 from app.dev.stack.processes import Processes
 from benchmarks.contenders import ours
-from benchmarks.contenders.contender import BODY, TOKEN, Contender
+from benchmarks.contenders.contender import BODY, TOKEN, Contender, Times
+
+_SECONDS = 300.0
+
+# What starts each one's workers: two processes, as many as there are of ours.
+WORKERS = {
+    "pgqueuer": ("benchmarks.peers.pgqueuer_peer", "work", "100"),
+    "taskiq": (
+        *("taskiq", "worker", "benchmarks.peers.taskiq_peer:broker", "--workers", "2", "--max-async-tasks", "100"),
+        *("--log-level", "WARNING"),
+    ),
+    "dramatiq": ("dramatiq", "benchmarks.peers.dramatiq_peer", "--processes", "2", "--threads", "8"),
+    "celery": (
+        *("celery", "-A", "benchmarks.peers.celery_peer", "worker", "--concurrency", "2", "--loglevel", "WARNING"),
+        *("--without-gossip", "--without-mingle"),
+    ),
+    "aiohttp": ("benchmarks.peers.aiohttp_peer", "work"),
+}
+QUEUES = ("pgqueuer", "taskiq", "dramatiq", "celery")
+_EACH_PROCESS_BY_ITSELF = {"pgqueuer", "aiohttp"}
+_WITHOUT_DELAYS = {"taskiq"}
 
 
 class Peer(Contender):
-    """A module of `benchmarks.peers`: `enqueue` fills its queue, and its own command line starts its workers."""
+    """A module of `benchmarks.peers`."""
 
-    def __init__(self, name: str, processes: Processes, workers: tuple[str, ...], *, copies: int = 1) -> None:
+    def __init__(self, name: str, processes: Processes) -> None:
         self.name = name
         self._module = f"benchmarks.peers.{name}_peer"
         self._processes = processes
-        self._workers = workers
-        self._copies = copies
+        self._copies = 2 if name in _EACH_PROCESS_BY_ITSELF else 1
+        self.remark = f"{self._copies} x `{' '.join(WORKERS[name])}`"
         self._started = 0
 
-    def run(self, *words: str) -> str:
-        """Run a command of the peer's module."""
-        return self._processes.run((self._module, *words), timeout=300)
-
     def fill(self, url: str, count: int) -> float:
-        started = time.perf_counter()
-        self.run("enqueue", url, str(count), json.dumps(BODY), TOKEN)
-        return count / (time.perf_counter() - started)
+        return count / float(self._tell("enqueue", url, count) or "inf")
 
     def start(self) -> list[Child]:
         self._started += 1
         return [
-            self._processes.launch(f"{self.name}-{self._started}-{copy}", self._workers) for copy in range(self._copies)
+            self._processes.launch(f"{self.name}-{self._started}-{copy}", WORKERS[self.name])
+            for copy in range(self._copies)
         ]
 
-    def remark(self) -> str:
-        return f"{self._copies} x {' '.join(self._workers)}" if self._copies > 1 else " ".join(self._workers)
+    def idle(self, url: str, count: int) -> Times | None:
+        return None if self.name == "aiohttp" else self._times("idle", url, count)
+
+    def delayed(self, url: str, count: int) -> Times | None:
+        return None if self.name == "aiohttp" or self.name in _WITHOUT_DELAYS else self._times("delayed", url, count)
+
+    def _times(self, command: str, url: str, count: int) -> Times:
+        times: Times = json.loads(self._tell(command, url, count))
+        return times
+
+    def _tell(self, command: str, url: str, count: int) -> str:
+        """Run a command of its module, and return what it writes."""
+        words = (self._module, command, url, str(count), json.dumps(BODY), TOKEN)
+        return self._processes.run(words, timeout=_SECONDS).strip()
 
 
 class PgQueuer(Peer):
     """pgqueuer on the same PostgreSQL server, in a database of its own."""
 
-    def __init__(self, processes: Processes, database_url: str, database_pid: int | None) -> None:
-        super().__init__("pgqueuer", processes, ("benchmarks.peers.pgqueuer_peer", "work", "100"), copies=2)
-        self._database_url = database_url
+    def __init__(self, processes: Processes, database_pid: int | None) -> None:
+        super().__init__("pgqueuer", processes)
+        self._database_url = processes.env["PGDSN"]
         self.database_pid = database_pid
-
-    def open(self) -> None:
-        """Create its tables, durable by default, with the settings for autovacuum that it recommends."""
-        self._processes.run(("pgqueuer", "install"))
-        self._processes.run(("pgqueuer", "autovac"))
+        # Durable is its default; the settings for autovacuum are those that it recommends.
+        processes.run(("pgqueuer", "install"))
+        processes.run(("pgqueuer", "autovac"))
 
     def settle(self) -> None:
         ours.settle(self._database_url)
+
+
+def create_database(server_url: str, name: str) -> str:
+    """Create a database on a server, and return its URL."""
+    with closing(psycopg2.connect(server_url)) as connection:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(f"CREATE DATABASE {name}")
+    return server_url.rsplit("/", 1)[0] + f"/{name}"

@@ -1,13 +1,14 @@
 """Plain Dramatiq over Redis with `requests`, as one would write it: `dramatiq benchmarks.peers.dramatiq_peer`."""
 
-import json
 import os
-import sys
 import threading
 
 import dramatiq
 import requests
 from dramatiq.brokers.redis import RedisBroker
+
+from benchmarks.peers import command
+from benchmarks.peers.command import Message
 
 broker = RedisBroker(url=os.environ["BENCH_REDIS_URL"])
 dramatiq.set_broker(broker)
@@ -25,12 +26,12 @@ def post(url: str, key: str, body: dict[str, object], token: str) -> None:
     session.post(url, json=body, headers=headers, timeout=5).raise_for_status()
 
 
-def enqueue(url: str, count: int, body: str, token: str) -> None:
-    """Fill the queue."""
-    run = os.urandom(4).hex()
-    for number in range(count):
-        post.send(url, f"{run}-{number}", json.loads(body), token)
+class Queue(command.Queue):
+    """Its client."""
+
+    async def send(self, message: Message, delay: float | None = None) -> None:
+        post.send_with_options(kwargs=message, delay=None if delay is None else round(delay * 1000))
 
 
 if __name__ == "__main__":
-    enqueue(sys.argv[2], int(sys.argv[3]), sys.argv[4], sys.argv[5])
+    command.main(Queue())

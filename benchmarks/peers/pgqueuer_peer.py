@@ -1,4 +1,4 @@
-"""pgqueuer: `python -m benchmarks.peers.pgqueuer_peer work`.
+"""pgqueuer: `python -m benchmarks.peers.pgqueuer_peer work 100`.
 
 As advised: one connection for each queue manager, one HTTP session for all jobs in the context's resources, uvloop,
 one process for each core. Its own `pgq run` of this version fails on its option for the log level.
@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+from datetime import timedelta
 
 import aiohttp
 import asyncpg
@@ -18,7 +19,10 @@ from pgqueuer.db import AsyncpgDriver
 from pgqueuer.models import Context, Job
 from pgqueuer.queries import Queries
 
-_ENQUEUED_AT_ONCE = 1000
+from benchmarks.peers import command
+from benchmarks.peers.command import Message
+
+_AT_ONCE = 1000
 _CONNECTIONS = 200
 
 
@@ -43,23 +47,29 @@ async def work(batch_size: int) -> None:
         await pgq.run(batch_size=batch_size)
 
 
-async def enqueue(url: str, count: int, body: str, token: str) -> None:
-    """Fill the queue in bulk."""
-    connection = await asyncpg.connect(os.environ["PGDSN"])
-    queries = Queries(AsyncpgDriver(connection))
-    run = os.urandom(4).hex()
-    messages = [
-        json.dumps({"url": url, "key": f"{run}-{number}", "token": token, "body": json.loads(body)}).encode()
-        for number in range(count)
-    ]
-    for begun in range(0, count, _ENQUEUED_AT_ONCE):
-        part = messages[begun : begun + _ENQUEUED_AT_ONCE]
-        await queries.enqueue(["post"] * len(part), list(part), [0] * len(part))
-    await connection.close()
+class Queue(command.Queue):
+    """Its client."""
+
+    async def open(self) -> None:
+        self._connection = await asyncpg.connect(os.environ["PGDSN"])
+        self._queries = Queries(AsyncpgDriver(self._connection))
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    async def send(self, message: Message, delay: float | None = None) -> None:
+        execute_after = None if delay is None else timedelta(seconds=delay)
+        await self._queries.enqueue("post", json.dumps(message).encode(), execute_after=execute_after)
+
+    async def send_all(self, messages: list[Message]) -> None:
+        payloads: list[bytes | None] = [json.dumps(message).encode() for message in messages]
+        for begun in range(0, len(payloads), _AT_ONCE):
+            part = payloads[begun : begun + _AT_ONCE]
+            await self._queries.enqueue(["post"] * len(part), part, [0] * len(part))
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "work":
         uvloop.run(work(int(sys.argv[2])))
     else:
-        uvloop.run(enqueue(sys.argv[2], int(sys.argv[3]), sys.argv[4], sys.argv[5]))
+        command.main(Queue())

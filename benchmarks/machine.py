@@ -1,0 +1,64 @@
+"""The machine: what it is, what its processes use, and how steady it is."""
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from app.dev.process.family import family
+
+MOST_SPREAD = 0.25
+"""The yardsticks of a run that can be judged differ by no larger share."""
+
+_STEPS = 1_000_000
+_LOOPS = 5
+
+
+def cpu_seconds(*roots: int) -> float:
+    """Return the CPU seconds that these processes and their descendants have used so far, ended ones included."""
+    return sum(_cpu_of(pid) for root in roots for pid in family(root))
+
+
+def _cpu_of(pid: int) -> float:
+    with suppress(psutil.NoSuchProcess):
+        times = psutil.Process(pid).cpu_times()
+        # What a descendant used is its parent's once it has ended and its parent has waited for it.
+        return float(times.user + times.system + times.children_user + times.children_system)
+    return 0.0
+
+
+def speed() -> float:
+    """Return how many million steps of a plain loop one core does in a second now: the median of five loops."""
+    return statistics.median(_loop() for _ in range(_LOOPS))
+
+
+def _loop() -> float:
+    started, total = time.perf_counter(), 0
+    for number in range(_STEPS):
+        total += number
+    return _STEPS / 1e6 / (time.perf_counter() - started)
+
+
+def spread(values: Sequence[float]) -> float:
+    """Return by what share values differ: the distance of the outermost by the median."""
+    return (max(values) - min(values)) / statistics.median(values) if values else 0.0
+
+
+def describe() -> str:
+    """Say in a line what machine this is."""
+    memory = psutil.virtual_memory().total / 2**30
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{cores} cores of {_model()}, {memory:.0f} GiB, Python {platform.python_version()}, {platform.system()}"
+
+
+def _model() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.machine()

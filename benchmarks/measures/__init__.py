@@ -1,0 +1,1 @@
+"""What is measured, each in a run of its own or all in one."""

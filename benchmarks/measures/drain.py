@@ -1,0 +1,101 @@
+"""Rate at which a backlog of deliveries drains, and the CPU time that each takes."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from benchmarks import machine
+from benchmarks.arrivals import Arrivals
+from benchmarks.contenders.contender import Contender, check
+from benchmarks.report.results import Figure, Section
+from benchmarks.report.run import Run
+
+_STEADY = (0.1, 0.9)
+
+RATE = Figure("whole", "1/s")
+STEADY = Figure("steady (10-90 %)", "1/s", is_yardstick=True)
+RATIO = Figure("steady, by ours of the same round", "", 2)
+PYTHON = Figure("CPU of the workers", "ms", 3)
+DATABASE = Figure("CPU of PostgreSQL", "ms", 3)
+FILL = Figure("enqueued in bulk, one client", "1/s")
+REPEATS = Figure("sent twice", "")
+
+
+class Witness(Protocol):
+    """Sees what was delivered."""
+
+    def clear(self) -> None:
+        """Forget all."""
+
+    def wait_for(self, count: int, *, timeout: float = ..., check: Callable[[], object] = ...) -> int:
+        """Wait until so many were delivered, and return how many."""
+
+    def times(self) -> dict[str, float]:
+        """Return when each was delivered."""
+
+    def counts(self) -> dict[str, int]:
+        """Return how many `repeats` there were."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    arrived: int
+    python: float
+    database: float
+
+
+def drain(contender: Contender, url: str, witness: Witness, count: int) -> dict[Figure, float]:
+    """Fill the queue, start the workers, wait for the last delivery, stop the workers."""
+    fill = contender.fill(url, count)
+    contender.settle()
+    witness.clear()
+    with contender.at_work() as workers:
+
+        def read(share: float) -> _Reading:
+            arrived = witness.wait_for(int(count * share), check=lambda: check(workers))
+            python = machine.cpu_seconds(*(worker.pid for worker in workers))
+            database = machine.cpu_seconds(contender.database_pid) if contender.database_pid else 0.0
+            return _Reading(arrived, python, database)
+
+        first, last = (read(share) for share in _STEADY)
+        witness.wait_for(count, check=lambda: check(workers))
+    times = sorted(witness.times().values())
+    steady = times[int(count * _STEADY[0]) : int(count * _STEADY[1])]
+    done = max(1, last.arrived - first.arrived)
+    return {
+        RATE: count / (times[-1] - times[0]),
+        STEADY: len(steady) / (steady[-1] - steady[0]),
+        PYTHON: (last.python - first.python) / done * 1000,
+        DATABASE: (last.database - first.database) / done * 1000,
+        FILL: fill,
+        REPEATS: witness.counts()["repeats"],
+    }
+
+
+def measure(run: Run, contenders: list[Contender], arrivals: Arrivals, count: int, rounds: int) -> Section:
+    """Drain everyone's backlog in turn, so many times; every second round in the opposite order."""
+    section = run.section(f"HTTP drain of {count:,}")
+    for number in range(rounds):
+        figures: dict[str, dict[Figure, float]] = {}
+        run.calibrate()
+        for contender in contenders if number % 2 == 0 else reversed(contenders):
+            figures[contender.name] = drain(contender, arrivals.url, arrivals, count)
+            run.calibrate()
+            run.remark(f"{contender.name}: {contender.remark}")
+            print(_line(contender.name, figures[contender.name]), flush=True)
+        for contender in contenders:
+            _keep(section, contender.name, figures[contender.name], figures["ours"])
+    return section
+
+
+def _keep(section: Section, who: str, figures: dict[Figure, float], ours: dict[Figure, float]) -> None:
+    for figure, value in figures.items():
+        if value not in {0.0, float("inf")} or figure is REPEATS:
+            section.add(figure, who, value)
+        if figure is STEADY:
+            section.add(RATIO, who, value / ours[STEADY])
+
+
+def _line(who: str, figures: dict[Figure, float]) -> str:
+    shown: Iterable[str] = (f"{figure.name} {value:,.{figure.digits}f}" for figure, value in figures.items())
+    return f"  {who}: {'; '.join(shown)}"

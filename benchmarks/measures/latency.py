@@ -1,0 +1,52 @@
+"""Time from the moment a delivery was accepted to the receiver, on an idle system, and lateness of delayed ones."""
+
+from collections.abc import Iterable
+
+from benchmarks.arrivals import Arrivals
+from benchmarks.contenders.contender import Contender, Times, check
+from benchmarks.report.results import Figure, Section, percentile
+from benchmarks.report.run import Run
+
+_WARM = 200  # enough that each process has had some
+
+IDLE = [
+    Figure("accepted to receiver, idle, p50", "ms", 2),
+    Figure("accepted to receiver, idle, p99", "ms", 2),
+]
+LATE = [Figure("late by, p50", "ms", 2), Figure("late by, p99", "ms", 2), Figure("late by, earliest", "ms", 2)]
+
+
+def measure(run: Run, contenders: Iterable[Contender], arrivals: Arrivals, samples: int, rounds: int) -> Section:
+    """Measure one after the other, each alone at work."""
+    section = run.section("Latency")
+    for _ in range(rounds):
+        for contender in contenders:
+            run.calibrate()
+            _one(section, contender, arrivals, samples)
+            print(f"  {contender.name}: latency taken", flush=True)
+    run.calibrate()
+    return section
+
+
+def _one(section: Section, contender: Contender, arrivals: Arrivals, samples: int) -> None:
+    arrivals.clear()
+    contender.fill(arrivals.url, _WARM)
+    contender.settle()
+    with contender.at_work() as workers:
+        arrivals.wait_for(_WARM, check=lambda: check(workers))
+        if (accepted := contender.idle(arrivals.url, samples)) is not None:
+            waited = _after(accepted, arrivals)
+            for figure, share in zip(IDLE, (0.5, 0.99), strict=True):
+                # One that arrived before the client had read its answer waited for nothing.
+                section.add(figure, contender.name, max(0.0, percentile(waited, share)))
+        if (due := contender.delayed(arrivals.url, samples)) is not None:
+            late = _after(due, arrivals)
+            for figure, share in zip(LATE, (0.5, 0.99, 0.0), strict=True):
+                section.add(figure, contender.name, percentile(late, share))
+
+
+def _after(instants: Times, arrivals: Arrivals) -> list[float]:
+    """Wait for all, and return by how many milliseconds each came after its instant."""
+    arrivals.wait_for_keys(instants)
+    times = arrivals.times()
+    return [(times[key] - instant) * 1000 for key, instant in instants.items()]

@@ -1,0 +1,45 @@
+"""No queue at all: requests by aiohttp, a hundred at once; what the stack can do at most.
+
+`enqueue` leaves the number in a file, which `work` reads in each of two processes.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+import aiohttp
+import uvloop
+
+_AT_ONCE = 100
+_PROCESSES = 2
+
+
+def _file() -> Path:
+    return Path(os.environ["BENCH_SCRATCH"]) / "aiohttp.json"
+
+
+async def work() -> None:
+    """Send this process's half, then wait to be ended."""
+    task = json.loads(_file().read_text())
+    keys = iter([f"{os.getpid()}-{number}" for number in range(-(-task["count"] // _PROCESSES))])
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=_AT_ONCE)) as session:
+
+        async def send() -> None:
+            for key in keys:
+                headers = {"Idempotency-Key": key, "Authorization": f"Bearer {task['token']}"}
+                async with session.post(task["url"], json=task["body"], headers=headers) as response:
+                    await response.read()
+
+        await asyncio.gather(*(send() for _ in range(_AT_ONCE)))
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "work":
+        uvloop.run(work())
+    else:
+        _, _, url, count, body, token = sys.argv
+        given = {"url": url, "count": int(count), "body": json.loads(body), "token": token}
+        _file().write_text(json.dumps(given))

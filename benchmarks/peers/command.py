@@ -1,0 +1,76 @@
+"""Command line of a peer's module: `enqueue`, `idle` and `delayed` print what was enqueued when, as JSON."""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from abc import ABC, abstractmethod
+from typing import Any
+
+Message = dict[str, Any]
+
+_PAUSE_SECONDS = 0.025
+_FIRST_SECONDS = 2.0
+_APART_SECONDS = 0.01
+
+
+class Queue(ABC):
+    """What a peer's client does."""
+
+    async def open(self) -> None:  # noqa: B027 - most open at the first message
+        """Connect."""
+
+    async def close(self) -> None:  # noqa: B027
+        """Disconnect."""
+
+    @abstractmethod
+    async def send(self, message: Message, delay: float | None = None) -> None:
+        """Enqueue one message, due in so many seconds."""
+
+    async def send_all(self, messages: list[Message]) -> None:
+        """Enqueue many, in bulk where there is a way."""
+        for message in messages:
+            await self.send(message)
+
+
+def main(queue: Queue) -> None:
+    """Carry out `enqueue|idle|delayed URL COUNT BODY TOKEN`."""
+    command, url, count, body, token = sys.argv[1:]
+    run = os.urandom(4).hex()
+    messages = [
+        {"url": url, "key": f"{run}-{number}", "body": json.loads(body), "token": token} for number in range(int(count))
+    ]
+    print(json.dumps(asyncio.run(_carry_out(queue, command, messages))))
+
+
+async def _carry_out(queue: Queue, command: str, messages: list[Message]) -> Any:
+    await queue.open()
+    try:
+        if command == "enqueue":
+            started = time.perf_counter()
+            await queue.send_all(messages)
+            return time.perf_counter() - started
+        return await (_idle if command == "idle" else _delayed)(queue, messages)
+    finally:
+        await queue.close()
+
+
+async def _idle(queue: Queue, messages: list[Message]) -> dict[str, float]:
+    """Send one at a time, and return when each was enqueued."""
+    sent = {}
+    for message in messages:
+        await queue.send(message)
+        sent[message["key"]] = time.time()
+        await asyncio.sleep(_PAUSE_SECONDS)
+    return sent
+
+
+async def _delayed(queue: Queue, messages: list[Message]) -> dict[str, float]:
+    """Send messages that are due one after the other, and return when each is due."""
+    due = {}
+    first = time.time() + _FIRST_SECONDS + len(messages) * _APART_SECONDS
+    for number, message in enumerate(messages):
+        due[message["key"]] = first + number * _APART_SECONDS
+        await queue.send(message, due[message["key"]] - time.time())
+    return due

@@ -1,0 +1,56 @@
+"""taskiq over a Redis stream, which acknowledges: `taskiq worker benchmarks.peers.taskiq_peer:broker`.
+
+It has no delayed messages without a scheduler that looks once a second, so its lateness is not measured.
+"""
+
+import os
+
+import aiohttp
+from taskiq import TaskiqEvents, TaskiqState
+from taskiq_redis import RedisStreamBroker
+
+from benchmarks.peers import command
+from benchmarks.peers.command import Message
+
+_CONNECTIONS = 200
+
+# From the first message on, also those that were sent before the workers started.
+broker = RedisStreamBroker(url=os.environ["BENCH_REDIS_URL"], consumer_id="0")
+
+
+@broker.on_event(TaskiqEvents.WORKER_STARTUP)
+async def _open(state: TaskiqState) -> None:
+    state.session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=_CONNECTIONS))
+
+
+@broker.on_event(TaskiqEvents.WORKER_SHUTDOWN)
+async def _close(state: TaskiqState) -> None:
+    await state.session.close()
+
+
+@broker.task(task_name="post")
+async def post(url: str, key: str, body: dict[str, object], token: str) -> None:
+    """POST a body; one session with kept connections for each process."""
+    headers = {"Idempotency-Key": key, "Authorization": f"Bearer {token}"}
+    async with broker.state.session.post(url, json=body, headers=headers) as response:
+        await response.read()
+        response.raise_for_status()
+
+
+class Queue(command.Queue):
+    """Its client."""
+
+    async def open(self) -> None:
+        await broker.startup()
+
+    async def close(self) -> None:
+        await broker.shutdown()
+
+    async def send(self, message: Message, delay: float | None = None) -> None:
+        if delay is not None:
+            raise NotImplementedError
+        await post.kiq(**message)
+
+
+if __name__ == "__main__":
+    command.main(Queue())

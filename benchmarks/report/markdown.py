@@ -1,0 +1,29 @@
+"""Sections as tables of Markdown: a row for each figure, a column for everyone who was measured."""
+
+from collections.abc import Iterable, Sequence
+
+from benchmarks.report.results import Section, median
+
+
+def show(section: Section) -> str:
+    """Return a heading and a table; medians over the rounds with their ranges."""
+    everyone = section.everyone
+    rows = [
+        [f"{figure.name}, {figure.unit}" if figure.unit else figure.name]
+        + [median(values[who], figure.digits) if who in values else "" for who in everyone]
+        for figure, values in section.values.items()
+    ]
+    return f"## {section.title}\n\n{_table(['', *everyone], rows)}\n"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    table = [list(head), *(list(row) for row in rows)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
+    lines = ["| " + " | ".join(_padded(row, widths)) + " |" for row in table]
+    lines.insert(1, "|" + "|".join("-" * (width + 1) + (":" if n else "-") for n, width in enumerate(widths)) + "|")
+    return "\n".join(lines)
+
+
+def _padded(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    first, *others = zip(row, widths, strict=True)
+    return [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others)]

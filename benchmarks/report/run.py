@@ -1,0 +1,75 @@
+"""A run: its sections, how steady the machine was meanwhile, and the files that keep both."""
+
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks import machine
+from benchmarks.report import markdown, plot
+from benchmarks.report.results import Section
+
+RESULTS = Path(__file__).parent.parent / "results"
+
+
+class Run:
+    """Collects sections; write() keeps them as text and plot."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.sections: list[Section] = []
+        self.remarks: list[str] = []
+        self._began = datetime.now(UTC)
+        self._speeds: list[float] = []
+
+    def section(self, title: str) -> Section:
+        """Begin a section."""
+        self.sections.append(Section(title))
+        return self.sections[-1]
+
+    def calibrate(self) -> None:
+        """Take the machine's speed; call it before and after each measurement."""
+        self._speeds.append(machine.speed())
+
+    def remark(self, words: str) -> None:
+        """Add a line that stands below the tables, once."""
+        if words not in self.remarks:
+            self.remarks.append(words)
+
+    def verdict(self) -> str:
+        """Say whether the machine was steady enough to judge by this run."""
+        spreads = {"a plain loop": machine.spread(self._speeds)}
+        for section in self.sections:
+            for figure, values in section.values.items():
+                if figure.is_yardstick:
+                    named = {who: of_one for who, of_one in values.items() if not who.startswith("ours")}
+                    spreads |= {f"{figure.name} of {who}": machine.spread(of_one) for who, of_one in named.items()}
+        wide = [f"{name} {share:.0%}" for name, share in spreads.items() if share > machine.MOST_SPREAD]
+        if wide:
+            return (
+                f"TOO UNSTEADY TO JUDGE: what should be alike differed by more than {machine.MOST_SPREAD:.0%}: "
+                + "; ".join(wide)
+            )
+        return "steady: " + "; ".join(f"{name} differed by {share:.0%}" for name, share in spreads.items())
+
+    def text(self) -> str:
+        """Return the whole report."""
+        head = [f"# make bench: {self.name}", "", f"{self._began:%Y-%m-%d %H:%M} UTC, commit {_commit()}"]
+        head += [machine.describe(), f"The machine was {self.verdict()}.", ""]
+        tables = [markdown.show(section) for section in self.sections]
+        return "\n".join([*head, *tables, *(f"- {remark}" for remark in self.remarks)]) + "\n"
+
+    def write(self, directory: Path = RESULTS) -> None:
+        """Print the report, and keep it with its plot."""
+        directory.mkdir(exist_ok=True)
+        text = self.text()
+        print(f"\n{text}", flush=True)
+        (directory / f"{self.name}.md").write_text(text)
+        title = f"{self.name}: medians, {self._began:%Y-%m-%d}, commit {_commit()}"
+        (directory / f"{self.name}.svg").write_text(plot.draw(title, self.sections))
+        print(f"kept in {directory}", flush=True)
+
+
+def _commit() -> str:
+    command = ["git", "describe", "--always", "--dirty"]
+    done = subprocess.run(command, cwd=RESULTS.parent, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
