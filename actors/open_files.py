@@ -2,7 +2,7 @@
 
 import resource
 
-from actors.dispatch.http1.connector import ADDRESSES_AT_ONCE
+from actors.dispatch.connector import ADDRESSES_AT_ONCE
 from app.config import SettingError, Settings
 
 # Connections to the database besides the pool, to the source of hints and to Kafka's brokers, idle ones to targets,

@@ -6,8 +6,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from actors.dispatch.base import Dispatcher, Identity, Network
+from actors.dispatch.connector import Origin
 from actors.dispatch.http1.client import Client
-from actors.dispatch.http1.request import Origin, read_url, write_fields, write_head
+from actors.dispatch.http1.request import read_url, write_fields, write_head
 from actors.dispatch.http_outcome import failure, judge
 from actors.dispatch.progress import bounded
 from actors.dispatch.signing import signed

@@ -1,5 +1,6 @@
 """Redis Stream deliveries: one script looks for an earlier append of the execution, and appends if there is none."""
 
+import asyncio
 import hashlib
 import math
 import re
@@ -8,14 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from redis import exceptions
-from redis.asyncio import BlockingConnectionPool
-
 from actors.dispatch.base import Dispatcher, Identity, Network
-from actors.dispatch.egress import EgressRefusedError
+from actors.dispatch.connector import Connector
 from actors.dispatch.idle_pool import IDLE_SECONDS, IdlePool
 from actors.dispatch.progress import Progress, bounded
-from actors.dispatch.redis_pool import open_pool
+from actors.dispatch.redis_outcome import failure
+from actors.dispatch.resp.connection import Connection
+from actors.dispatch.resp.replies import RefusedError, UnreadableError, write_command
+from actors.dispatch.resp.target import open_connection, read_target
 from app.executions.model import DeliveryError
 from app.formats import compact_json
 
@@ -28,8 +29,6 @@ _FOUND = "="  # before the id of an entry that an earlier attempt has appended
 _SHA = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()  # how EVALSHA names a script
 
 _ENTRY_ID = re.compile(rb"=?[0-9]{1,20}-[0-9]{1,20}")
-# Another attempt would meet the same answer. Redis before 7 wraps the error of a command in one of the script.
-_PERMANENT = re.compile(r"\b(WRONGTYPE|NOPERM|NOAUTH|WRONGPASS|CROSSSLOT|too many results to unpack)\b")
 
 
 def open_dispatcher(network: Network) -> Dispatcher:
@@ -42,21 +41,19 @@ class RedisStreamDispatcher:
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        self._pools = IdlePool[BlockingConnectionPool](BlockingConnectionPool.disconnect)
+        self._connector = Connector(network)
+        self._connections = IdlePool(Connection.close)
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Append one entry; on a retry after an unknown outcome, find the entry that is there already.
 
         Where its note may have expired since, the output says that the entry may be a duplicate.
         """
-        url = spec["redis_url"]
-
-        async def append(progress: Progress) -> str:
-            async with self._pools.use(url, lambda: self._open(url)) as pool:
-                return await _append(pool, _arguments(spec, identity), progress)
-
-        async with self._network.turn(spec["timeout_ms"], url):
-            reply = await bounded(spec["timeout_ms"], identity, _failure, append)
+        timeout_ms = spec["timeout_ms"]
+        async with self._network.turn(timeout_ms, spec["redis_url"]):
+            reply = await bounded(
+                timeout_ms, identity, failure, lambda progress: self._append(spec, identity, progress)
+            )
         output: dict[str, Any] = {"message_id": reply.removeprefix(_FOUND), "stream": spec["stream"]}
         since = identity.history.uncertain_since
         is_old = since is not None and time.monotonic() - since >= note_seconds(identity)
@@ -66,17 +63,36 @@ class RedisStreamDispatcher:
 
     async def sweep(self, idle_seconds: float = IDLE_SECONDS) -> None:
         """Close the connections to URLs that have not been used for long."""
-        await self._pools.sweep(idle_seconds)
+        await self._connections.sweep(idle_seconds)
 
     async def close(self) -> None:
         """Close every connection."""
-        await self._pools.close()
+        await self._connections.close()
 
-    async def _open(self, url: str) -> BlockingConnectionPool:
+    async def _append(self, spec: Mapping[str, Any], identity: Identity, progress: Progress) -> str:
+        arguments = _arguments(spec, identity)
+        async with self._connections.use(spec["redis_url"], lambda: self._open(spec)) as connection:
+            try:
+                reply = await connection.call(write_command(["EVALSHA", _SHA, *arguments]), progress.begin_sending)
+            except RefusedError as error:
+                if not str(error).startswith("NOSCRIPT"):
+                    raise
+                reply = await connection.call(write_command(["EVAL", SCRIPT, *arguments]), progress.begin_sending)
+        if not _ENTRY_ID.fullmatch(reply):
+            raise UnreadableError("not the id of an entry")
+        return reply.decode()
+
+    async def _open(self, spec: Mapping[str, Any]) -> Connection:
+        """Open the connection to a URL; the others who wait for it wait no longer than whoever began."""
+        timeout_ms = spec["timeout_ms"]
         try:
-            return open_pool(url, self._network)
+            target = read_target(spec["redis_url"])
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await open_connection(self._connector, target, self._connections.forget)
         except ValueError as error:
             raise DeliveryError("CONNECTION_ERROR", str(error), permanent=True) from None
+        except TimeoutError:
+            raise DeliveryError("TIMEOUT", f"no connection could be made within {timeout_ms} ms") from None
 
 
 def note_seconds(identity: Identity) -> int:
@@ -106,56 +122,3 @@ def _arguments(spec: Mapping[str, Any], identity: Identity) -> list[str | int]:
 
 def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else compact_json(value)
-
-
-async def _append(pool: BlockingConnectionPool, arguments: list[str | int], progress: Progress) -> str:
-    """Run the script on a connection of its own.
-
-    Not through redis-py's client, to know whether anything was sent when it fails.
-    """
-    connection = await pool.get_connection()
-    try:
-        progress.begin_sending()
-        try:
-            await connection.send_command("EVALSHA", _SHA, *arguments)
-            reply = await connection.read_response()
-        except exceptions.NoScriptError:
-            await connection.send_command("EVAL", SCRIPT, *arguments)
-            reply = await connection.read_response()
-    finally:
-        await pool.release(connection)
-    if not isinstance(reply, bytes) or not _ENTRY_ID.fullmatch(reply):
-        raise exceptions.InvalidResponse("not the id of an entry")
-    return reply.decode()
-
-
-def _failure(error: Exception, progress: Progress) -> DeliveryError:
-    if isinstance(error, TimeoutError):
-        return progress.timed_out("no answer came")
-    if _caused_by(error, EgressRefusedError):
-        return DeliveryError("CONNECTION_ERROR", f"cannot connect: {EgressRefusedError('')}", permanent=True)
-    if isinstance(error, exceptions.AuthenticationError | exceptions.AuthorizationError | exceptions.NoPermissionError):
-        return DeliveryError("STREAM_ERROR", "Redis refuses the credentials", quote=f": {error}", permanent=True)
-    if isinstance(error, exceptions.ResponseError):
-        code = getattr(error, "status_code", None) or ""
-        quote = f": {code} {error}".replace("  ", " ").replace("\0", "")
-        is_permanent = _PERMANENT.search(quote) is not None
-        # An error is an answer: nothing was appended.
-        return DeliveryError("STREAM_ERROR", "Redis answered with an error", quote=quote, permanent=is_permanent)
-    if isinstance(error, exceptions.ConnectionError | OSError):
-        doing = "the connection broke" if progress.is_sent else "cannot connect"
-        # A Redis that has no room for a connection, or is still loading, says so in words of its own.
-        own, quote = (f": {error}", "") if _caused_by(error, OSError) else ("", f": {error}")
-        return DeliveryError("CONNECTION_ERROR", doing + own, quote=quote, may_have_been_delivered=progress.is_sent)
-    # The text of an unforeseen exception may hold anything, also a secret: its type must do.
-    return DeliveryError(
-        "STREAM_ERROR", f"the delivery failed: {type(error).__name__}", may_have_been_delivered=progress.is_sent
-    )
-
-
-def _caused_by(error: BaseException | None, kind: type[BaseException]) -> bool:
-    while error is not None:
-        if isinstance(error, kind):
-            return True
-        error = error.__cause__ or error.__context__
-    return False

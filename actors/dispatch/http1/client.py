@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable
 
 from actors.dispatch.base import Network
+from actors.dispatch.connector import Connector, Origin
 from actors.dispatch.http1.answer import AnswerReader
 from actors.dispatch.http1.connection import Connection
-from actors.dispatch.http1.connector import Connector
-from actors.dispatch.http1.request import Origin
+from actors.dispatch.http1.loop_share import LoopShare
 
 KEEP_ALIVE_SECONDS = 4.0  # common servers close idle connections after 5: close them earlier
 
@@ -22,7 +22,8 @@ class Client:
 
     def __init__(self, network: Network) -> None:
         self._most = network.connections
-        self._connector = Connector(network)
+        self._connector = Connector(network, ["http/1.1"])
+        self._share = LoopShare()
         self._busy: set[Connection] = set()
         self._opening = 0
         self._idle: dict[Connection, tuple[Origin, float]] = {}  # with the instant of its last use, in that order
@@ -54,7 +55,7 @@ class Client:
         self._opening += 1
         self._make_room()
         try:
-            return await self._connector.connect(origin, self._forget)
+            return await self._connector.connect(origin, lambda: Connection(self._share, self._forget))
         finally:
             self._opening -= 1
 

@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
+
+from actors.dispatch.connector import Origin
 
 _URL = re.compile(
     r"(?P<scheme>https?)://(?:(?P<user>[^/?#]*)@)?(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^\[\]:/?#\s]+)(?::(?P<port>[0-9]{0,5}))?"
@@ -20,14 +21,6 @@ _MAX_PORT = 65_535
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 URLS_KEPT = 256
-
-
-class Origin(NamedTuple):
-    """What a connection leads to."""
-
-    is_tls: bool
-    host: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True)

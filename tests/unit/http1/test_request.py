@@ -3,7 +3,8 @@
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch.http1.request import Origin, read_url, write_fields, write_head
+from actors.dispatch.connector import Origin
+from actors.dispatch.http1.request import read_url, write_fields, write_head
 
 
 @pytest.mark.parametrize(

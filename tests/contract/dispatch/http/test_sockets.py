@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch import connector
 from actors.dispatch.base import Dispatcher
 from actors.dispatch.egress import AddressInfo, EgressGuard
-from actors.dispatch.http1 import connector
 from app.executions.model import DeliveryError
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.http.deliveries import OK, Hosts, read_request, server, spec, to_hosts

@@ -4,17 +4,14 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from aiohappyeyeballs import start_connection
 
+from actors.dispatch.addresses import Addresses
 from actors.dispatch.base import Network
 from actors.dispatch.egress import AddressInfo, EgressRefusedError
-from actors.dispatch.http1.addresses import Addresses
-from actors.dispatch.http1.connection import Connection
-from actors.dispatch.http1.loop_share import LoopShare
-from actors.dispatch.http1.request import Origin
 from app.executions.model import DeliveryError
 
 RECEIVE_BUFFER_BYTES = 65_536
@@ -22,18 +19,27 @@ NEXT_ADDRESS_SECONDS = 0.25  # RFC 8305: how long an address is tried alone
 ADDRESSES_AT_ONCE = 4
 """How many sockets the opening of one connection takes at most: a name may have thousands of addresses."""
 
+P = TypeVar("P", bound=asyncio.Protocol)
+
+
+class Origin(NamedTuple):
+    """What a connection leads to."""
+
+    is_tls: bool
+    host: str
+    port: int
+
 
 class Connector:
     """Opens connections; everything but the constructor belongs to one event loop."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, tls_protocols: Sequence[str] = ()) -> None:
         self._guard = network.guard
         self._addresses = Addresses(network.resolver)
-        self._share = LoopShare()
-        self._tls = _tls_context()
+        self._tls = _tls_context(tls_protocols)
 
-    async def connect(self, origin: Origin, on_lost: Callable[[Connection], None]) -> Connection:
-        """Open a connection to the first address that answers, TLS included.
+    async def connect(self, origin: Origin, make_protocol: Callable[[], P]) -> P:
+        """Open a connection to the first address that answers, TLS included; returns its protocol.
 
         Raises DeliveryError: nothing was sent.
         """
@@ -42,7 +48,7 @@ class Connector:
             sock = await self._reach(origin, addresses)
             peer = _peer(sock)
             try:
-                return await self._open(origin, sock, on_lost)
+                return await self._open(origin, sock, make_protocol)
             except OSError as error:
                 others = [address for address in addresses if address[4][:2] != peer[:2]]
                 if not others or len(others) == len(addresses):
@@ -79,16 +85,16 @@ class Connector:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
         return sock
 
-    async def _open(self, origin: Origin, sock: socket.socket, on_lost: Callable[[Connection], None]) -> Connection:
+    async def _open(self, origin: Origin, sock: socket.socket, make_protocol: Callable[[], P]) -> P:
         tls = self._tls if origin.is_tls else None
-        _, connection = await asyncio.get_running_loop().create_connection(
-            lambda: Connection(self._share, on_lost),
+        _, protocol = await asyncio.get_running_loop().create_connection(
+            make_protocol,
             sock=sock,
             ssl=tls,
             # Certificates name hosts without the final dot.
             server_hostname=origin.host.rstrip(".") if tls else None,
         )
-        return connection
+        return protocol
 
 
 def _peer(sock: socket.socket) -> Any:
@@ -98,9 +104,10 @@ def _peer(sock: socket.socket) -> Any:
         return ()
 
 
-def _tls_context() -> ssl.SSLContext:
+def _tls_context(protocols: Sequence[str]) -> ssl.SSLContext:
     context = ssl.create_default_context()
-    context.set_alpn_protocols(["http/1.1"])
+    if protocols:
+        context.set_alpn_protocols(list(protocols))
     # A server that asks for one handshake after the other would cost us more than itself.
     context.options |= ssl.OP_NO_RENEGOTIATION
     return context

@@ -1,0 +1,116 @@
+"""Connection to a Redis server, which carries the commands of many deliveries at a time."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import cast
+
+from actors.dispatch.resp.replies import RefusedError, ReplyReader, UnreadableError
+
+_Command = tuple[bytes, Callable[[], None], "asyncio.Future[bytes]"]
+
+
+class Connection(asyncio.Protocol):
+    """An open connection. It takes no more commands once it is lost, or one was not answered in time.
+
+    Those that wait for their answers are not concerned by the failure of another one, unless the connection breaks.
+    """
+
+    def __init__(self, on_unusable: Callable[["Connection"], None]) -> None:
+        self.is_usable = True
+        self._on_unusable = on_unusable
+        self._transport: asyncio.Transport
+        self._replies = ReplyReader()
+        self._unsent: list[_Command] = []
+        self._unanswered = deque["asyncio.Future[bytes]"]()
+
+    async def call(self, command: bytes, about_to_send: Callable[[], None]) -> bytes:
+        """Send a command with all others of this turn of the loop, and return its reply.
+
+        `about_to_send` is called right before the first byte; what it raises ends the call. Raises RefusedError,
+        UnreadableError, and OSError where the connection breaks.
+        """
+        if not self.is_usable:
+            raise ConnectionError("the server closed it")
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[bytes] = loop.create_future()
+        if not self._unsent:
+            loop.call_soon(self._send)
+        self._unsent.append((command, about_to_send, answer))
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if not answer.cancelled():
+                answer.exception()  # it came in the same moment
+            # Whoever did not answer one command in time may never answer the next.
+            self._retire()
+            raise
+
+    async def close(self) -> None:
+        """Close at once."""
+        self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Give each reply to the command that has waited for longest."""
+        try:
+            for reply in self._replies.feed(data):
+                if not self._unanswered:
+                    raise UnreadableError("a reply that nobody asked for")  # noqa: TRY301 - ended as any other
+                _settle(self._unanswered.popleft(), reply)
+        except UnreadableError as error:
+            self._end(error)
+            self._transport.abort()
+        if not self.is_usable:
+            self._close_when_done()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Take the end of the connection."""
+        self._end(error if isinstance(error, OSError) else ConnectionError("the server closed it"))
+
+    def _send(self) -> None:
+        unsent, self._unsent = self._unsent, []
+        commands = []
+        for command, about_to_send, answer in unsent:
+            if answer.done():
+                continue
+            try:
+                about_to_send()
+            except Exception as error:  # noqa: BLE001 - it belongs to its delivery
+                answer.set_exception(error)
+            else:
+                commands.append(command)
+                self._unanswered.append(answer)
+        if commands:
+            self._transport.write(b"".join(commands))
+
+    def _retire(self) -> None:
+        self.is_usable = False
+        self._on_unusable(self)
+        self._close_when_done()
+
+    def _close_when_done(self) -> None:
+        if not self._unsent and all(answer.done() for answer in self._unanswered):
+            self._transport.abort()
+
+    def _end(self, error: Exception) -> None:
+        self.is_usable = False
+        self._on_unusable(self)
+        answers = [*self._unanswered, *(answer for _, _, answer in self._unsent)]
+        self._unanswered.clear()
+        self._unsent.clear()
+        for answer in answers:
+            if not answer.done():
+                answer.set_exception(type(error)(*error.args))
+
+
+def _settle(answer: "asyncio.Future[bytes]", reply: bytes | RefusedError) -> None:
+    if answer.done():
+        return
+    if isinstance(reply, RefusedError):
+        answer.set_exception(reply)
+    else:
+        answer.set_result(reply)

@@ -1,0 +1,79 @@
+"""Deliveries that share the connection to a Redis: each succeeds or fails by itself."""
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import tests.worker_environment  # noqa: F401 - first
+from app.executions.model import DeliveryError, NotSentError
+from tests.contract.dispatch.dispatching import failure, identity, run
+from tests.contract.dispatch.redis.deliveries import dispatcher, spec
+
+
+def test_many_deliveries_take_one_connection(valkey, client):
+    async def main(streams):
+        await asyncio.gather(*(streams.send(spec(valkey.url), identity(f"exec_{n}")) for n in range(50)))
+        return len(client.client_list())
+
+    before = len(client.client_list())
+    assert run(dispatcher(size=50), main) == before + 1
+    assert client.xlen("s") == 50
+
+
+def test_what_fails_among_others_fails_alone(valkey, client):
+    client.set("text", "is no stream")
+    withdrawn = dataclasses.replace(identity("withdrawn"), may_send=lambda: False)
+
+    async def main(streams):
+        return await asyncio.gather(
+            streams.send(spec(valkey.url), identity("first")),
+            streams.send(spec(valkey.url, stream="text"), identity("wrong")),
+            streams.send(spec(valkey.url), withdrawn),
+            streams.send(spec(valkey.url), identity("last")),
+            return_exceptions=True,
+        )
+
+    first, wrong, unsent, last = run(dispatcher(), main)
+    assert isinstance(wrong, DeliveryError)
+    assert isinstance(unsent, NotSentError)
+    assert [message_id for message_id, _ in client.xrange("s")] == [first["message_id"], last["message_id"]]
+
+
+@asynccontextmanager
+async def silent_until(may_answer: asyncio.Event) -> AsyncIterator[tuple[str, list[int]]]:
+    """Serve a Redis whose ids are those of connection and command; the first connection waits until it may answer."""
+    counts: list[int] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        number = len(counts)
+        counts.append(0)
+        while data := await reader.read(65_536):
+            for _ in range(data.count(b"EVALSHA")):
+                counts[number] += 1
+                if number == 0:
+                    await may_answer.wait()
+                writer.write(b"$3\r\n%d-%d\r\n" % (number, counts[number]))
+        writer.close()
+
+    async with await asyncio.start_server(handle, "127.0.0.1", 0) as listener:
+        yield f"redis://127.0.0.1:{listener.sockets[0].getsockname()[1]}", counts
+
+
+def test_one_that_runs_out_of_time_leaves_the_others_their_answers():
+    """Nothing more is sent on its connection, and the answer that comes late is not the next one's."""
+
+    async def main(streams):
+        may_answer = asyncio.Event()
+        async with silent_until(may_answer) as (url, counts):
+            late = asyncio.create_task(failure(streams, spec(url, timeout_ms=300), identity("late")))
+            patient = asyncio.create_task(streams.send(spec(url, timeout_ms=100_000), identity("patient")))
+            error = await late
+            other = await streams.send(spec(url), identity("other"))
+            may_answer.set()
+            return error, (await patient)["message_id"], other["message_id"], counts
+
+    error, patient, other, counts = run(dispatcher(), main)
+    assert (error.type, error.may_have_been_delivered) == ("TIMEOUT", True)
+    assert (patient, other) == ("0-2", "1-1")
+    assert counts == [2, 1]
