@@ -1,9 +1,9 @@
-"""Kafka producer: one of librdkafka, shared by all deliveries to the same brokers, and the thread that serves it."""
+"""Kafka producer: one of librdkafka, shared by all deliveries to the same brokers."""
 
 import asyncio
 import contextlib
 import logging
-import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,11 @@ from app.threads import BackgroundThread
 
 log = logging.getLogger(__name__)
 
-_POLL_SECONDS = 0.2  # bounds only how soon `stop` is noticed: a poll returns as soon as there is something
+# Between two looks at what librdkafka reports: at first, for those who wait for long, and while nobody waits. Looking
+# takes turns with the deliveries; a thread that waited for reports would fight them for the interpreter at each one.
+SOON_SECONDS = 0.001
+LATE_SECONDS = 0.02
+IDLE_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +37,10 @@ class ProducerFailedError(Exception):
 
 
 class SharedProducer(BackgroundThread):
-    """Makes, polls and destroys the producer on a thread of its own; everything else belongs to the event loop.
+    """Makes and destroys the producer on a thread of its own, because either may take long; the event loop serves it.
 
-    No exception leaves the thread: what it reads comes from the brokers of one target, and costs that target's
-    deliveries only. They fail with ProducerFailedError, and `on_fault` is called, so that the producer is replaced.
+    What librdkafka reports comes from the brokers of one target, and costs that target's deliveries only: where it
+    cannot be read they fail with ProducerFailedError, and `on_fault` is called, so that the producer is replaced.
     """
 
     def __init__(self, configuration: Mapping[str, Any], scrubbers: Iterable[Scrubber]) -> None:
@@ -52,8 +56,9 @@ class SharedProducer(BackgroundThread):
         self._producer: Producer | None = None
         self._fault: ProducerFailedError | None = None
         self._waiting: set[asyncio.Future[Report]] = set()
-        self._reports: list[tuple[asyncio.Future[Report], Report]] = []
-        self._lock = threading.Lock()
+        self._reports = deque[tuple[asyncio.Future[Report], Report]]()
+        self._pause = SOON_SECONDS
+        self._timer: asyncio.TimerHandle | None = None
         self.start()
 
     @property
@@ -73,11 +78,15 @@ class SharedProducer(BackgroundThread):
         )
         self._waiting.add(future)
         future.add_done_callback(self._waiting.discard)
+        if self._pause > SOON_SECONDS:
+            self._serve_after(SOON_SECONDS)
         return await future
 
     def stop(self, timeout_seconds: float = 0.0) -> bool:
         """End the thread and with it the producer; the event loop does not wait here, but for `closed`."""
         self._producer = None
+        if self._timer is not None:
+            self._timer.cancel()
         return super().stop(timeout_seconds)
 
     async def close(self) -> None:
@@ -92,7 +101,7 @@ class SharedProducer(BackgroundThread):
             self.last_error = error
 
     def run(self) -> None:
-        """Make the producer, serve it, and destroy it in the end."""
+        """Make the producer, and destroy it in the end."""
         try:
             producer = Producer(self._configuration, logger=self._log)
         except Exception as error:  # noqa: BLE001 - see the class
@@ -100,30 +109,45 @@ class SharedProducer(BackgroundThread):
             self._wake(self.opened.set)
         else:
             self._producer = producer
+            self._wake(self._serve)
             self._wake(self.opened.set)
-            while self._fault is None and not self.stopping.is_set():
-                self._poll(producer)
+            self.stopping.wait()
             # Every record gets its report, even those that will not be sent any more.
             with contextlib.suppress(Exception):
                 producer.purge()
                 producer.flush(1)
             del producer  # waits for librdkafka's own threads, so not on the event loop
+        self._wake(self._settle)
         self._wake(self._give_up_records)
         self._wake(self.closed.set)
 
-    def _poll(self, producer: Producer) -> None:
+    def _serve(self) -> None:
+        """Take what librdkafka reports, now and again: often while somebody waits and something comes."""
+        producer = self._producer
+        if producer is None:
+            return
+        served = 0
         try:
-            producer.poll(_POLL_SECONDS)
+            served = producer.poll(0)
         except KafkaException as error:
             # A fatal error, such as a broker that forgot this producer. Whoever gets a report of it replaces the
-            # producer: until then there is nothing to do here, and nothing that the process should die of.
+            # producer: until then there is nothing to do here.
             self.last_error = error.args[0]
-            self.stopping.wait(_POLL_SECONDS)
         except Exception as error:  # noqa: BLE001 - see the class; a broker's text that is not UTF-8, for one
             log.warning("the producer of a Kafka target is replaced after %s", type(error).__name__)
             self._fault = ProducerFailedError(type(error).__name__)
-            self._producer = None
-            self._wake(self.on_fault)
+            self.stop()
+            self.on_fault()
+            return
+        self._settle()
+        longest = LATE_SECONDS if self._waiting else IDLE_SECONDS
+        self._serve_after(SOON_SECONDS if served else min(self._pause * 1.25, longest))
+
+    def _serve_after(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._pause = seconds
+        self._timer = self._loop.call_later(seconds, self._serve)
 
     def _give_up_records(self) -> None:
         # The reports that came are settled before this.
@@ -134,17 +158,11 @@ class SharedProducer(BackgroundThread):
     def _note_report(self, future: asyncio.Future[Report], error: KafkaError | None, message: Message) -> None:
         if error is None and not self.is_broken:
             self.last_error = None
-        with self._lock:
-            self._reports.append((future, Report(error, message.partition(), message.offset())))
-            is_first = len(self._reports) == 1
-        # One wake-up of the loop serves all that has come in by then.
-        if is_first:
-            self._wake(self._settle)
+        self._reports.append((future, Report(error, message.partition(), message.offset())))
 
     def _settle(self) -> None:
-        with self._lock:
-            reports, self._reports = self._reports, []
-        for future, report in reports:
+        while self._reports:
+            future, report = self._reports.popleft()
             if not future.done():
                 future.set_result(report)
 
