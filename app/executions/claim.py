@@ -9,10 +9,13 @@ from app.executions.model import Claim, ClaimKey
 from app.formats import EPOCH
 from app.sql import statement
 
-# The lock is a hint; the UPDATE repeats the whole condition and is the guarantee. The claimer's own lease is part
-# of it, so a worker that was declared dead claims nothing. The answer always has one row or more: it also tells
-# when the next execution of this queue is due and which catalogue revision the secrets must be as new as. The configs
-# of an execution are those of its first claim: the revision of that moment stays with it.
+# The lock is a hint; the UPDATE repeats the whole condition and is the guarantee. COALESCE hides that condition from
+# the choice of an index, here and in others that know the keys of their rows: by statistics from before a burst,
+# an index of what waits or runs holds next to nothing, and each claim would read all of it for its few rows.
+# The claimer's own lease is part of the condition, so a worker that was declared dead claims nothing. The answer always
+# has one row or more: it also tells when the next execution of this queue is due and which catalogue revision the
+# secrets must be as new as. The configs of an execution are those of its first claim: the revision of that moment stays
+# with it.
 # A read begins at the low-water mark of the shard (app.executions.low_water) and says how far it has seen everything.
 # Its order, by run_at, is also that of the index idx_executions_pickup, of `next_run_at` below, of the heap of what is
 # claimed ahead (brokers.consumer), and of what the explanation of an execution calls ahead of it.
@@ -34,8 +37,8 @@ CLAIM = statement(
                                     ELSE e.config_revision END
         FROM due, jobs AS j
        WHERE e.execution_id = due.execution_id AND j.job_id = e.job_id
-         AND e.status IN ('QUEUED', 'RETRYING') AND e.attempt_count < e.max_attempts
-         AND e.run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
+         AND COALESCE(e.status IN ('QUEUED', 'RETRYING') AND e.attempt_count < e.max_attempts
+                      AND e.run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond', false)
          AND EXISTS (SELECT 1 FROM workers AS w
                       WHERE w.worker_id = :worker AND w.status = 'ALIVE' AND w.lease_expires_at > now())
       RETURNING e.execution_id, e.job_id, e.endpoint, e.endpoint_version, e.endpoint_type, e.attempt_count,

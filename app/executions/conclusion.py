@@ -17,7 +17,8 @@ from schema.states import ExecutionStatus
 # Only rows that still match (execution, worker, attempt, RUNNING) are touched, and everything else in the
 # statement depends on them: a conclusion that lost its claim writes nothing at all. A request to cancel turns the retry
 # that would follow into the end. When an attempt ended is counted back from the database's clock now, which is after it
-# was read for the last time here: so it errs late, and what counts from the end of an execution is never early.
+# was read for the last time here: so it errs late, and what counts from the end of an execution is never early. For
+# COALESCE see CLAIM.
 CONCLUDE = statement(
     "executions.conclude",
     f"""
@@ -38,8 +39,8 @@ CONCLUDE = statement(
              run_at = CASE WHEN v.status = 'RETRYING' AND e.cancel_requested_at IS NULL
                            THEN now() + v.delay_ms * INTERVAL '1 millisecond' ELSE e.run_at END
         FROM v
-       WHERE e.execution_id = v.execution_id AND e.attempt_count = v.attempt
-         AND e.worker_id = :worker AND e.status = 'RUNNING'
+       WHERE e.execution_id = v.execution_id
+         AND COALESCE(e.attempt_count = v.attempt AND e.worker_id = :worker AND e.status = 'RUNNING', false)
       RETURNING e.execution_id, e.job_id, e.status, e.scheduled_at, v.attempt, v.attempt_id, v.started_at,
                 v.completed_at, v.duration_ms, v.output, v.error),
     tried AS (
@@ -77,7 +78,7 @@ HELD = statement(
     SELECT e.execution_id FROM executions AS e
       JOIN unnest(CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[])) AS u (execution_id, attempt)
         ON e.execution_id = u.execution_id AND e.attempt_count = u.attempt
-     WHERE e.worker_id = :worker AND e.status = 'RUNNING'
+     WHERE COALESCE(e.worker_id = :worker AND e.status = 'RUNNING', false)
     """,
 )
 

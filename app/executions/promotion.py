@@ -24,8 +24,9 @@ PROMOTE = statement(
       UPDATE executions AS e
          SET status = 'QUEUED', run_at = GREATEST(e.run_at, now() + numbered.place * INTERVAL '1 microsecond')
         FROM (SELECT execution_id, row_number() OVER (ORDER BY run_at, execution_id) AS place FROM due) AS numbered
-       WHERE e.execution_id = numbered.execution_id AND e.status = 'PENDING' AND NOT e.on_hold
-         AND e.run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
+       WHERE e.execution_id = numbered.execution_id
+         AND COALESCE(e.status = 'PENDING' AND NOT e.on_hold
+                      AND e.run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond', false)
       RETURNING e.queue)
     SELECT counted.queue, counted.promoted,
            (SELECT CASE WHEN count(*) < CAST(:limit AS BIGINT) THEN now() ELSE max(due.run_at) END

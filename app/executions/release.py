@@ -32,8 +32,9 @@ RELEASE = statement(
         FROM unnest(CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:claimed AS TIMESTAMPTZ[]),
                     CAST(:put_off_ms AS BIGINT[]), CAST(:claim_events AS TEXT[]), CAST(:return_events AS TEXT[]))
              AS u (execution_id, attempt, claimed_at, put_off_ms, claim_event, return_event)
-       WHERE e.execution_id = u.execution_id AND e.attempt_count = u.attempt AND e.started_at = u.claimed_at
-         AND e.worker_id = :worker AND e.status = 'RUNNING'
+       WHERE e.execution_id = u.execution_id
+         AND COALESCE(e.attempt_count = u.attempt AND e.started_at = u.claimed_at
+                      AND e.worker_id = :worker AND e.status = 'RUNNING', false)
       RETURNING e.execution_id, e.job_id, e.status, e.scheduled_at, u.attempt, u.claimed_at, u.claim_event,
                 u.return_event),
     recorded AS (

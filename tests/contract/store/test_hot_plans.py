@@ -1,0 +1,75 @@
+"""Statements that know the keys of their rows find them by these, whatever the statistics say."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import TextClause, text
+
+from app.db import Database
+from app.executions.claim import CLAIM
+from app.executions.conclusion import CONCLUDE, HELD
+from app.executions.promotion import PROMOTE
+from app.executions.release import RELEASE
+from app.formats import EPOCH
+from tests import rows
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+KEYS = ["exec_1", "exec_2"]
+TWICE = {"ids": KEYS, "attempts": [1, 1]}
+HOT: list[tuple[TextClause, dict[str, object]]] = [
+    (CLAIM, {"queue": "http", "shard": 0, "worker": "w", "limit": 50, "ahead_ms": 50, "since": EPOCH}),
+    (PROMOTE, {"shard": 0, "limit": 500, "ahead_ms": 5000, "since": EPOCH}),
+    (
+        CONCLUDE,
+        {
+            **TWICE,
+            "worker": "w",
+            "statuses": ["SUCCESS"] * 2,
+            "delays": [0, 0],
+            "outputs": [None, None],
+            "errors": [None, None],
+            "started": [NOW, NOW],
+            "ended_ago_ms": [0, 0],
+            "durations": [1, 1],
+            "attempt_ids": ["att_1", "att_2"],
+            "log_ids": ["log_1"],
+            "log_executions": ["exec_1"],
+            "log_levels": ["INFO"],
+            "log_messages": ["m"],
+            "cancelled": "",
+        },
+    ),
+    (HELD, {**TWICE, "worker": "w"}),
+    (
+        RELEASE,
+        {
+            **TWICE,
+            "worker": "w",
+            "claimed": [NOW, NOW],
+            "put_off_ms": [0, 0],
+            "claim_events": ["evt_1", "evt_2"],
+            "return_events": ["evt_3", "evt_4"],
+        },
+    ),
+]
+
+
+@pytest.fixture
+def after_a_drain(database: Database) -> Database:
+    """Statistics of a time at which nothing waited or ran."""
+    rows.add_executions(database, 20_000)
+    database.fetch(text("UPDATE executions SET status = 'SUCCESS', completed_at = now()"))
+    database.fetch(text("UPDATE jobs SET status = 'RETIRED', retired_at = now()"))
+    with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("VACUUM ANALYZE executions, jobs"))
+    return database
+
+
+@pytest.mark.postgresql_only
+def test_rows_that_are_known_are_found_by_their_keys_after_a_drain(after_a_drain: Database) -> None:
+    for statement, params in HOT:
+        plan = [row[0] for row in after_a_drain.fetch(text("EXPLAIN " + statement.text), params)]
+        changed = [line for line in plan if re.search(r"(?<!Update) on executions e\b", line)]
+        assert len(changed) == 1, "\n".join(plan)
+        assert "using pk_executions" in changed[0], "\n".join(plan)
