@@ -30,6 +30,11 @@ class _EnoughError(Exception):
 class AnswerReader:
     """Reads one answer from pieces of any size; the final one, after interim answers."""
 
+    __slots__ = (
+        *("status", "retry_after", "kept", "has_head", "is_complete", "keeps_alive"),
+        *("_read", "_body_bytes", "_interim", "_fields", "_is_delimited", "_fault", "_parser", "_is_released"),
+    )
+
     def __init__(self) -> None:
         self.status = 0
         self.retry_after: str | None = None
@@ -42,11 +47,8 @@ class AnswerReader:
         self._read = self._body_bytes = self._interim = self._fields = 0
         self._is_delimited = False  # otherwise the end of the connection ends the body
         self._fault = ""
-        self._parser: HttpResponseParser | None = HttpResponseParser(self)
-        # What many servers get wrong and no two readers understand differently.
-        self._parser.set_dangerous_leniencies(
-            lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
-        )
+        self._parser: HttpResponseParser | None = None  # thousands may wait for the first byte of an answer
+        self._is_released = False
 
     @property
     def text(self) -> str:
@@ -77,11 +79,12 @@ class AnswerReader:
         self._finish()
 
     def _parse(self, piece: bytes) -> None:
-        parser = self._parser
-        if parser is None:
+        if self._is_released:
             return
+        if self._parser is None:
+            self._parser = _parser(self)
         try:
-            parser.feed_data(piece)
+            self._parser.feed_data(piece)
         except (HttpParserError, HttpParserUpgrade):
             if self._fault or not self.is_complete:
                 self._give_up(self._fault or "the endpoint's answer is not valid HTTP")
@@ -108,7 +111,7 @@ class AnswerReader:
 
     def release(self) -> None:
         """Let go of the parser, which refers to this object: nothing has to wait for the collector of cycles."""
-        self._parser = None
+        self._parser, self._is_released = None, True
 
     def _refuse(self, fault: str) -> NoReturn:
         self._fault = fault
@@ -169,3 +172,12 @@ class AnswerReader:
         """Take the end of the answer."""
         if self.has_head and self._parser is not None and not self.is_complete:
             self._finish(keeps_alive=self._parser.should_keep_alive())
+
+
+def _parser(reader: AnswerReader) -> HttpResponseParser:
+    parser = HttpResponseParser(reader)
+    # What many servers get wrong and no two readers understand differently.
+    parser.set_dangerous_leniencies(
+        lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+    )
+    return parser
