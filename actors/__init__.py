@@ -9,6 +9,7 @@ import sys
 
 import dramatiq
 
+from actors.collector import spare_what_is_there
 from actors.deliver import Deliveries
 from actors.dispatch import open_dispatchers
 from actors.loop import DeliveryLoop
@@ -48,7 +49,12 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
     process.watchdog.watch("delivery loop", loop)
     process.on_drain(loop.drain)
     threads = [loop, *_listeners(settings, process)]
-    lifecycle = Lifecycle(process, threads, on_open=lambda: rotation.warn_of_unreadable(database, box))
+
+    def opened() -> None:
+        rotation.warn_of_unreadable(database, box)
+        spare_what_is_there()
+
+    lifecycle = Lifecycle(process, threads, on_open=opened)
     broker = ExecutionsBroker(process, [lifecycle, Verdicts()])
     return broker, Deliveries(catalog, loop, database)
 
