@@ -6,15 +6,17 @@ Client, database, Redis, workers and receiver share the machine's cores, for all
 import argparse
 
 from benchmarks import commands
+from benchmarks.report.run import Run
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands.add_to(parser)
     options = parser.parse_args()
-    run = options.command(options)
+    run = Run(options.name)
+    options.command(run, options)
     if options.keep:
-        run.write()
+        run.write(options.results)
     else:
         print(f"\n{run.text()}")
 

@@ -1,71 +1,103 @@
 """Commands of `python -m benchmarks`: which measurements a run is made of."""
 
 import argparse
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from benchmarks.contenders import peer
-from benchmarks.measures import create, drain, latency
-from benchmarks.report.run import Run
-from benchmarks.system import running
+from benchmarks.contenders import peer, variants
+from benchmarks.measures import create, drain, flight, latency, lists, soak, transports
+from benchmarks.report.run import RESULTS, Run
+from benchmarks.system import System, running
+
+Options = argparse.Namespace
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add a subparser for each."""
     commands = parser.add_subparsers(required=True)
-    for run, what in ((_all, "drain, latency and create"), (_drain, "deliver a backlog over HTTP")):
-        _add(commands, run, what)
-    _add(commands, _latency, "from accepted to the receiver; lateness of delayed jobs")
-    _add(commands, _create, "jobs through the API")
+    for name, (run, what) in _COMMANDS.items():
+        command = commands.add_parser(name, help=what)
+        command.set_defaults(command=run, name=name)
+        command.add_argument("--keep", action="store_true", help="write table and plot to --results")
+        command.add_argument("--results", type=Path, default=RESULTS, help="benchmarks/results by default")
+        command.add_argument("--rounds", type=int, default=3, help="how often each is measured, in turn")
+        command.add_argument("--executions", type=int, default=8000, help="how many each drain delivers")
+        command.add_argument("--samples", type=int, default=300, help="how many latencies are taken in a round")
+        command.add_argument("--seconds", type=float, default=4, help="how long each load lasts")
+        command.add_argument("--minutes", type=float, default=20, help="how long the soak lasts")
+        command.add_argument("--in-flight", type=int, default=10_000, help="how many deliveries wait at once")
+        command.add_argument("--finished", type=int, default=5_000_000, help="executions that ended, in the history")
+        command.add_argument("--future", type=int, default=1_000_000, help="executions that wait, in the history")
+        command.add_argument("--only", help="names of those to measure, such as ours,pgqueuer; ours is always there")
+        command.add_argument("--against", type=Path, action="append", default=[], help="another working tree of ours")
 
 
-def _add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", run: object, what: str) -> None:
-    name = getattr(run, "__name__", "").lstrip("_")
-    command = commands.add_parser(name, help=what)
-    command.set_defaults(command=run, name=name)
-    command.add_argument("--keep", action="store_true", help="write table and plot to benchmarks/results")
-    command.add_argument("--rounds", type=int, default=3, help="how often each is measured, in turn")
-    command.add_argument("--executions", type=int, default=8000, help="how many each drain delivers")
-    command.add_argument("--samples", type=int, default=300, help="how many latencies are taken in a round")
-    command.add_argument("--seconds", type=float, default=4, help="how long each load lasts")
-    command.add_argument("--only", help="names of those to measure, such as ours,pgqueuer; ours is always there")
-    command.add_argument("--against", type=Path, action="append", default=[], help="another working tree of ours")
+def _running(options: Options, *peers: str) -> AbstractContextManager[System]:
+    names = peers if options.only is None else options.only.split(",")
+    trees = [tree.resolve() for tree in options.against]
+    return running([name for name in names if name != "ours"], trees)
 
 
-def _peers(options: argparse.Namespace, *limits: str) -> list[str]:
-    names = (*peer.QUEUES, *limits) if options.only is None else options.only.split(",")
-    return [name for name in names if name != "ours"]
-
-
-def _trees(options: argparse.Namespace) -> list[Path]:
-    return [tree.resolve() for tree in options.against]
-
-
-def _drain(options: argparse.Namespace) -> Run:
-    run = Run(options.name)
-    with running(_peers(options, "aiohttp"), _trees(options)) as system:
+def _drain(run: Run, options: Options) -> None:
+    with _running(options, *peer.QUEUES, "aiohttp") as system:
         drain.measure(run, system.contenders, system.arrivals, options.executions, options.rounds)
-    return run
 
 
-def _latency(options: argparse.Namespace) -> Run:
-    run = Run(options.name)
-    with running(_peers(options), _trees(options)) as system:
-        latency.measure(run, system.contenders, system.arrivals, options.samples, options.rounds)
-    return run
+def _transports(run: Run, options: Options) -> None:
+    with _running(options) as system:
+        transports.measure(run, system, options.executions, options.rounds)
 
 
-def _create(options: argparse.Namespace) -> Run:
-    run = Run(options.name)
-    with running((), _trees(options)) as system:
+def _latency(run: Run, options: Options) -> None:
+    with _running(options, *peer.QUEUES) as system:
+        section = latency.measure(run, system.contenders, system.arrivals, options.samples, options.rounds)
+        for make in variants.hard_on_latency(system, options.future):
+            with make() as ours:
+                latency.add(run, section, [ours], system.arrivals, samples=options.samples, rounds=options.rounds)
+
+
+def _create(run: Run, options: Options) -> None:
+    with _running(options) as system:
         create.measure(run, system, options.seconds, options.rounds)
-    return run
 
 
-def _all(options: argparse.Namespace) -> Run:
-    run = Run(options.name)
-    with running(_peers(options, "aiohttp"), _trees(options)) as system:
+def _flight(run: Run, options: Options) -> None:
+    with _running(options) as system:
+        flight.measure(run, system, options.in_flight, options.rounds)
+
+
+def _history(run: Run, options: Options) -> None:
+    with _running(options) as system, variants.long_history(system, options.finished, options.future) as old:
+        system.contenders.append(old)
         drain.measure(run, system.contenders, system.arrivals, options.executions, options.rounds)
+        create.measure(run, system, options.seconds, options.rounds)
+        latency.measure(run, system.contenders, system.arrivals, options.samples, options.rounds)
+        lists.measure(run, system.all_ours)
+
+
+def _soak(run: Run, options: Options) -> None:
+    with _running(options) as system:
+        soak.measure(run, system, options.minutes, options.executions)
+
+
+def _all(run: Run, options: Options) -> None:
+    with _running(options, *peer.QUEUES, "aiohttp") as system:
+        drain.measure(run, system.contenders, system.arrivals, options.executions, options.rounds)
+        transports.measure(run, system, options.executions, options.rounds)
         create.measure(run, system, options.seconds, options.rounds)
         queues = [contender for contender in system.contenders if contender.name != "aiohttp"]
         latency.measure(run, queues, system.arrivals, options.samples, options.rounds)
-    return run
+        flight.measure(run, system, options.in_flight, 1)
+
+
+_COMMANDS: dict[str, tuple[Callable[[Run, Options], None], str]] = {
+    "all": (_all, "drain, transports, create, latency and flight"),
+    "drain": (_drain, "deliver a backlog over HTTP, beside the peers"),
+    "transports": (_transports, "deliver a backlog over HTTP, Redis Streams and Kafka"),
+    "create": (_create, "create jobs through the API, beside bare Flask"),
+    "latency": (_latency, "from accepted to the receiver, and lateness; peers and harder cases of ours"),
+    "history": (_history, "drain, create, latency and lists over a long history, beside a small database"),
+    "flight": (_flight, "many deliveries that wait for their answers at once"),
+    "soak": (_soak, "minutes of steady load: what grows"),
+}

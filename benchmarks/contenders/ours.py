@@ -12,6 +12,7 @@ from typing import Any
 import psycopg2
 
 from app.dev.process.child import Child
+from app.dev.servers import Postgres
 from app.dev.stack import programs
 from app.dev.stack.runner import Stack
 from app.dev.stack.settings import product_environment
@@ -44,10 +45,13 @@ class Ours(Contender):
         env: Mapping[str, str] | None = None,
         worker_env: Mapping[str, str] | None = None,
         prepare: Callable[[str], object] | None = None,
+        postgres: Postgres | None = None,
     ) -> None:
-        """`prepare` gets the URL of the migrated database before anything else is done with it."""
+        """Use a `postgres` that runs, or one of its own; `prepare` gets the URL of the migrated database first."""
         self.name = name
+        self._postgres = postgres
         self.stack = Stack(
+            database_url=None if postgres is None else postgres.url,
             commands={"web": programs.WEB, "scheduler-1": programs.SCHEDULER},
             env=product_environment() | dict(env or {}),
             logs=logs / name,
@@ -69,7 +73,8 @@ class Ours(Contender):
             self._prepare(self.stack.database_url)
         self.stack.api.post("/secrets", {"name": f"token-{self._run}", "value": TOKEN})
         self.stack.api.post("/payload-specs", {"name": f"bench-{self._run}", "schema": _SCHEMA})
-        self.database_pid = self.stack.postgres.pid if self.stack.postgres else None
+        postgres = self._postgres or self.stack.postgres
+        self.database_pid = postgres.pid if postgres else None
         return self
 
     def __exit__(self, *_exception: object) -> None:

@@ -1,6 +1,6 @@
 """Time from the moment a delivery was accepted to the receiver, on an idle system, and lateness of delayed ones."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from benchmarks.arrivals import Arrivals
 from benchmarks.contenders.contender import Contender, Times, check
@@ -16,9 +16,15 @@ IDLE = [
 LATE = [Figure("late by, p50", "ms", 2), Figure("late by, p99", "ms", 2), Figure("late by, earliest", "ms", 2)]
 
 
-def measure(run: Run, contenders: Iterable[Contender], arrivals: Arrivals, samples: int, rounds: int) -> Section:
+def measure(run: Run, contenders: Sequence[Contender], arrivals: Arrivals, samples: int, rounds: int) -> Section:
     """Measure one after the other, each alone at work."""
-    section = run.section("Latency")
+    return add(run, run.section("Latency"), contenders, arrivals, samples=samples, rounds=rounds)
+
+
+def add(
+    run: Run, section: Section, contenders: Sequence[Contender], arrivals: Arrivals, *, samples: int, rounds: int
+) -> Section:
+    """Measure more of them into a section."""
     for _ in range(rounds):
         for contender in contenders:
             run.calibrate()

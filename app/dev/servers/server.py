@@ -10,7 +10,7 @@ from typing import Self
 
 from app.dev.process.child import Child, ChildError
 from app.dev.process.ports import free_port, is_free
-from app.dev.process.workdir import WorkDir
+from app.dev.process.workdir import Directory, WorkDir
 
 _PORTS_TRIED = 5
 
@@ -30,7 +30,7 @@ class Server(ABC):
     def __init__(self, *, port: int | None = None) -> None:
         self._wanted_port = port
         self._port: int | None = None
-        self._work: WorkDir | None = None
+        self._work: Directory | None = None
         self._child: Child | None = None
 
     @property
@@ -67,7 +67,7 @@ class Server(ABC):
             raise ServerError(f"{self.name} is running already")
         try:
             if self._work is None:
-                self._work = WorkDir(self.name)
+                self._work = self._make_directory()
                 self._prepare(self._work.path)
             if self._port is None:
                 self._start_on_a_free_port()
@@ -98,6 +98,10 @@ class Server(ABC):
     @abstractmethod
     def _answers(self, port: int) -> bool:
         """Return whether *this* server, not another one on the port, serves clients."""
+
+    def _make_directory(self) -> Directory:
+        """Return the directory to work in; stop() removes it."""
+        return WorkDir(self.name)
 
     def _prepare(self, directory: Path) -> None:  # noqa: B027 - most servers want an empty one
         """Fill the new directory."""

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -108,6 +109,17 @@ def test_kill_9_of_the_owner_leaves_no_server(kind: type[Server]) -> None:
         assert is_alive(pid)
         owner.kill()
     wait_until_gone(pid)
+
+
+def test_postgres_that_keeps_its_data_starts_with_it_again() -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)  # its user must be able to enter
+        with Postgres(keep_in=Path(directory)) as server:
+            run(server.url, "CREATE TABLE kept AS SELECT 1 AS one")
+            with pytest.raises(BlockingIOError):
+                Postgres(keep_in=Path(directory)).start()
+        with Postgres(keep_in=Path(directory)) as server:
+            assert run(server.url, "SELECT one FROM kept") == [(1,)]
 
 
 def test_postgres_is_utf8_durable_and_wants_a_password() -> None:
