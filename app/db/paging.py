@@ -14,9 +14,9 @@ from sqlalchemy import ColumnElement, Row, Select, literal, tuple_
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """Last row of a page: when it was created, and its key."""
+    """A row's place in a list, such as that of the last row of a page: when it was created, and its key."""
 
     at: datetime
     key: str

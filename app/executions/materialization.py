@@ -56,7 +56,7 @@ _INSERT = insert_executions(
 # The ticks of a job are inserted only if its cron_next_run_at was still the first of them, and in the same statement it
 # moves past the last: a second or repeated run finds nothing to do. = ANY is implied by the join; it keeps the plan to
 # the primary key (without statistics PostgreSQL compared every tick with every cron job), as does the absence of
-# trigger_type, by which it would read all of idx_jobs_repeating. An `exclusive` tick must also still find its job idle.
+# trigger_type, by which it would read all of idx_jobs_recurring. An `exclusive` tick must also still find its job idle.
 MATERIALIZE = statement(
     "executions.materialize",
     f"""

@@ -1,24 +1,24 @@
 """Queries of jobs."""
 
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Row, Select, Text, and_, cast, func, or_, select, tuple_
+from sqlalchemy import BigInteger, Connection, Row, Select, Text, and_, cast, func, or_, select, tuple_
 
 from app.db import Database
-from app.db.paging import Page, PageRequest, newest_first, page_of
+from app.db.paging import Page, PageRequest, page_of
 from app.errors import JobNotFoundError
 from app.jobs.model import Job
 from app.sql import statement
 from schema import tables
-from schema.states import JobStatus, Trigger
 
 PAGE_BYTES = 4 * 1024 * 1024  # of inputs, which have up to 1 MB each
 
 _J, _E = tables.jobs.c, tables.executions.c
+SIZE = func.coalesce(func.octet_length(cast(_J.input, Text)), cast(0, BigInteger)).label("size")
 
 # A one-shot job's execution has the job's own key, the ticks of a repeating job have keys made from their times.
 _WITH_EXECUTION = tables.jobs.outerjoin(
@@ -35,36 +35,6 @@ class LockedJob:
 
     job: Job
     now: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobFilter:
-    """Filters of the list of jobs; None applies no filter."""
-
-    status: JobStatus | None = None
-    trigger: Trigger | None = None
-    endpoint: str | None = None
-    name: str | None = None
-    labels: Mapping[str, str] | None = None
-    created_after: datetime | None = None
-    created_before: datetime | None = None
-
-    def conditions(self) -> list[ColumnElement[bool]]:
-        """Return the WHERE conditions."""
-        conditions = []
-        for column, value in ((_J.status, self.status), (_J.trigger_type, self.trigger), (_J.endpoint, self.endpoint)):
-            if value is not None:
-                conditions.append(column == value)
-        # Each with the predicate of its partial index, which CockroachDB wants to be said.
-        if self.name is not None:
-            conditions += [_J.name == self.name, _J.name.is_not(None)]
-        if self.labels is not None:
-            conditions += [_J.labels.contains(self.labels), _J.labels.is_not(None)]
-        if self.created_after is not None:
-            conditions.append(_J.created_at > self.created_after)
-        if self.created_before is not None:
-            conditions.append(_J.created_at < self.created_before)
-        return conditions
 
 
 def get_job(database: Database, job_id: str) -> Job:
@@ -95,10 +65,12 @@ def find_job_by_key(database: Database, endpoint: str, idempotency_key: str) -> 
 
 def find_jobs(database: Database, job_ids: Collection[str], keys: Collection[tuple[str, str]]) -> list[Job]:
     """Read the jobs that have one of these ids, or were created with one of these pairs of endpoint and key."""
-    if not job_ids and not keys:
-        return []
-    wanted = or_(_J.job_id.in_(job_ids), tuple_(_J.endpoint, _J.idempotency_key).in_(keys))
-    return [_job(row) for row in database.fetch(_select().where(wanted))]
+    wanted = []
+    if job_ids:
+        wanted.append(_J.job_id.in_(job_ids))
+    if keys:
+        wanted.append(tuple_(_J.endpoint, _J.idempotency_key).in_(keys))
+    return [_job(row) for row in database.fetch(_select().where(or_(*wanted)))] if wanted else []
 
 
 def versions_of(database: Database, job: Job, request: PageRequest) -> Page[Job]:
@@ -106,22 +78,15 @@ def versions_of(database: Database, job: Job, request: PageRequest) -> Page[Job]
     query = _select().where(or_(_J.job_id == job.first_id, _J.first_version_id == job.first_id))
     if request.after is not None:
         query = query.where(_J.version < int(request.after.key))
-    return _page(database, query.order_by(_J.version.desc()).limit(request.limit + 1), "version", request)
+    query = query.order_by(_J.version.desc())
+    sizes = query.with_only_columns(SIZE, maintain_column_froms=True).limit(request.limit)
+    fewer = replace(request, limit=fitting(row.size for row in database.fetch(sizes)))
+    return page_of(database.fetch(query.limit(fewer.limit + 1)), "created_at", "version", fewer, _job)
 
 
-def page_of_jobs(database: Database, wanted: JobFilter, request: PageRequest) -> Page[Job]:
-    """Read a page of jobs, newest first, and fewer where their inputs are large."""
-    query = newest_first(_select().where(*wanted.conditions()), _J.created_at, _J.job_id, request)
-    return _page(database, query, "job_id", request)
-
-
-def _page(database: Database, query: Select[Any], key: str, request: PageRequest) -> Page[Job]:
-    """Read as many jobs of a page as have inputs of PAGE_BYTES together, at least one."""
-    size = func.coalesce(func.octet_length(cast(_J.input, Text)), cast(0, BigInteger)).label("size")
-    sizes = [row.size for row in database.fetch(query.with_only_columns(size, maintain_column_froms=True))]
-    fitting = sum(total <= PAGE_BYTES for total in itertools.accumulate(sizes[: request.limit]))
-    fewer = replace(request, limit=max(1, fitting)) if fitting < len(sizes) else request
-    return page_of(database.fetch(query.limit(fewer.limit + 1)), "created_at", key, fewer, _job)
+def fitting(sizes: Iterable[int]) -> int:
+    """Return how many inputs of these sizes fit into a page: those of PAGE_BYTES together, but at least one."""
+    return max(1, sum(total <= PAGE_BYTES for total in itertools.accumulate(sizes)))
 
 
 def _select() -> Select[Any]:

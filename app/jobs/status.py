@@ -14,8 +14,9 @@ HEALTHY_SHARE = 0.95
 DEGRADED_SHARE = 0.5
 
 # What ended within the last 24 hours was created at most so long ago, or is an odd straggler that does not count. The
-# one execution of a one-shot job always counts.
+# one execution of a one-shot job always counts. Of a job that runs every few seconds only the newest do.
 _CREATED_WITHIN = timedelta(hours=48)
+NEWEST = 5_000
 _EVER = timedelta(days=36_600)
 
 # However many executions lie behind the job: the open ones have an index of their own, and the others are read by
@@ -33,10 +34,11 @@ FIGURES = statement(
                    count(CASE WHEN status = 'FAILED' THEN 1 END) AS failed,
                    CAST(avg(duration_ms) AS DOUBLE PRECISION) AS avg_duration_ms,
                    percentile_disc(0.99) WITHIN GROUP (ORDER BY duration_ms) AS p99_duration_ms
-              FROM executions
-             WHERE job_id = :job_id
-               AND created_at > now() - CAST(:created_within_ms AS BIGINT) * INTERVAL '1 millisecond'
-               AND completed_at > now() - INTERVAL '24 hours' AND status IN ('SUCCESS', 'FAILED')) AS s
+              FROM (SELECT status, completed_at, duration_ms FROM executions
+                     WHERE job_id = :job_id
+                       AND created_at > now() - CAST(:created_within_ms AS BIGINT) * INTERVAL '1 millisecond'
+                     ORDER BY created_at DESC, execution_id DESC LIMIT :newest) AS newest
+             WHERE completed_at > now() - INTERVAL '24 hours' AND status IN ('SUCCESS', 'FAILED')) AS s
       LEFT JOIN
            (SELECT execution_id, status, started_at, completed_at, attempt_count
               FROM executions WHERE job_id = :job_id AND started_at IS NOT NULL
@@ -69,7 +71,7 @@ class LastExecution:
 class DayStats:
     """Executions that ended within the last 24 hours; durations in milliseconds, None without any.
 
-    Those of a repeating job that were created more than 48 hours ago are left out.
+    Those of a repeating job that were created more than 48 hours ago are left out, and all but its NEWEST executions.
     """
 
     succeeded: int
@@ -108,7 +110,7 @@ def status_of(database: Database, job_id: str) -> JobStatusReport:
     """Report on a job of any trigger; raises JobNotFoundError."""
     job = queries.get_job(database, job_id)
     created_within = _CREATED_WITHIN if job.trigger.repeats else _EVER
-    params = {"job_id": job_id, "created_within_ms": created_within // timedelta(milliseconds=1)}
+    params = {"job_id": job_id, "created_within_ms": created_within // timedelta(milliseconds=1), "newest": NEWEST}
     (row,) = database.fetch(FIGURES, params)
     last = None
     if row.execution_id is not None:

@@ -80,6 +80,13 @@ Index(
     executions.c.execution_id,
     postgresql_where=text("completed_at IS NULL"),
 )
+# What is still to do, newest first: lists of open jobs.
+Index(
+    "idx_executions_unfinished",
+    executions.c.created_at,
+    executions.c.job_id,
+    postgresql_where=text("completed_at IS NULL"),
+)
 # The retries of paused jobs are looked for often, and few executions wait for another attempt.
 Index(
     "idx_executions_retrying",

@@ -91,6 +91,8 @@ jobs = Table(
     one_of("catch_up", "chk_jobs_catch_up", CatchUp),
     one_of("overlap", "chk_jobs_overlap", Overlap),
 )
+# None of these indexes holds the status or the time of the end: that of a job that runs once then changes none of them.
+#
 # Plain, not partial: NULL keys are distinct on both engines, and ON CONFLICT needs no predicate.
 Index("idx_jobs_idempotency", jobs.c.endpoint, jobs.c.idempotency_key, unique=True)
 Index("idx_jobs_created", jobs.c.created_at, jobs.c.job_id)
@@ -98,22 +100,18 @@ Index("idx_jobs_endpoint", jobs.c.endpoint, jobs.c.created_at, jobs.c.job_id)
 Index("idx_jobs_name", jobs.c.name, jobs.c.created_at, jobs.c.job_id, postgresql_where=text("name IS NOT NULL"))
 # An inverted index on CockroachDB, which reads `USING gin` as that.
 Index("idx_jobs_labels", jobs.c.labels, postgresql_using="gin", postgresql_where=text("labels IS NOT NULL"))
-# Few jobs are not retired, beside a long history.
-Index("idx_jobs_open", jobs.c.created_at, jobs.c.job_id, postgresql_where=text("status <> 'RETIRED'"))
 Index(
     "idx_jobs_versions",
     jobs.c.first_version_id,
     jobs.c.version,
     postgresql_where=text("first_version_id IS NOT NULL"),
 )
-# What prevents the deletion of an endpoint: few jobs beside very many that run once.
-Index(
-    "idx_jobs_repeating",
-    jobs.c.endpoint,
-    jobs.c.job_id,
-    postgresql_where=text("trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED'"),
-)
-Index("idx_jobs_paused", jobs.c.job_id, postgresql_where=text("paused_at IS NOT NULL"))
+# Jobs that repeat are few beside very many that run once. The first finds those of a list, the second those of an
+# endpoint, which also prevent its deletion.
+_REPEATS = text("trigger_type IN ('CRON', 'INTERVAL')")
+Index("idx_jobs_recurring", jobs.c.created_at, jobs.c.job_id, postgresql_where=_REPEATS)
+Index("idx_jobs_recurring_of", jobs.c.endpoint, jobs.c.created_at, jobs.c.job_id, postgresql_where=_REPEATS)
+Index("idx_jobs_on_pause", jobs.c.created_at, jobs.c.job_id, postgresql_where=text("paused_at IS NOT NULL"))
 # A job that is paused or retired has no next run.
 Index(
     "idx_jobs_cron_due",

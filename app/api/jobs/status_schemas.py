@@ -65,9 +65,9 @@ class IntervalBlockSchema(TicksSchema):
 
 
 class DaySchema(Schema):
-    """Executions that ended within 24 hours, of a repeating job those created within 48; cancelled ones do not count.
+    """Executions that ended within 24 hours; cancelled ones do not count. Durations are `null` when there is none.
 
-    Durations are `null` when there is none.
+    Of a repeating job it is those among its newest 5,000 that were created within 48 hours.
     """
 
     total = fields.Integer(required=True)

@@ -21,7 +21,9 @@ from app.errors import (
 )
 from app.executions.reading.queries import ExecutionFilter, page_of_executions
 from app.jobs import cancellation
-from app.jobs.queries import JobFilter, get_job, page_of_jobs
+from app.jobs.job_filter import JobFilter
+from app.jobs.listing import page_of_jobs
+from app.jobs.queries import get_job
 from schema.states import ExecutionStatus
 
 resource = Resource("jobs", "Invocations of endpoints: now, later or on a schedule.", write_scope=Scope.JOBS_WRITE)
@@ -53,7 +55,8 @@ def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List jobs, newest first.
 
-    A page holds at most 4 MiB of inputs, so it may have fewer jobs than `limit`: go on as long as there is a cursor.
+    A page holds at most 4 MiB of inputs, and is handed out as it is when its jobs are few among very many others. So it
+    may have fewer jobs than `limit`, even none: go on as long as there is a cursor.
     """
     wanted = page_request(query)
     return page_answer(page_of_jobs(services().database, JobFilter(**query), wanted), shape_job, query)

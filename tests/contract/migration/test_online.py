@@ -22,7 +22,7 @@ ALL = (
     "online.create_index('idx_jobs_tried_once', 'jobs', ['job_id', 'tried'], unique=True)",
     "online.add_check('jobs', 'chk_jobs_tried', 'tried > 0')",
     "online.add_foreign_key('executions', 'fk_executions_target', ['endpoint'], 'endpoints', ['name'])",
-    "online.drop_index('idx_jobs_paused')",
+    "online.drop_index('idx_jobs_on_pause')",
     "online.drop_constraint('jobs', 'chk_jobs_overlap')",
 )
 INDEX = "online.create_index('idx_executions_tried', 'executions', ['attempt_count'])"
@@ -44,7 +44,7 @@ def test_each_change_may_be_repeated(
     shape = _shape(observer)
     assert {"chk_jobs_tried": True, "fk_executions_target": True}.items() <= shape.items()
     assert {"idx_jobs_tried": True, "idx_jobs_tried_once": True}.items() <= shape.items()
-    assert not {"idx_jobs_paused", "chk_jobs_overlap"} & set(shape)
+    assert not {"idx_jobs_on_pause", "chk_jobs_overlap"} & set(shape)
     observer.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": migrate.head()})
     sent.clear()
     assert migrate.upgrade(database_url, folders=[folder]) == "9001"

@@ -9,12 +9,11 @@ from sqlalchemy.ext.compiler import compiles
 from app.db import Database
 from app.db.paging import PageRequest, newest_first
 from app.executions.reading.queries import ExecutionFilter, LogFilter, executions_query, logs_query
-from app.jobs.queries import JobFilter
 from schema import tables
-from schema.states import ExecutionStatus, JobStatus
+from schema.states import ExecutionStatus
 from tests import rows
 
-_E, _J = tables.executions, tables.jobs
+_E = tables.executions
 
 
 @pytest.fixture
@@ -59,7 +58,7 @@ def plan(database: Database, query: Select[Any]) -> str:
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize(
     ("status", "index"),
-    [(ExecutionStatus.FAILED, "idx_executions_unsuccessful"), (ExecutionStatus.QUEUED, "idx_executions_open")],
+    [(ExecutionStatus.FAILED, "idx_executions_unsuccessful"), (ExecutionStatus.QUEUED, "idx_executions_unfinished")],
 )
 def test_few_executions_of_a_status(history: Database, status: ExecutionStatus, index: str) -> None:
     conditions = ExecutionFilter(status=status).conditions()
@@ -94,30 +93,3 @@ def test_the_log_of_an_execution(history: Database, wanted: LogFilter) -> None:
     )
     history.fetch(text("ANALYZE execution_logs"))
     assert "idx_logs_by_execution" in plan(history, logs_query("exec_1", wanted, PageRequest()))
-
-
-@pytest.mark.postgresql_only
-def test_the_jobs_that_are_still_to_do(history: Database) -> None:
-    conditions = JobFilter(status=JobStatus.ACTIVE).conditions()
-    query = newest_first(tables.jobs.select().where(*conditions), _J.c.created_at, _J.c.job_id, PageRequest())
-    assert "idx_jobs_open" in plan(history, query)
-
-
-@pytest.mark.postgresql_only
-@pytest.mark.parametrize(
-    ("wanted", "index"),
-    [(JobFilter(name="rare"), "idx_jobs_name"), (JobFilter(labels={"team": "rare"}), "idx_jobs_labels")],
-    ids=["name", "labels"],
-)
-def test_few_jobs_of_a_name_or_with_a_label(history: Database, wanted: JobFilter, index: str) -> None:
-    """Also where most jobs have a name and labels."""
-    history.fetch(text("UPDATE jobs SET name = 'common', labels = CAST('{\"team\": \"common\"}' AS JSONB)"))
-    history.fetch(
-        text(
-            "UPDATE jobs SET name = 'rare', labels = CAST('{\"team\": \"rare\"}' AS JSONB) "
-            "WHERE job_id = (SELECT min(job_id) FROM jobs)"
-        )
-    )
-    history.fetch(text("ANALYZE jobs"))
-    query = newest_first(tables.jobs.select().where(*wanted.conditions()), _J.c.created_at, _J.c.job_id, PageRequest())
-    assert index in plan(history, query)

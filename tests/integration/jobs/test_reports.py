@@ -128,7 +128,7 @@ def test_the_status_reads_little_however_long_the_history(api: Api, database: Da
     statements.clear()
     assert status(api, job)["stats"]["last_24h"]["total"] == 10
     figures = next(sql for sql in statements.texts if "percentile_disc" in sql)
-    params = {"job_id": job["job_id"], "created_within_ms": 48 * 3_600_000}
+    params = {"job_id": job["job_id"], "created_within_ms": 48 * 3_600_000, "newest": 5_000}
     with database.engine.connect() as connection:
         plan = "\n".join(
             row[0] for row in connection.exec_driver_sql(f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) {figures}", params)
@@ -136,6 +136,18 @@ def test_the_status_reads_little_however_long_the_history(api: Api, database: Da
     assert "Seq Scan" not in plan
     assert "idx_executions_open" in plan
     assert max(int(word.split("=")[1]) for word in plan.split() if word.startswith("hit=")) < 500, plan
+
+
+def test_the_figures_are_those_of_the_newest_executions(
+    api: Api, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.jobs.status.NEWEST", 10)
+    register(api)
+    job = created(api, cron())
+    add_ended(database, job["job_id"], "FAILED", [1] * 20, ago="2 hours")
+    add_ended(database, job["job_id"], "SUCCESS", [1] * 8, ago="1 hour")
+    figures = status(api, job)["stats"]["last_24h"]
+    assert (figures["succeeded"], figures["failed"]) == (8, 2)
 
 
 def test_next_runs_of_each_trigger(api: Api) -> None:

@@ -1,0 +1,164 @@
+"""Lists of jobs: each filter finds what a search of all finds, and a page reads few rows of a long history."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from sqlalchemy import event, text
+
+from app.db import Database, strides
+from app.db.paging import PageRequest, Position
+from app.jobs import listing
+from app.jobs.job_filter import JobFilter
+from schema.states import JobStatus, Trigger
+from tests import rows
+
+# Job n, created as the n-th, several at the same instant. Those that run once have an execution each.
+MIXTURE = text(
+    """
+    WITH made AS (
+      SELECT n, 'job_' || md5(CAST(n AS TEXT)) AS job_id,
+             (ARRAY['IMMEDIATE', 'DELAYED', 'IMMEDIATE', 'CRON', 'INTERVAL'])[1 + n % 5] AS trigger_type,
+             (ARRAY['ACTIVE', 'RETIRED', 'PAUSED', 'RETIRED', 'ACTIVE', 'RETIRED', 'RETIRED'])[1 + n % 7] AS status,
+             CASE WHEN n % 3 = 0 THEN 'other' ELSE 'target' END AS endpoint,
+             CASE WHEN n % 4 = 0 THEN 'name-' || n % 8 END AS name,
+             CASE WHEN n % 9 = 0 THEN '{"team": "rare"}' WHEN n % 2 = 0 THEN '{"team": "common"}' END AS labels,
+             now() - CAST(:count - n / 3 AS BIGINT) * INTERVAL '1 second' AS created_at
+        FROM generate_series(1, CAST(:count AS BIGINT)) AS n),
+    stored AS (
+      INSERT INTO jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, status, name, labels, input,
+                        cron_expression, cron_timezone, interval_ms, created_at, paused_at, retired_at)
+      SELECT job_id, endpoint, 1, 'HTTP', trigger_type, status, name, CAST(labels AS JSONB), '{}',
+             CASE WHEN trigger_type = 'CRON' THEN '* * * * *' END, CASE WHEN trigger_type = 'CRON' THEN 'UTC' END,
+             CASE WHEN trigger_type = 'INTERVAL' THEN 1000 END, created_at,
+             CASE WHEN status = 'PAUSED' THEN now() END, CASE WHEN status = 'RETIRED' THEN now() END
+        FROM made)
+    INSERT INTO executions (execution_id, job_id, endpoint, endpoint_version, endpoint_type, queue, shard, status,
+                            run_at, scheduled_at, created_at, completed_at)
+    SELECT 'exec_' || n || '_' || number, job_id, endpoint, 1, 'HTTP', 'http', 0,
+           CASE WHEN status = 'RETIRED' THEN 'SUCCESS' ELSE 'PENDING' END, now(), now(), created_at,
+           CASE WHEN status = 'RETIRED' THEN now() END
+      FROM made CROSS JOIN generate_series(1, 3) AS number
+     WHERE number = 1 OR trigger_type IN ('CRON', 'INTERVAL')
+    """
+)
+FILTERS: list[Mapping[str, Any]] = [
+    dict(itertools.chain.from_iterable(chosen))
+    for chosen in itertools.product(
+        [[], *([("status", status)] for status in JobStatus)],
+        [[], [("trigger", Trigger.DELAYED)], [("trigger", Trigger.INTERVAL)]],
+        [[], [("endpoint", "other")], [("endpoint", "none")]],
+        [[], [("name", "name-4")], [("labels", {"team": "rare"})], [("labels", {"team": "common"})]],
+    )
+]
+
+
+@pytest.fixture(autouse=True)
+def short_strides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strides, "STRIDE", 50)
+    monkeypatch.setattr(listing, "OPEN", 20)
+    monkeypatch.setattr(listing, "FEW", 40)
+    monkeypatch.setattr(listing, "PAGE_SECONDS", 0.0)
+
+
+@pytest.fixture
+def mixture(database: Database) -> Database:
+    rows.add_endpoint(database, "other")
+    database.fetch(MIXTURE, {"count": 300})
+    return database
+
+
+def wanted_of(filters: Mapping[str, Any], stored: list[Any]) -> list[str]:
+    names = {"trigger": "trigger_type"}
+    return [
+        job.job_id
+        for job in stored
+        if all(
+            getattr(job, names.get(name, name)) == value
+            for name, value in filters.items()
+            if not name.startswith("created")
+        )
+        and ("created_after" not in filters or job.created_at > filters["created_after"])
+        and ("created_before" not in filters or job.created_at < filters["created_before"])
+    ]
+
+
+def listed(database: Database, filters: Mapping[str, Any], limit: int) -> list[str]:
+    found, after = list[str](), None
+    while True:
+        page = listing.page_of_jobs(database, JobFilter(**filters), PageRequest(limit, after))
+        found += [job.job_id for job in page.items]
+        if page.next is None:
+            return found
+        assert after is None or page.next < after
+        after = page.next
+
+
+@pytest.mark.parametrize("limit", [3, 200])
+@pytest.mark.parametrize("is_bounded", [False, True], ids=["all", "between two instants"])
+def test_every_filter_finds_each_job_once_and_in_order(mixture: Database, limit: int, *, is_bounded: bool) -> None:
+    stored = list(mixture.fetch(text("SELECT * FROM jobs ORDER BY created_at DESC, job_id DESC")))
+    instants = {"created_before": stored[100].created_at, "created_after": stored[200].created_at} if is_bounded else {}
+    for filters in FILTERS:
+        assert listed(mixture, filters | instants, limit) == wanted_of(filters | instants, stored), filters
+
+
+# A bitmap of index entries is cheap beside the rows that are then read.
+UNCOUNTED = {"Subquery Scan", "CTE Scan", "Bitmap Index Scan"}
+
+
+class Reads:
+    """Counts the rows that statements read, by running each again with EXPLAIN."""
+
+    def __init__(self, database: Database) -> None:
+        self._engine = database.engine
+        self._seen: list[tuple[str, Any, str]] = []
+        event.listen(self._engine, "before_cursor_execute", self._note)
+
+    def _note(self, _connection: object, cursor: Any, statement: str, parameters: Any, *_more: object) -> None:
+        cursor.execute("SHOW enable_sort")
+        self._seen.append((statement, parameters, cursor.fetchone()[0]))
+
+    def total(self) -> int:
+        """Return how many rows the statements since the last call read."""
+        seen = [*self._seen]
+        total = sum(int(rows) for statement in seen for rows in self._read(self._plan(*statement)))
+        self._seen.clear()
+        return total
+
+    def _plan(self, statement: str, parameters: Any, sort: str) -> Mapping[str, Any]:
+        with self._engine.connect() as connection:
+            connection.execute(
+                text("SELECT set_config(name, :sort, true) FROM pg_settings WHERE name ~ '^enable.*sort'"),
+                {"sort": sort},
+            )
+            found = connection.exec_driver_sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", parameters).scalar_one()
+        plan: Mapping[str, Any] = found[0]["Plan"]
+        return plan
+
+    def _read(self, node: Mapping[str, Any]) -> Iterator[float]:
+        if "Scan" in node["Node Type"] and node["Node Type"] not in UNCOUNTED:
+            yield (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+        for child in node.get("Plans", []):
+            yield from self._read(child)
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.parametrize("analyzed", ["never", "before", "after"])
+def test_a_page_reads_few_rows_of_a_long_history(database: Database, analyzed: str) -> None:
+    """Also with statistics of other times, after a bulk load and after all was done."""
+    rows.add_endpoint(database, "other")
+    if analyzed == "before":
+        database.fetch(text("ANALYZE"))
+    database.fetch(MIXTURE, {"count": 60_000})
+    if analyzed == "after":
+        database.fetch(text("ANALYZE"))
+    database.fetch(text("UPDATE executions SET status = 'SUCCESS', completed_at = now() WHERE execution_id > 'exec_9'"))
+    database.fetch(text("UPDATE jobs SET status = 'RETIRED', paused_at = NULL, retired_at = now() WHERE name IS NULL"))
+    middle = database.fetch(text("SELECT created_at, job_id FROM jobs ORDER BY created_at OFFSET 30000 LIMIT 1"))[0]
+    reads = Reads(database)
+    for filters in FILTERS:
+        for after in (None, Position(middle.created_at, middle.job_id)):
+            listing.page_of_jobs(database, JobFilter(**filters), PageRequest(10, after))
+            assert reads.total() < 1_000, (filters, after)
