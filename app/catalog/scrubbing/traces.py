@@ -62,9 +62,11 @@ class Traces:
         raw = layer.raw
         plain = raw.lower()
         for text in self._anywhere:
-            yield from _occurrences(text, plain)
+            if text in plain:
+                yield from _occurrences(text, plain)
         for text in self._alone:
-            yield from (span for span in _occurrences(text, plain) if _is_alone(span, plain))
+            if text in plain:
+                yield from (span for span in _occurrences(text, plain) if _is_alone(span, plain))
         yield from self._sign_grams.runs(plain)
         skeleton = SKELETON.of(raw)
         found = self._grams.runs(skeleton)
@@ -78,6 +80,7 @@ class Traces:
         found = [
             (max(start - core.before, 0), min(end + core.after, len(view)))
             for core in self._cores
+            if core.text in view
             for start, end in _occurrences(core.text, view)
         ]
         for start, end in BASE64.places(raw, found):

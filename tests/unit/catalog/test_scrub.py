@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.catalog.scrub import MASK, Scrubber
+from app.catalog.scrub import MASK, MOST_CLEAN, Scrubber
 from app.catalog.scrubbing.layers import layers_of
 from tests.unit.catalog.readings import leaks
 
@@ -229,3 +229,14 @@ def test_any_secret_is_masked_in_any_text(secret, before, after):
         parts = scrubber.text(text).split(MASK)
         assert len(parts) > 1, ascii((secret, before, after, text, parts))
         assert all(secret not in part for part in parts), ascii((secret, text, parts))
+
+
+def test_what_was_scrubbed_before_is_scrubbed_again() -> None:
+    """A text in which nothing was found is remembered: it is clipped as before, and others are still looked at."""
+    scrubber = Scrubber([SECRET])
+    for _ in range(2):
+        assert scrubber.text("harmless") == "harmless"
+        assert scrubber.clip("harmless", 4) == "harm"
+        assert scrubber.text(f"harmless {SECRET}") == f"harmless {MASK}"
+        for number in range(2 * MOST_CLEAN):
+            assert scrubber.text(str(number)) == str(number)
