@@ -5,6 +5,7 @@ import os
 import socket
 import ssl
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from aiohappyeyeballs import start_connection
@@ -36,7 +37,7 @@ class Connector:
     def __init__(self, network: Network, tls_protocols: Sequence[str] = ()) -> None:
         self._guard = network.guard
         self._addresses = Addresses(network.resolver)
-        self._tls = _tls_context(tls_protocols)
+        self._tls_protocols = tls_protocols
 
     async def connect(self, origin: Origin, make_protocol: Callable[[], P]) -> P:
         """Open a connection to the first address that answers, TLS included; returns its protocol.
@@ -54,6 +55,16 @@ class Connector:
                 if not others or len(others) == len(addresses):
                     raise _failure(origin, error) from None
             addresses = others
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        # Made when it is needed: it holds the certificates of all authorities.
+        context = ssl.create_default_context()
+        if self._tls_protocols:
+            context.set_alpn_protocols(list(self._tls_protocols))
+        # A server that asks for one handshake after the other would cost us more than itself.
+        context.options |= ssl.OP_NO_RENEGOTIATION
+        return context
 
     async def _look_up(self, origin: Origin) -> list[AddressInfo]:
         host = origin.host
@@ -102,15 +113,6 @@ def _peer(sock: socket.socket) -> Any:
         return sock.getpeername()
     except OSError:  # it has hung up already
         return ()
-
-
-def _tls_context(protocols: Sequence[str]) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    if protocols:
-        context.set_alpn_protocols(list(protocols))
-    # A server that asks for one handshake after the other would cost us more than itself.
-    context.options |= ssl.OP_NO_RENEGOTIATION
-    return context
 
 
 def _failure(origin: Origin, error: OSError) -> DeliveryError:

@@ -28,6 +28,7 @@ SCRIPT = Path(__file__).with_name("xadd_once.lua").read_text(encoding="utf-8")
 _FOUND = "="  # before the id of an entry that an earlier attempt has appended
 _SHA = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()  # how EVALSHA names a script
 
+_TAGGED = re.compile(r"[^{]*\{[^}]+\}")
 _ENTRY_ID = re.compile(rb"=?[0-9]{1,20}-[0-9]{1,20}")
 
 
@@ -106,18 +107,17 @@ def note_key(stream: str, execution_id: str) -> str:
     A key's slot is that of what stands between its first `{` and the `}` after it, or of the whole key. A
     stream with a `}` but no such part has no key in the same slot; a cluster answers CROSSSLOT for it.
     """
-    has_tag = re.match(r"[^{]*\{[^}]+\}", stream) is not None
-    return f"{stream if has_tag else '{' + stream + '}'}:te-once:{execution_id}"
+    return f"{stream if _TAGGED.match(stream) else '{' + stream + '}'}:te-once:{execution_id}"
 
 
-def _arguments(spec: Mapping[str, Any], identity: Identity) -> list[str | int]:
+def _arguments(spec: Mapping[str, Any], identity: Identity) -> list[str]:
     stream, max_len = spec["stream"], spec.get("max_len")
     trimming = "" if max_len is None else "~" if spec["approximate_trimming"] else "="
     pairs = [text for name, value in spec["fields_template"].items() for text in (name, _as_text(value))]
     if spec["metadata"]:
         pairs += [text for pair in identity.as_metadata().items() for text in pair]
     key = note_key(stream, identity.execution_id)
-    return [2, stream, key, note_seconds(identity), trimming, max_len or 0, *pairs]
+    return ["2", stream, key, str(note_seconds(identity)), trimming, str(max_len or 0), *pairs]
 
 
 def _as_text(value: Any) -> str:

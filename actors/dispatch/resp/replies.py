@@ -1,6 +1,6 @@
 """Replies of a Redis server, read from bytes (RESP2), and the bytes of commands; no I/O."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 LONGEST_REPLY = 65_536  # a reply to one of our commands has 64 bytes at most, or the text of an error
 _END = b"\r\n"
@@ -22,10 +22,14 @@ class UnreadableError(Exception):
     """What came is no reply that one of our commands can have."""
 
 
-def write_command(arguments: Iterable[str | bytes | int]) -> bytes:
+def write_command(arguments: Sequence[str]) -> bytes:
     """Write one command."""
-    parts = [part if isinstance(part, bytes) else str(part).encode(errors="replace") for part in arguments]
-    return b"".join([b"*%d\r\n" % len(parts), *(b"$%d\r\n%b\r\n" % (len(part), part) for part in parts)])
+    parts = "".join([f"${_size(part)}\r\n{part}\r\n" for part in arguments])
+    return f"*{len(arguments)}\r\n{parts}".encode(errors="replace")
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
 class ReplyReader:

@@ -48,7 +48,7 @@ async def open_connection(
         if target.username is not None or target.password is not None:
             await _log_in(connection, target)
         if target.database:
-            await connection.call(write_command(["SELECT", target.database]), _nothing)
+            await connection.call(write_command(["SELECT", str(target.database)]), _nothing)
     except BaseException:
         await connection.close()
         raise

@@ -44,6 +44,6 @@ def test_the_longest_reply_is_read() -> None:
 
 
 def test_a_command_is_written_with_the_lengths_of_its_bytes() -> None:
-    assert write_command(["SET", "é", b"\0\r\n", 12]) == (
-        b"*4\r\n$3\r\nSET\r\n$2\r\n\xc3\xa9\r\n$3\r\n\0\r\n\r\n$2\r\n12\r\n"
+    assert write_command(["SET", "é", "\0\r\n", "\ud800"]) == (
+        b"*4\r\n$3\r\nSET\r\n$2\r\n\xc3\xa9\r\n$3\r\n\0\r\n\r\n$1\r\n?\r\n"
     )
