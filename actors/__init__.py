@@ -12,6 +12,7 @@ import dramatiq
 from actors.collector import spare_what_is_there
 from actors.deliver import Deliveries
 from actors.dispatch import open_dispatchers
+from actors.gathered_log import GatheredLog
 from actors.loop import DeliveryLoop
 from actors.open_files import DEFAULT_POOL_SIZE, ensure_open_files
 from app import db, log
@@ -48,7 +49,7 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
     loop = DeliveryLoop(lambda: open_dispatchers(settings))
     process.watchdog.watch("delivery loop", loop)
     process.on_drain(loop.drain)
-    threads = [loop, *_listeners(settings, process)]
+    threads = [GatheredLog(), loop, *_listeners(settings, process)]
 
     def opened() -> None:
         rotation.warn_of_unreadable(database, box)

@@ -1,0 +1,87 @@
+"""The log of a worker: lines are written together, but a warning, and the end, wait for nobody."""
+
+import io
+import logging
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.gathered_log import MOST_LINES, GatheredLog
+from tests.waiting import HUNG_SECONDS
+
+log = logging.getLogger("te-test")
+
+
+class Pipe(io.StringIO):
+    """Notes each write, like the pipe to Dramatiq's parent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[str] = []
+        self.written = threading.Semaphore(0)
+
+    def write(self, text: str) -> int:
+        self.writes.append(text)
+        self.written.release()
+        return len(text)
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    root, pipe = logging.getLogger(), Pipe()
+    before, level = root.handlers[:], root.level
+    root.handlers[:] = [logging.StreamHandler(pipe)]
+    root.setLevel(logging.INFO)
+    yield pipe
+    root.handlers[:] = before
+    root.setLevel(level)
+
+
+@pytest.fixture
+def gathered(pipe: Pipe) -> Iterator[GatheredLog]:
+    gathered = GatheredLog()
+    gathered.start()
+    yield gathered
+    gathered.stop()
+
+
+def test_lines_are_written_together(pipe: Pipe, gathered: GatheredLog) -> None:
+    for number in range(MOST_LINES):
+        log.info("line %d", number)
+    text = ""
+    while text.count("\n") < MOST_LINES:
+        assert pipe.written.acquire(timeout=HUNG_SECONDS)
+        text = "".join(pipe.writes)
+    assert text == "".join(f"line {number}\n" for number in range(MOST_LINES))
+    assert len(pipe.writes) < MOST_LINES / 2
+
+
+def test_a_single_line_is_written_soon(pipe: Pipe, gathered: GatheredLog) -> None:
+    for line in ("one", "two"):
+        log.info(line)
+        assert pipe.written.acquire(timeout=HUNG_SECONDS)
+    assert pipe.writes == ["one\n", "two\n"]
+
+
+def test_a_warning_is_written_at_once_after_all_before(pipe: Pipe, gathered: GatheredLog) -> None:
+    log.info("before")
+    log.warning("now")
+    assert "".join(pipe.writes) == "before\nnow\n"
+
+
+def test_nothing_is_kept_at_the_end(pipe: Pipe, gathered: GatheredLog) -> None:
+    log.info("last")
+    gathered.stop()
+    assert pipe.writes == ["last\n"]
+    log.info("later")
+    assert pipe.writes == ["last\n", "later\n"]
+
+
+def test_a_shutdown_of_logging_writes_what_is_there(pipe: Pipe, gathered: GatheredLog) -> None:
+    """As a worker does that gives up."""
+    log.info("last")
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+    assert "".join(pipe.writes) == "last\n"
