@@ -1,13 +1,18 @@
 """Creation of a job: one statement, one round trip, once its endpoint is cached."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row
 
 from app import ids
 from app.db import Database
 from app.errors import TaskExecutorError, UnavailableError
 from app.jobs import insertion, queries
 from app.jobs.endpoint_cache import EndpointCache
+from app.jobs.group_commit import GroupCommit
 from app.jobs.model import Job, NewJob
 from app.sql import statement
 
@@ -32,40 +37,55 @@ class Creator:
         self.targets = EndpointCache(database)
         self.shards = shards
         self.look_ahead_ms = look_ahead_ms
+        self._group = GroupCommit[Mapping[str, Any], Row[Any]](self._insert_one_shots)
 
     def now(self) -> datetime:
         """Read the database's clock: the ticks of a job are counted from what it says when the job is created."""
         found: datetime = self.database.fetch(CLOCK)[0].now
         return found
 
-    def create(self, new: NewJob) -> Created:
+    def create(self, new: NewJob, *, together: bool = False) -> Created:
         """Store a job, or return the one with its key.
 
-        A replay is recognised whatever its body, even if the body would be refused by now.
+        A replay is recognised whatever its body, even if the body would be refused by now. `together` with what other
+        threads create for its endpoint at the same moment, by one statement that is in no transaction of this thread.
         """
         try:
-            return self._create(new)
+            return self._create(new, together=together)
         except TaskExecutorError as error:
             first = None if error.status >= 500 else self._first_with_key(new)
             if first is None:
                 raise
             return Created(first, is_new=False)
 
-    def _create(self, new: NewJob) -> Created:
+    def _create(self, new: NewJob, *, together: bool) -> Created:
         new, job_id = scheduled(new, self.now()) if new.timetable else new, ids.job_id()
-        insert = insertion.REPEATING if new.timetable else insertion.ONE_SHOT
         target = self.targets.fitting(new.endpoint, new.input)
-        for _ in range(MAX_TRIES):
-            params = insertion.params_of(new, target, job_id, self.shards)
-            rows = self.database.fetch(insert, params | {"look_ahead_ms": self.look_ahead_ms})
-            if rows:
-                return Created(insertion.inserted(new, params, rows[0]), is_new=True)
+        for tried in range(MAX_TRIES):
+            params = {**insertion.params_of(new, target, job_id, self.shards), "look_ahead_ms": self.look_ahead_ms}
+            if together and new.timetable is None and tried == 0:
+                # Whatever locks an endpoint holds up its own jobs only.
+                row = self._group.write((target.name, target.version, target.spec_updated_at), params)
+            else:
+                rows = self.database.fetch(insertion.REPEATING if new.timetable else insertion.ONE_SHOT, params)
+                row = rows[0] if rows else None
+            if row is not None:
+                return Created(insertion.inserted(new, params, row), is_new=True)
             # The same id: it is ours, written by a first run whose answer was lost.
             found = self._first_with_key(new) or queries.find_job(self.database, job_id)
             if found is not None:
                 return Created(found, is_new=found.job_id == job_id)
             target = self.targets.checked(new.endpoint, new.input)
         raise UnavailableError("The endpoint keeps changing; try again.")
+
+    def _insert_one_shots(self, each: Sequence[Mapping[str, Any]]) -> list[Row[Any] | None]:
+        """Insert one-shot jobs of one endpoint; returns for each its row, or None where there is none."""
+        if len(each) == 1:
+            rows = self.database.fetch(insertion.ONE_SHOT, each[0])
+            return [rows[0] if rows else None]
+        rows = self.database.fetch(insertion.ONE_SHOTS, insertion.params_of_several(each))
+        found = {row.job_id: row for row in rows}
+        return [found.get(params["job_id"]) for params in each]
 
     def _first_with_key(self, new: NewJob) -> Job | None:
         if new.idempotency_key is None:

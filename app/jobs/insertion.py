@@ -5,7 +5,7 @@ committed. No row then comes back, and a second statement tells the cases apart.
 endpoint wait, and then find the job.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Row
@@ -66,6 +66,17 @@ _TYPES = JOB_COLUMNS | REPEATING_COLUMNS | _MORE
 _ARRAYS = {name: "TEXT" if type_ == "JSONB" else type_ for name, type_ in _TYPES.items()}
 _ONE = {name: f"CAST(:{name} AS {type_})" for name, type_ in _TYPES.items()}
 _EACH = {name: f"CAST(u.{name} AS {type_})" if type_ == "JSONB" else f"u.{name}" for name, type_ in _TYPES.items()}
+# In which one-shot jobs of the same endpoint differ.
+_OF_ONE_SHOT = (
+    *("job_id", "trigger_type", "idempotency_key", "name", "labels", "input", "run_at"),
+    *("execution_id", "shard"),
+)
+_ONE_SHOTS = _ONE | {name: _EACH[name] for name in _OF_ONE_SHOT}
+
+
+def _unnested(names: Iterable[str]) -> str:
+    arrays = {name: f"CAST(:{name} AS {_ARRAYS[name]}[])" for name in names}
+    return f"unnest({', '.join(arrays.values())}) AS u ({', '.join(arrays)})"
 
 
 def _insert_jobs(columns: Iterable[str], values: Mapping[str, str]) -> str:
@@ -112,6 +123,22 @@ ONE_SHOT = statement(
     RETURNING created_at, status AS execution_status, created_at AS execution_created_at
     """,
 )
+# Some of these at once, for one endpoint.
+ONE_SHOTS = statement(
+    "jobs.create_one_shots",
+    f"""{_CURRENT},
+    u AS (
+      SELECT * FROM {_unnested(_OF_ONE_SHOT)}),
+    j AS (
+      {_insert_jobs(JOB_COLUMNS, _ONE_SHOTS)}
+        FROM u CROSS JOIN e
+      ON CONFLICT DO NOTHING
+      RETURNING {_FOR_EXECUTION})
+    {_insert_executions(_ONE_SHOTS)}
+        FROM j JOIN u ON u.job_id = j.job_id
+    RETURNING job_id, created_at, status AS execution_status, created_at AS execution_created_at
+    """,  # noqa: S608 - constants of this module
+)
 REPEATING = statement(
     "jobs.create_repeating",
     f"""{_CURRENT}
@@ -127,8 +154,7 @@ MANY = statement(
     "jobs.create_many",
     f"""
     WITH u AS (
-      SELECT * FROM unnest({", ".join(f"CAST(:{name} AS {type_}[])" for name, type_ in _ARRAYS.items())})
-      AS u ({", ".join(_ARRAYS)})),
+      SELECT * FROM {_unnested(_ARRAYS)}),
     e AS (
       SELECT e.name, e.version, p.updated_at FROM endpoints e LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
        WHERE e.name = ANY (CAST(:endpoint AS TEXT[])) AND e.deleted_at IS NULL
@@ -179,6 +205,13 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
     execution_id = ids.execution_id()
     execution = {"execution_id": execution_id, "queue": target.type.queue, "shard": ids.shard_of(execution_id, shards)}
     return params | _NO_TIMETABLE | execution
+
+
+def params_of_several(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the parameters of ONE_SHOTS from those of each job; their endpoint is the same."""
+    # In key order, so that two groups with the same keys do not deadlock.
+    ordered = sorted(each, key=lambda params: params["idempotency_key"])
+    return {**ordered[0], **{name: [params[name] for params in ordered] for name in _OF_ONE_SHOT}}
 
 
 def inserted(new: NewJob, params: Mapping[str, Any], row: Row[Any]) -> Job:

@@ -42,7 +42,7 @@ resource = Resource("jobs", "Invocations of endpoints: now, later or on a schedu
 def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
     """Create a job. The same idempotency key again answers 200 with the first job, whatever the body."""
     body["idempotency_key"] = idempotency.key_of(body)
-    created = services().creator.create(new_job(body))
+    created = services().creator.create(new_job(body), together=True)
     job = created.job
     if not created.is_new:
         return shape_job(job), 200, REPLAYED

@@ -1,0 +1,239 @@
+"""Jobs that are created together, by one statement: each gets its own outcome, as if it had come alone."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from sqlalchemy import Connection, event, text
+from sqlalchemy.exc import DBAPIError
+
+from app import db
+from app.db import Database, deadline
+from app.db.retry import sqlstate
+from app.dev.process.proxy import Mode
+from app.errors import EndpointNotFoundError, TimedOutError, UnavailableError
+from app.jobs.creation import Created, Creator
+from app.jobs.model import NewJob
+from schema.states import Trigger
+from tests import rows
+from tests.parked import parked
+from tests.pg_proxy import FAULTS, Fault, PgProxy
+from tests.waiting import HUNG_SECONDS, eventually
+
+LOCK = text("SELECT 1 FROM endpoints WHERE name = 'target' FOR UPDATE")
+RAISE_VERSION = text("UPDATE endpoints SET version = 2 WHERE name = 'target'")
+Create = Callable[..., Future[Created]]
+
+
+def job(key: str, **changes: Any) -> NewJob:
+    values = {"endpoint": "target", "trigger": Trigger.IMMEDIATE, "input": {"key": key}, "idempotency_key": key}
+    return NewJob(**(values | changes))
+
+
+@pytest.fixture
+def proxy(database_url: str) -> Iterator[PgProxy]:
+    with PgProxy(urlsplit(database_url).port or 5432) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def proxied(database_url: str, proxy: PgProxy) -> Iterator[Database]:
+    """The same database, through the proxy."""
+    database = db.connect(proxy.url(database_url), pool_size=10, application_name="te-proxied")
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def creator(database: Database, proxied: Database) -> Creator:
+    creator = Creator(proxied, shards=4, look_ahead_ms=5000)
+    creator.create(job("warm-up"))
+    return creator
+
+
+@pytest.fixture
+def create(creator: Creator) -> Iterator[Create]:
+    """Create a job on a thread of its own, within so many seconds."""
+    with ThreadPoolExecutor(10) as pool:
+
+        def create(new: NewJob, seconds: float = HUNG_SECONDS) -> Future[Created]:
+            def body() -> Created:
+                deadline.begin(seconds)
+                try:
+                    return creator.create(new, together=True)
+                finally:
+                    deadline.end()
+
+            return pool.submit(body)
+
+        yield create
+
+
+@pytest.fixture
+def inserts(proxied: Database, creator: Creator) -> list[str]:
+    """The statements that insert jobs, from now on."""
+    found: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if "INSERT INTO jobs" in statement:
+            found.append(statement)
+
+    event.listen(proxied.engine, "before_cursor_execute", note)
+    return found
+
+
+class Lock:
+    """Holds the endpoint, so that the first creation waits in the database and the others for the first."""
+
+    def __init__(self, database: Database) -> None:
+        self._stack = ExitStack()
+        self._database = database
+
+    def take(self) -> Connection:
+        """Lock the endpoint; what runs on the connection is committed when it is let go."""
+        connection = self._stack.enter_context(self._database.engine.connect())
+        self._stack.enter_context(connection.begin())
+        connection.execute(LOCK)
+        return connection
+
+    def let_go(self) -> None:
+        """Commit."""
+        self._stack.close()
+
+
+@pytest.fixture
+def lock(database: Database) -> Iterator[Lock]:
+    lock = Lock(database)
+    yield lock
+    lock.let_go()
+
+
+def gathered(create: Create, lock: Lock, jobs: list[NewJob]) -> list[Future[Created]]:
+    """Start to create jobs of which all but the first wait for the first one."""
+    lock.take()
+    return waiting(create, jobs)
+
+
+def waiting(create: Create, jobs: list[NewJob]) -> list[Future[Created]]:
+    first, *others = jobs
+    futures = [create(first)]
+    futures += [create(new) for new in others]
+    eventually(lambda: parked() == len(others))
+    return futures
+
+
+def keys(database: Database) -> set[str]:
+    found = database.fetch(
+        text(
+            "SELECT j.idempotency_key FROM jobs j JOIN executions e ON e.job_id = j.job_id AND e.endpoint = j.endpoint"
+        )
+    )
+    return {row.idempotency_key for row in found}
+
+
+def test_jobs_that_come_meanwhile_are_created_by_one_statement(
+    database: Database, create: Create, lock: Lock, inserts: list[str]
+) -> None:
+    jobs = [job(f"k{number}", labels={"n": str(number)}, name=f"N{number}") for number in range(6)]
+    futures = gathered(create, lock, jobs)
+    lock.let_go()
+    for new, created in zip(jobs, [future.result(HUNG_SECONDS) for future in futures], strict=True):
+        assert created.is_new
+        stored = Creator(database, shards=4, look_ahead_ms=5000).create(new).job
+        assert created.job == stored
+        assert (stored.input, stored.labels, stored.name) == (new.input, new.labels, new.name)
+    assert [("unnest" in statement) for statement in inserts[:2]] == [False, True]
+    assert keys(database) == {"warm-up", *[f"k{number}" for number in range(6)]}
+
+
+def test_a_taken_key_is_a_replay_and_of_twins_one_is_new(database: Database, create: Create, lock: Lock) -> None:
+    futures = gathered(create, lock, [job("a"), job("warm-up"), job("twin"), job("twin"), job("b")])
+    lock.let_go()
+    _, old, *twins, new = [future.result(HUNG_SECONDS) for future in futures]
+    assert not old.is_new
+    assert old.job.idempotency_key == "warm-up"
+    assert sorted(twin.is_new for twin in twins) == [False, True]
+    assert twins[0].job == twins[1].job
+    assert new.is_new
+    assert keys(database) == {"warm-up", "a", "twin", "b"}
+
+
+def test_a_value_that_the_database_refuses_is_its_own_jobs_fault(
+    database: Database, create: Create, lock: Lock
+) -> None:
+    futures = gathered(create, lock, [job("a"), job("bad", input={"text": "\0"}), job("b"), job("c")])
+    lock.let_go()
+    refused = futures[1].exception(HUNG_SECONDS)
+    assert isinstance(refused, DBAPIError)
+    assert sqlstate(refused) == "22P05"
+    assert all(future.result(HUNG_SECONDS).is_new for future in (futures[0], *futures[2:]))
+    assert keys(database) == {"warm-up", "a", "b", "c"}
+
+
+def test_jobs_take_the_version_that_their_endpoint_has_got(database: Database, create: Create, lock: Lock) -> None:
+    other = lock.take()
+    futures = waiting(create, [job("a"), job("b"), job("c")])
+    other.execute(RAISE_VERSION)
+    other.execute(
+        text(
+            "INSERT INTO endpoint_versions (endpoint, version, endpoint_type, spec, retry_policy) "
+            "SELECT endpoint, 2, endpoint_type, spec, retry_policy FROM endpoint_versions WHERE endpoint = 'target'"
+        )
+    )
+    lock.let_go()
+    assert {future.result(HUNG_SECONDS).job.endpoint_version for future in futures} == {2}
+    assert keys(database) == {"warm-up", "a", "b", "c"}
+
+
+def test_no_job_is_created_for_an_endpoint_that_is_gone(create: Create, database: Database, lock: Lock) -> None:
+    other = lock.take()
+    futures = waiting(create, [job("a"), job("warm-up"), job("c")])
+    other.execute(text("UPDATE endpoints SET deleted_at = now() WHERE name = 'target'"))
+    lock.let_go()
+    first, replay, last = futures
+    assert isinstance(first.exception(HUNG_SECONDS), EndpointNotFoundError)
+    assert not replay.result(HUNG_SECONDS).is_new
+    assert isinstance(last.exception(HUNG_SECONDS), EndpointNotFoundError)
+    assert keys(database) == {"warm-up"}
+
+
+def test_the_jobs_of_another_endpoint_do_not_wait(database: Database, create: Create, lock: Lock) -> None:
+    rows.add_endpoint(database, "other")
+    futures = gathered(create, lock, [job("a"), job("b")])
+    assert create(job("free", endpoint="other")).result(HUNG_SECONDS).is_new
+    assert not any(future.done() for future in futures)
+    lock.let_go()
+    assert all(future.result(HUNG_SECONDS).is_new for future in futures)
+
+
+def test_each_request_has_its_own_deadline(database: Database, create: Create, lock: Lock) -> None:
+    futures = gathered(create, lock, [job("a"), job("b")])
+    with pytest.raises(TimedOutError):
+        create(job("late"), seconds=0.05).result(HUNG_SECONDS)
+    lock.let_go()
+    assert all(future.result(HUNG_SECONDS).is_new for future in futures)
+    assert keys(database) == {"warm-up", "a", "b"}
+
+
+def test_all_learn_that_the_database_is_away(create: Create, lock: Lock, proxy: PgProxy) -> None:
+    futures = gathered(create, lock, [job("a"), job("b"), job("c")])
+    proxy.set(Mode.CUT)
+    assert [type(future.exception(HUNG_SECONDS)) for future in futures] == [UnavailableError] * 3
+    proxy.set(Mode.PASS)
+    lock.let_go()
+    assert create(job("later")).result(HUNG_SECONDS).is_new
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_jobs_are_created_once_whatever_becomes_of_the_commit(
+    database: Database, create: Create, lock: Lock, proxy: PgProxy, fault: Fault
+) -> None:
+    futures = gathered(create, lock, [job("a"), job("b"), job("c")])
+    proxy.arm("INSERT INTO jobs", fault)
+    lock.let_go()
+    assert all(future.result(HUNG_SECONDS).is_new for future in futures)
+    assert proxy.fired == 1
+    assert keys(database) == {"warm-up", "a", "b", "c"}
