@@ -20,6 +20,7 @@ import re2
 from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema_specifications import REGISTRY
 
+from app.catalog.quick_check import quick_check
 from app.errors import Detail
 from app.formats import pointer
 
@@ -43,9 +44,12 @@ class Validator:
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._validator = BoundedValidator(schema, registry=REGISTRY)
+        self._accepts = quick_check(schema)
 
     def faults(self, instance: Any) -> list[Detail]:
         """Return the first twenty faults of an input; none when it is valid."""
+        if self._accepts is not None and self._accepts(instance):
+            return []
         try:
             with Budget():
                 return [_detail(e) for e in itertools.islice(self._validator.iter_errors(instance), MAX_FAULTS)]

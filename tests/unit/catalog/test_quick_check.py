@@ -1,0 +1,157 @@
+"""Quick checks of inputs: whatever one accepts the validator accepts, and for the usual schemas there is one."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from app.catalog.json_schema import check_schema
+from app.catalog.quick_check import MAX_DEPTH, MOST_ITEMS, quick_check
+from app.catalog.validation import BoundedValidator, Budget
+from app.errors import InvalidSchemaError
+
+ORDER = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "An order",
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "minLength": 1, "maxLength": 10, "description": "its number"},
+        "total": {"type": "number", "minimum": 0},
+        "state": {"enum": ["open", "paid"]},
+        "lines": {
+            "type": "array",
+            "minItems": 1,
+            "items": {"type": "object", "properties": {"n": {"type": "integer"}}},
+        },
+        "note": {"type": ["string", "null"]},
+    },
+    "required": ["id"],
+    "additionalProperties": False,
+}
+VALUES: list[Any] = [
+    *(None, True, False, 0, 1, -1, 2, 10, 0.0, 1.0, 1.5, 1e300, 10**30, "", "a", "b", "ab", "é" * 3, "1", "open"),
+    *([], [1], ["a"], [1, "a", None], [[1]], list(range(MOST_ITEMS)), list(range(MOST_ITEMS + 1))),
+    *({}, {"a": 1}, {"a": "a", "b": None}, {"b": {"a": []}}, {"a": [{"a": 1}]}, {"c": 1}),
+]
+TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"]
+
+
+def a_schema(rng: random.Random, depth: int = 0) -> Any:
+    """Make up a schema, also of what is not plain."""
+    if depth > 3 or rng.random() < 0.05:
+        return rng.choice([True, {}, {"type": rng.choice(TYPES)}, False])
+
+    def below() -> Any:
+        return a_schema(rng, depth + 1)
+
+    keywords = {
+        "type": lambda: rng.choice([*TYPES, rng.sample(TYPES, 2)]),
+        "properties": lambda: {name: below() for name in rng.sample("abc", rng.randint(1, 3))},
+        "required": lambda: rng.sample("abc", rng.randint(0, 2)),
+        "additionalProperties": lambda: rng.choice([True, False, False, below()]),
+        "patternProperties": lambda: {"^a": below()},
+        "items": below,
+        "prefixItems": lambda: [below()],
+        "enum": lambda: rng.sample(VALUES, 4),
+        "const": lambda: rng.choice(VALUES),
+        "not": below,
+        "anyOf": lambda: [below(), below()],
+        "uniqueItems": lambda: True,
+        "pattern": lambda: "^a",
+        "multipleOf": lambda: 0.5,
+        "title": lambda: "A title",
+        "format": lambda: "email",
+        "default": lambda: rng.choice(VALUES),
+        **{
+            f"{end}{what}": lambda: rng.randint(0, 3)
+            for end in ("min", "max")
+            for what in ("Items", "Length", "Properties")
+        },
+        **{name: lambda: rng.choice([-1, 0, 1, 1.5, 10**30]) for name in ("minimum", "maximum", "exclusiveMinimum")},
+    }
+    usual = ["type", "properties", "required", "items", "minLength", "maxItems", "minimum"]
+    names = rng.sample(usual, rng.randint(0, 3)) + rng.sample(list(keywords), rng.choice([0, 0, 1, 1, 2]))
+    return {name: keywords[name]() for name in names}
+
+
+def is_valid(schema: Any, value: Any) -> bool:
+    with Budget():
+        return not any(BoundedValidator(schema).iter_errors(value))
+
+
+def usable(schemas: Iterator[Any]) -> Iterator[Any]:
+    for schema in schemas:
+        try:
+            check_schema(schema)
+        except InvalidSchemaError:
+            continue
+        yield schema
+
+
+def test_what_a_check_accepts_is_valid() -> None:
+    rng, accepted, plain = random.Random(7), 0, 0
+    for schema in usable(a_schema(rng) for _ in range(1200)):
+        accepts = quick_check(schema)
+        if accepts is None:
+            continue
+        plain += 1
+        for value in VALUES:
+            if accepts(value):
+                accepted += 1
+                assert is_valid(schema, value), (schema, value)
+    assert plain > 200
+    assert accepted > 2000
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"id": "o1"},
+        {"id": "o1", "total": 1.5, "state": "open", "lines": [{"n": 1}, {}], "note": None},
+        {"id": "0123456789", "note": "", "total": 0},
+    ],
+)
+def test_the_usual_schema_has_a_check_that_accepts(value: Any) -> None:
+    accepts = quick_check(ORDER)
+    assert accepts is not None
+    assert accepts(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *({}, {"id": ""}, {"id": "01234567890"}, {"id": 1}, {"id": "a", "total": -1}, {"id": "a", "total": True}),
+        *({"id": "a", "state": "lost"}, {"id": "a", "lines": []}, {"id": "a", "lines": [{"n": 1.5}]}),
+        *({"id": "a", "note": 1}, {"id": "a", "more": 1}, [], "text", None),
+    ],
+)
+def test_what_is_not_valid_is_not_accepted(value: Any) -> None:
+    accepts = quick_check(ORDER)
+    assert accepts is not None
+    assert not accepts(value)
+
+
+def nested(depth: int, schema: Any) -> Any:
+    for _ in range(depth):
+        schema = {"properties": {"a": schema}}
+    return schema
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        *(False, {"$ref": "#"}, {"pattern": "a"}, {"properties": {"a": {"$ref": "#"}}}, {"unknown": 1}),
+        *({"items": {"items": {}}}, {"items": {"properties": {"a": {"items": {}}}}}, nested(MAX_DEPTH, {})),
+        {"properties": {}, "patternProperties": {"a": {}}, "additionalProperties": False},
+    ],
+)
+def test_a_schema_that_is_not_plain_has_no_check(schema: Any) -> None:
+    assert quick_check(schema) is None
+
+
+def test_a_long_array_is_left_to_the_validator() -> None:
+    accepts = quick_check({"items": {"type": "integer"}})
+    assert accepts is not None
+    assert accepts([1] * MOST_ITEMS)
+    assert not accepts([1] * (MOST_ITEMS + 1))
