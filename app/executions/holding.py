@@ -1,6 +1,7 @@
 """Holding: the executions of a paused job that wait are held back, and let go when it is resumed."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -92,7 +93,7 @@ ASTRAY = statement(
     "executions.held_astray",
     """
     SELECT DISTINCT j.job_id, j.status FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
-     WHERE j.job_id > :after AND j.job_id <= :last AND e.completed_at IS NULL AND e.on_hold
+     WHERE j.job_id = ANY (CAST(:jobs AS TEXT[])) AND e.completed_at IS NULL AND e.on_hold
        AND (j.status = 'ACTIVE'
             OR j.status = 'RETIRED' AND j.trigger_type IN ('CRON', 'INTERVAL') AND e.attempt_count > 0)
      ORDER BY j.job_id
@@ -103,7 +104,7 @@ UNHELD = statement(
     "executions.not_held",
     """
     SELECT DISTINCT j.job_id FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
-     WHERE j.job_id > :after AND j.job_id <= :last AND j.status = 'PAUSED' AND j.trigger_type IN ('CRON', 'INTERVAL')
+     WHERE j.job_id = ANY (CAST(:jobs AS TEXT[])) AND j.status = 'PAUSED' AND j.trigger_type IN ('CRON', 'INTERVAL')
        AND e.completed_at IS NULL AND e.status IN ('PENDING', 'QUEUED') AND NOT e.on_hold
        AND NOT (e.idempotency_key LIKE 'run_%' AND e.created_at > j.paused_at)
      ORDER BY j.job_id
@@ -215,12 +216,12 @@ def let_the_rest_go(
     return total
 
 
-def held_astray(database: Database, *, after: str, last: str) -> dict[str, Reason | None]:
-    """Return the jobs of a stretch whose executions are on hold for no pause, each with what has retired it."""
-    rows = database.fetch(ASTRAY, {"after": after, "last": last})
+def held_astray(database: Database, jobs: Sequence[str]) -> dict[str, Reason | None]:
+    """Return those of the jobs whose executions are on hold for no pause, each with what has retired it."""
+    rows = database.fetch(ASTRAY, {"jobs": jobs})
     return {row.job_id: Reason.JOB_CANCELLED if row.status == JobStatus.RETIRED else None for row in rows}
 
 
-def not_held(database: Database, *, after: str, last: str) -> list[str]:
-    """Return the PAUSED repeating jobs of a stretch of which executions wait that a pause holds back."""
-    return [row.job_id for row in database.fetch(UNHELD, {"after": after, "last": last})]
+def not_held(database: Database, jobs: Sequence[str]) -> list[str]:
+    """Return those of the jobs that are PAUSED, repeat, and of which executions wait that a pause holds back."""
+    return [row.job_id for row in database.fetch(UNHELD, {"jobs": jobs})]

@@ -78,7 +78,7 @@ PRUNE_VERSIONS = statement(
     "jobs.prune_versions",
     """
     DELETE FROM jobs AS j
-     WHERE j.job_id > :after AND j.job_id <= :last
+     WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
        AND j.trigger_type IN ('CRON', 'INTERVAL') AND j.status = 'RETIRED'
        AND j.retired_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
        AND NOT EXISTS (SELECT 1 FROM executions AS e WHERE e.job_id = j.job_id)
@@ -144,13 +144,12 @@ def prune_executions(database: Database, executions: Sequence[str], *, retention
     return Pruned(row.executions, row.jobs)
 
 
-def prune_versions(database: Database, *, after: str, last: str, retention_ms: int) -> int:
-    """Delete the repeating jobs of a stretch that ended before the retention and have no executions; returns how many.
+def prune_versions(database: Database, jobs: Sequence[str], *, retention_ms: int) -> int:
+    """Delete those of the jobs that repeat, ended before the retention and have no executions; returns how many.
 
     Old versions are such jobs; the first version stays as long as a later one is there.
     """
-    params = {"after": after, "last": last, "retention_ms": retention_ms}
-    return len(database.fetch(PRUNE_VERSIONS, params))
+    return len(database.fetch(PRUNE_VERSIONS, {"jobs": jobs, "retention_ms": retention_ms}))
 
 
 def prune_workers(database: Database, *, limit: int) -> int:

@@ -1,10 +1,12 @@
 """Safety nets: end executions that have no attempts left, retire jobs that are over, restart those that stand still."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from app.db import Database
+from app.db.paging import Position
 from app.executions import events
 from app.executions.events import Reason, StateChange
 from app.executions.settlement import ONE_SHOT, settle_jobs
@@ -35,23 +37,42 @@ EXHAUST = statement(
     """,  # noqa: S608 - a constant of this module
 )
 
-# Walks all jobs in key order. A job of the last minute may be about to get its execution; no execution at all means
-# that it was pruned.
+# Walks the jobs that run once, the newest first: in that order they lie together, and what is open of them is looked up
+# at once. A job of the last minute may be about to get its execution; no execution at all means that it was pruned.
+# Nothing else would find what is on hold for no pause.
 RETIRE = statement(
     "jobs.retire_finished",
     f"""
     WITH page AS MATERIALIZED (
-      SELECT job_id FROM jobs WHERE job_id > :after ORDER BY job_id LIMIT :limit),
+      SELECT j.job_id, j.created_at, j.status, {ONE_SHOT} AND j.status <> 'RETIRED' AS is_open FROM jobs AS j
+       WHERE (j.created_at, j.job_id) < (CAST(:before_at AS TIMESTAMPTZ), CAST(:before_job AS TEXT))
+       ORDER BY j.created_at DESC, j.job_id DESC LIMIT :limit),
+    unfinished AS MATERIALIZED (
+      SELECT e.job_id, e.on_hold FROM executions AS e
+       WHERE e.job_id = ANY (ARRAY(SELECT job_id FROM page WHERE is_open)) AND e.completed_at IS NULL),
     retired AS (
       UPDATE jobs AS j SET status = 'RETIRED', retired_at = now(), paused_at = NULL
-        FROM page
-       WHERE j.job_id = page.job_id AND j.status <> 'RETIRED' AND {ONE_SHOT}
-         AND j.created_at < now() - INTERVAL '1 minute'
+       WHERE j.job_id = ANY (ARRAY(
+               SELECT job_id FROM page WHERE is_open AND created_at < now() - INTERVAL '1 minute'
+               EXCEPT SELECT job_id FROM unfinished))
+         AND j.status <> 'RETIRED'
          AND NOT EXISTS (SELECT 1 FROM executions AS e WHERE e.job_id = j.job_id AND e.completed_at IS NULL)
       RETURNING j.job_id)
-    SELECT (SELECT max(job_id) FROM page) AS last, (SELECT count(*) FROM page) AS seen,
-           (SELECT count(*) FROM retired) AS retired
+    SELECT l.created_at, l.job_id, (SELECT count(*) FROM page) AS seen, (SELECT count(*) FROM retired) AS retired,
+           ARRAY(SELECT page.job_id FROM page JOIN unfinished ON unfinished.job_id = page.job_id
+                  WHERE page.status = 'ACTIVE' AND unfinished.on_hold ORDER BY page.job_id) AS held
+      FROM (SELECT created_at, job_id FROM page ORDER BY created_at, job_id LIMIT 1) AS l
     """,  # noqa: S608 - constants of this package
+)
+
+REPEATING = statement(
+    "jobs.repeating",
+    """
+    SELECT created_at, job_id FROM jobs
+     WHERE trigger_type IN ('CRON', 'INTERVAL')
+       AND (created_at, job_id) > (CAST(:after_at AS TIMESTAMPTZ), CAST(:after_job AS TEXT))
+     ORDER BY created_at, job_id LIMIT :limit
+    """,
 )
 
 # Nothing would set the next run of such a job any more. What its last tick left counts from when that ended.
@@ -62,7 +83,7 @@ RESTART = statement(
              (SELECT max(e.completed_at) FROM executions AS e
                WHERE e.job_id = j.job_id AND e.scheduled_at = j.cron_last_tick_at)
              + j.interval_ms * INTERVAL '1 millisecond', now()))
-     WHERE j.job_id > :after AND j.job_id <= :last
+     WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
        AND j.fixed_delay AND j.status = 'ACTIVE' AND j.cron_next_run_at IS NULL
        AND NOT EXISTS (SELECT 1 FROM executions AS e
                         WHERE e.job_id = j.job_id AND e.completed_at IS NULL AND e.scheduled_at = j.cron_last_tick_at)
@@ -73,11 +94,12 @@ RESTART = statement(
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """How far one step of the walk came; `last` is None after the last job."""
+    """A step of the walk: how many jobs it saw, where it ended, how many it retired, and which have work on hold."""
 
-    last: str | None
     seen: int
+    reached: Position
     retired: int
+    held: list[str]
 
 
 def fail_exhausted(database: Database, *, limit: int) -> int:
@@ -101,12 +123,21 @@ def fail_exhausted(database: Database, *, limit: int) -> int:
     return database.transact(body)
 
 
-def retire_finished(database: Database, *, after: str, limit: int) -> Stretch:
-    """Retire the finished one-shot jobs among the `limit` jobs that follow `after`."""
-    (row,) = database.fetch(RETIRE, {"after": after, "limit": limit})
-    return Stretch(row.last, row.seen, row.retired)
+def retire_finished(database: Database, *, before: Position, limit: int) -> Stretch | None:
+    """Retire the finished one-shot jobs among the `limit` jobs created last before a position; None behind the last."""
+    rows = database.fetch(RETIRE, {"before_at": before.at, "before_job": before.key, "limit": limit})
+    if not rows:
+        return None
+    (row,) = rows
+    return Stretch(row.seen, Position(row.created_at, row.job_id), row.retired, row.held)
 
 
-def restart_stalled(database: Database, *, after: str, last: str) -> list[str]:
-    """Give each fixed-delay job of a stretch that waits for no execution its next run; returns their ids."""
-    return [row.job_id for row in database.fetch(RESTART, {"after": after, "last": last})]
+def repeating(database: Database, *, after: Position, limit: int) -> list[Position]:
+    """Read the `limit` repeating jobs that were created next after a position, the oldest first."""
+    params = {"after_at": after.at, "after_job": after.key, "limit": limit}
+    return [Position(row.created_at, row.job_id) for row in database.fetch(REPEATING, params)]
+
+
+def restart_stalled(database: Database, jobs: Sequence[str]) -> list[str]:
+    """Give each of these jobs that has a fixed delay and waits for no execution its next run; returns their ids."""
+    return [row.job_id for row in database.fetch(RESTART, {"jobs": jobs})]

@@ -16,18 +16,18 @@ from app.executions.materialization import due, materialize
 from app.executions.promotion import promote
 from app.executions.reclaim import Candidate, Reclaimed
 from app.executions.shards import SURVEY_SECONDS, ShardCount, stored_beyond
-from app.executions.sweep import fail_exhausted, restart_stalled, retire_finished
+from app.executions.sweep import fail_exhausted
 from app.jobs import time_zones, unfinished
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks
 from app.scheduler.catch_up import CatchUpPace
 from app.scheduler.chore import BATCH, Chore, Counts, Hint, Stopping, until_short
 from app.scheduler.pruner import Pruner
+from app.scheduler.sweeper import Sweeper
 
 log = logging.getLogger(__name__)
 
 EXHAUSTED_BATCH = 100
 MAX_TICKS = 500  # executions per statement
-MAX_RETIRE_BATCHES = 20
 
 
 class Chores:
@@ -43,10 +43,10 @@ class Chores:
         self._ahead_ms = int(settings.look_ahead_seconds * 1000)
         self._ticks = LowWater()
         self._waiting: dict[int, LowWater] = defaultdict(LowWater)  # of each shard
-        self._retired_up_to = ""
         pruner = Pruner(database, settings, survey=self._served.survey, stopping=stopping)
         self.prune, self.prune_audit, self.prune_configs = pruner.prune, pruner.prune_audit, pruner.prune_configs
-        self.prune_keys, self._prune_versions = pruner.prune_keys, pruner.prune_versions
+        self.prune_keys = pruner.prune_keys
+        self.retire = Sweeper(database, self._ahead_ms, pruner.prune_versions, hint=hint, stopping=stopping).retire
         self._unreadable: set[str] = set()
         self._follows_zones = False
 
@@ -170,42 +170,11 @@ class Chores:
         self._until_short(batch, BATCH)
         return counts
 
-    def retire(self) -> Counts:
-        """Put right what was missed at an end or a resume; walks a stretch of jobs per run, then starts over."""
-        counts = Counts()
-        for _ in range(MAX_RETIRE_BATCHES):
-            if self._stopping():
-                break
-            stretch = retire_finished(self._database, after=self._retired_up_to, limit=BATCH)
-            counts.update(retired=stretch.retired)
-            if stretch.last is not None:
-                counts.update(self._free(self._retired_up_to, stretch.last))
-                counts.update(self._prune_versions(self._retired_up_to, stretch.last))
-            if stretch.last is None or stretch.seen < BATCH:
-                self._retired_up_to = ""
-                break
-            self._retired_up_to = stretch.last
-        return counts
-
     def finish(self) -> Counts:
         """End the changes of jobs with very many executions that a request was cut off from."""
         done = unfinished.finish(self._database, self._ahead_ms, limit=BATCH, stopping=self._stopping)
         self._hint_all(done.queues)
         return Counts(finished=done.changes)
-
-    def _free(self, after: str, last: str) -> Counts:
-        """Restart the jobs of a stretch that wait for nothing, and let go what waits for a job that is not paused."""
-        restarted = restart_stalled(self._database, after=after, last=last)
-        astray = holding.held_astray(self._database, after=after, last=last)
-        for job_id, retired_by in astray.items():
-            self._hint_all(holding.let_the_rest_go(self._database, job_id, self._ahead_ms, retired_by=retired_by))
-        for what, found in (("stood still and goes on", restarted), ("had executions on hold: let go", astray)):
-            for job_id in found:
-                log.warning("job %s %s", job_id, what)
-        unheld = holding.not_held(self._database, after=after, last=last)
-        for job_id in unheld:
-            holding.hold_the_rest(self._database, job_id)
-        return Counts(restarted=len(restarted), freed=len(astray), paused=len(unheld))
 
     def exhaust(self) -> Counts:
         """Fail the executions that wait although all their attempts are used up."""

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from app import audit, idempotency
@@ -53,12 +53,10 @@ class Pruner:
             counts.update(executions=pruned.executions, jobs=pruned.jobs)
         return len(expired)
 
-    def prune_versions(self, after: str, last: str) -> Counts:
-        """Delete the repeating jobs of a stretch that ended before the retention, old versions among them."""
+    def prune_versions(self, jobs: Sequence[str]) -> Counts:
+        """Delete those of the repeating jobs that ended before the retention, old versions among them."""
         retention_ms = int(self._settings.retention_days * DAY_MS)
-        return Counts(
-            versions=pruning.prune_versions(self._database, after=after, last=last, retention_ms=retention_ms)
-        )
+        return Counts(versions=pruning.prune_versions(self._database, jobs, retention_ms=retention_ms))
 
     def prune_audit(self) -> Counts:
         """Delete entries of the audit log that are older than its own retention, the oldest first."""

@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
+from app.executions.sweep import RETIRE
 from tests import rows
 from tests.contract.scheduler.conftest import chores
 from tests.cron_jobs import add_cron_job, job
@@ -55,10 +56,38 @@ def test_cron_jobs_are_not_retired_here(database: Database) -> None:
 def test_the_walk_is_bounded_goes_on_where_it_ended_and_begins_again(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.scheduler.chores.BATCH", 10)
-    monkeypatch.setattr("app.scheduler.chores.MAX_RETIRE_BATCHES", 2)
+    monkeypatch.setattr("app.scheduler.sweeper.STRETCH", 20)
+    monkeypatch.setattr("app.scheduler.sweeper.RUN_SECONDS", 0.0)
     finished(database, 45)
     walk = chores(database)
     assert [walk.retire()["retired"] for _ in range(4)] == [20, 20, 5, 0]
     finished(database, 5)
     assert sum(walk.retire()["retired"] for _ in range(4)) == 5  # wherever their ids fall
+
+
+def test_the_walk_begins_with_the_newest_jobs_after_a_restart(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.scheduler.sweeper.STRETCH", 10)
+    monkeypatch.setattr("app.scheduler.sweeper.RUN_SECONDS", 0.0)
+    executions = finished(database, 30)
+    newest = rows.job_of(database, executions[12]).job_id
+    database.fetch(
+        text("UPDATE jobs SET created_at = created_at - INTERVAL '1 day' WHERE job_id <> :id"), {"id": newest}
+    )
+    assert chores(database).retire()["retired"] == 10
+    database.fetch(text("UPDATE jobs SET status = 'ACTIVE', retired_at = NULL WHERE job_id = :id"), {"id": newest})
+    assert chores(database).retire()["retired"] == 1
+
+
+@pytest.mark.postgresql_only
+def test_what_is_retired_is_looked_up_by_its_key(database: Database) -> None:
+    """And not in all executions, whatever the statistics."""
+    finished(database, 2_000)
+    params = {"before_at": rows.database_now(database), "before_job": "", "limit": 500}
+    with database.engine.connect() as connection:
+        for analyze in ("SELECT 1", "ANALYZE"):
+            connection.execute(text(analyze))
+            plan = "\n".join(connection.execute(text(f"EXPLAIN {RETIRE.text}"), params).scalars())
+            assert "Seq Scan on executions" not in plan
+            assert "pk_jobs" in plan
