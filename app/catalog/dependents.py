@@ -11,8 +11,9 @@ from app.sql import statement
 
 SHOWN = 10
 
-# `completed_at IS NULL` is the predicate of a partial index, so only unfinished rows are read. Each part has a limit of
-# its own and no order, so that it ends with the first few that it finds among very many.
+# What is unfinished either waits or runs; each is the predicate of a partial index, so only such rows are read. Each
+# part has a limit of its own and no order, so that it ends with the first few that it finds among very many.
+_WAITS, _RUNS = "status IN ('PENDING', 'QUEUED', 'RETRYING')", "status = 'RUNNING'"
 _OF_VERSIONS = f"""
     WITH v AS (SELECT endpoint, version FROM endpoint_versions WHERE {{refers}}),
     found AS (
@@ -25,7 +26,11 @@ _OF_VERSIONS = f"""
       UNION
       (SELECT 'job', x.job_id FROM executions x
          JOIN v ON v.endpoint = x.endpoint AND v.version = x.endpoint_version
-        WHERE x.completed_at IS NULL LIMIT {SHOWN + 1}))
+        WHERE x.{_WAITS} LIMIT {SHOWN + 1})
+      UNION
+      (SELECT 'job', x.job_id FROM executions x
+         JOIN v ON v.endpoint = x.endpoint AND v.version = x.endpoint_version
+        WHERE x.{_RUNS} LIMIT {SHOWN + 1}))
     SELECT what, id FROM found ORDER BY what, id LIMIT {SHOWN + 1}
     """  # noqa: S608 - constants of this module
 
@@ -43,7 +48,10 @@ OF_ENDPOINT = statement(
         WHERE endpoint = :name AND trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED' LIMIT {SHOWN + 1})
       UNION
       (SELECT 'execution', execution_id FROM executions
-        WHERE endpoint = :name AND completed_at IS NULL LIMIT {SHOWN + 1}))
+        WHERE endpoint = :name AND {_WAITS} LIMIT {SHOWN + 1})
+      UNION
+      (SELECT 'execution', execution_id FROM executions
+        WHERE endpoint = :name AND {_RUNS} LIMIT {SHOWN + 1}))
     SELECT what, id FROM found ORDER BY what, id LIMIT {SHOWN + 1}
     """,  # noqa: S608 - a constant of this module
 )

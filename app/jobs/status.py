@@ -8,7 +8,7 @@ from app.db import Database
 from app.jobs import queries
 from app.jobs.model import Job
 from app.sql import statement
-from schema.states import ExecutionStatus
+from schema.states import FINAL, ExecutionStatus
 
 HEALTHY_SHARE = 0.95
 DEGRADED_SHARE = 0.5
@@ -19,31 +19,52 @@ _CREATED_WITHIN = timedelta(hours=48)
 NEWEST = 5_000
 _EVER = timedelta(days=36_600)
 
-# However many executions lie behind the job: the open ones have an index of their own, and the others are read by
-# (job_id, created_at), from the newest on.
+# However many executions lie behind the job: the open ones have an index of their own, and of the others each status is
+# read from the newest on.
+_BY_STATUS = {
+    status: f"status = '{status}' AND completed_at IS NOT NULL" for status in ExecutionStatus if status in FINAL
+}
+_LAST_OF_EACH = "\n            UNION ALL ".join(
+    f"""(
+              SELECT execution_id, status, started_at, completed_at, attempt_count, created_at FROM executions
+               WHERE job_id = :job_id AND {of_status} AND started_at IS NOT NULL
+               ORDER BY created_at DESC, execution_id DESC LIMIT 1)"""  # noqa: S608 - a constant of this module
+    for of_status in _BY_STATUS.values()
+)
+_NEWEST_OF_EACH = "\n                    UNION ALL ".join(
+    f"""(
+                      SELECT status, completed_at, duration_ms, created_at, execution_id FROM executions
+                       WHERE job_id = :job_id AND {_BY_STATUS[status]}
+                         AND created_at > now() - CAST(:created_within_ms AS BIGINT) * INTERVAL '1 millisecond'
+                       ORDER BY created_at DESC, execution_id DESC LIMIT :newest)"""  # noqa: S608 - as above
+    for status in (ExecutionStatus.SUCCESS, ExecutionStatus.FAILED)
+)
 FIGURES = statement(
     "jobs.figures",
-    """
+    f"""
+    WITH unfinished AS MATERIALIZED (
+      SELECT execution_id, status, started_at, completed_at, attempt_count, created_at FROM executions
+       WHERE job_id = :job_id AND completed_at IS NULL)
     SELECT a.pending, a.running, s.succeeded, s.failed, s.avg_duration_ms, s.p99_duration_ms,
            l.execution_id, l.status, l.started_at, l.completed_at, l.attempt_count
       FROM (SELECT count(CASE WHEN status <> 'RUNNING' THEN 1 END) AS pending,
                    count(CASE WHEN status = 'RUNNING' THEN 1 END) AS running
-              FROM executions WHERE job_id = :job_id AND completed_at IS NULL) AS a
+              FROM unfinished) AS a
      CROSS JOIN
            (SELECT count(CASE WHEN status = 'SUCCESS' THEN 1 END) AS succeeded,
                    count(CASE WHEN status = 'FAILED' THEN 1 END) AS failed,
                    CAST(avg(duration_ms) AS DOUBLE PRECISION) AS avg_duration_ms,
                    percentile_disc(0.99) WITHIN GROUP (ORDER BY duration_ms) AS p99_duration_ms
-              FROM (SELECT status, completed_at, duration_ms FROM executions
-                     WHERE job_id = :job_id
-                       AND created_at > now() - CAST(:created_within_ms AS BIGINT) * INTERVAL '1 millisecond'
+              FROM (SELECT * FROM (
+                    {_NEWEST_OF_EACH}) AS newest_of_each
                      ORDER BY created_at DESC, execution_id DESC LIMIT :newest) AS newest
-             WHERE completed_at > now() - INTERVAL '24 hours' AND status IN ('SUCCESS', 'FAILED')) AS s
+             WHERE completed_at > now() - INTERVAL '24 hours') AS s
       LEFT JOIN
-           (SELECT execution_id, status, started_at, completed_at, attempt_count
-              FROM executions WHERE job_id = :job_id AND started_at IS NOT NULL
+           (SELECT * FROM (
+            {_LAST_OF_EACH}
+            UNION ALL SELECT * FROM unfinished WHERE started_at IS NOT NULL) AS last_of_each
              ORDER BY created_at DESC, execution_id DESC LIMIT 1) AS l ON true
-    """,
+    """,  # noqa: S608 - constants of this module
 )
 
 

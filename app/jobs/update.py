@@ -36,15 +36,19 @@ REPLACE = statement(
 
 # A tick is claimed a little ahead of its instant, and its execution then runs to its end: the new version must not take
 # the same tick. What has not begun is cancelled, in this transaction or right after it. What lies ahead was created
-# within the look-ahead: the index on (job_id, created_at) bounds the scan.
+# within the look-ahead: that bounds the scan of what has ended.
+_TAKEN = """SELECT scheduled_at FROM executions
+       WHERE job_id = :job_id AND {of_status} AND attempt_count > 0
+         AND created_at > CAST(:now AS TIMESTAMPTZ) - CAST(:recent_ms AS BIGINT) * INTERVAL '1 millisecond'
+         AND scheduled_at > CAST(:now AS TIMESTAMPTZ) AND scheduled_at <= CAST(:last_tick AS TIMESTAMPTZ)"""
 TAKEN = statement(
     "jobs.last_taken_tick",
-    """
-    SELECT max(scheduled_at) AS tick FROM executions
-     WHERE job_id = :job_id AND attempt_count > 0
-       AND created_at > CAST(:now AS TIMESTAMPTZ) - CAST(:recent_ms AS BIGINT) * INTERVAL '1 millisecond'
-       AND scheduled_at > CAST(:now AS TIMESTAMPTZ) AND scheduled_at <= CAST(:last_tick AS TIMESTAMPTZ)
-    """,
+    f"""
+    SELECT max(taken.scheduled_at) AS tick FROM (
+      {_TAKEN.format(of_status="completed_at IS NULL")}
+      UNION ALL
+      {_TAKEN.format(of_status="completed_at IS NOT NULL AND status IN ('SUCCESS', 'FAILED', 'CANCELLED')")}) AS taken
+    """,  # noqa: S608 - constants of this module
 )
 _MARGIN_MS = 60_000
 

@@ -64,15 +64,17 @@ executions = Table(
     CheckConstraint("NOT on_hold OR status = 'PENDING'", name="chk_executions_on_hold"),
 )
 Index("idx_executions_tick", executions.c.job_id, executions.c.idempotency_key, unique=True)
-Index("idx_executions_job", executions.c.job_id, executions.c.created_at, executions.c.execution_id)
-Index("idx_executions_created", executions.c.created_at, executions.c.execution_id)
-# Few executions fail, and they are what people look for.
-Index(
-    "idx_executions_unsuccessful",
-    executions.c.created_at,
-    executions.c.execution_id,
-    postgresql_where=text("status IN ('FAILED', 'CANCELLED')"),
-)
+# Lists, newest first, of all executions, of an endpoint's and of a job's: each status for itself, so that a rare one is
+# found at once. What runs is in none of them: it is found by idx_executions_running, and what is unfinished of a job by
+# idx_executions_open. So the claim of an execution writes no entry here, and its end one in each of the last three.
+_WAITS = text("status IN ('PENDING', 'QUEUED', 'RETRYING')")
+_HAS_ENDED = text("completed_at IS NOT NULL")
+_NEWEST = (executions.c.status, executions.c.created_at, executions.c.execution_id)
+Index("idx_executions_waits", *_NEWEST, postgresql_where=_WAITS)
+Index("idx_executions_waits_of_endpoint", executions.c.endpoint, *_NEWEST, postgresql_where=_WAITS)
+Index("idx_executions_ended", *_NEWEST, postgresql_where=_HAS_ENDED)
+Index("idx_executions_ended_of_endpoint", executions.c.endpoint, *_NEWEST, postgresql_where=_HAS_ENDED)
+Index("idx_executions_ended_of_job", executions.c.job_id, *_NEWEST, postgresql_where=_HAS_ENDED)
 # The unfinished executions of a job, however long its history.
 Index(
     "idx_executions_open",
@@ -94,8 +96,6 @@ Index(
     executions.c.execution_id,
     postgresql_where=text("status = 'RETRYING'"),
 )
-# A list of one endpoint's executions, however rare they are.
-Index("idx_executions_endpoint", executions.c.endpoint, executions.c.created_at, executions.c.execution_id)
 # The claim reads exactly this index: equality on queue and shard, then its ORDER BY.
 Index(
     "idx_executions_pickup",

@@ -23,7 +23,8 @@ from app.executions import cancellation
 from app.executions.reading import explanation, queries
 from app.executions.reading.explanation import Explanation
 from app.executions.reading.history import history_of
-from app.executions.reading.queries import ExecutionFilter, LogFilter
+from app.executions.reading.listing import ExecutionFilter, page_of_executions
+from app.executions.reading.queries import LogFilter
 from app.executions.retry import retry_execution
 
 resource = Resource("executions", "Deliveries, with every attempt and its log.", write_scope=Scope.JOBS_WRITE)
@@ -33,9 +34,7 @@ resource = Resource("executions", "Deliveries, with every attempt and its log.",
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List executions, newest first."""
     wanted = page_request(query)
-    return page_answer(
-        queries.page_of_executions(services().database, ExecutionFilter(**query), wanted), shape_record, query
-    )
+    return page_answer(page_of_executions(services().database, ExecutionFilter(**query), wanted), shape_record, query)
 
 
 @resource.route("GET", "/executions/<execution_id>", returns=ExecutionSchema, errors=[ExecutionNotFoundError])

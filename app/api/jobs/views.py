@@ -19,7 +19,7 @@ from app.errors import (
     InvalidCronError,
     JobNotFoundError,
 )
-from app.executions.reading.queries import ExecutionFilter, page_of_executions
+from app.executions.reading.listing import ExecutionFilter, page_of_executions
 from app.jobs import cancellation
 from app.jobs.job_filter import JobFilter
 from app.jobs.listing import page_of_jobs

@@ -2,7 +2,7 @@
 
 from collections.abc import Sized
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Select, Text, and_, case, cast, select
@@ -11,10 +11,10 @@ from sqlalchemy.dialects.postgresql import JSONB
 from app.db import Database
 from app.db.paging import Page, PageRequest, newest_first, page_of
 from app.errors import ExecutionNotFoundError
-from app.executions.model import AttemptRecord, Execution, ExecutionWithInput, LogRecord
+from app.executions.model import AttemptRecord, ExecutionWithInput, LogRecord
 from app.sql import statement
 from schema import tables
-from schema.states import FINAL, ExecutionStatus, LogLevel
+from schema.states import ExecutionStatus, LogLevel
 
 _E, _A, _L, _J = tables.executions.c, tables.attempts.c, tables.execution_logs.c, tables.jobs.c
 
@@ -55,36 +55,6 @@ def get_execution(database: Database, execution_id: str) -> ExecutionWithInput:
     if not rows:
         raise ExecutionNotFoundError.of(execution_id)
     return ExecutionWithInput.from_row(rows[0])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutionFilter:
-    """Filters of the list of executions; None applies no filter."""
-
-    status: ExecutionStatus | None = None
-    endpoint: str | None = None
-    job_id: str | None = None
-    created_after: datetime | None = None
-    created_before: datetime | None = None
-
-    def conditions(self) -> list[ColumnElement[bool]]:
-        """Return the WHERE conditions."""
-        wanted = ((_E.status, self.status), (_E.endpoint, self.endpoint), (_E.job_id, self.job_id))
-        conditions = [column == value for column, value in wanted if value is not None]
-        if self.status is not None and self.status not in FINAL:
-            # The status implies it, and it is the predicate of a partial index.
-            conditions.append(_E.completed_at.is_(None))
-        if self.created_after is not None:
-            conditions.append(_E.created_at > self.created_after)
-        if self.created_before is not None:
-            conditions.append(_E.created_at < self.created_before)
-        return conditions
-
-
-def page_of_executions(database: Database, wanted: ExecutionFilter, request: PageRequest) -> Page[Execution]:
-    """Read a page of executions without their input, newest first."""
-    query = newest_first(executions_query().where(*wanted.conditions()), _E.created_at, _E.execution_id, request)
-    return page_of(database.fetch(query), "created_at", "execution_id", request, Execution.from_row)
 
 
 def attempts_of(database: Database, execution_id: str, request: PageRequest) -> Page[AttemptRecord]:

@@ -42,9 +42,7 @@ def test_few_of_very_many_are_read(crowded: Database, query: TextClause, name: s
     assert blocks(crowded, query, {"name": name}) < FEW_BLOCKS
 
 
-def test_a_rare_endpoint_has_its_executions_listed_by_an_index(crowded: Database) -> None:
-    rows.add_endpoint(crowded, "rare")
-    rows.add_executions(crowded, 3, endpoint="rare")
-    page = "SELECT * FROM executions WHERE endpoint = :name ORDER BY created_at DESC, execution_id DESC LIMIT 51"
-    assert len(crowded.fetch(text(page), {"name": "rare"})) == 3
-    assert blocks(crowded, text(page), {"name": "rare"}) < 20
+def test_little_is_read_of_an_endpoint_that_nothing_needs(crowded: Database) -> None:
+    rows.add_endpoint(crowded, "unused")
+    assert crowded.fetch(dependents.OF_ENDPOINT, {"name": "unused"}) == []
+    assert blocks(crowded, dependents.OF_ENDPOINT, {"name": "unused"}) < 20

@@ -7,13 +7,10 @@ from sqlalchemy import ClauseElement, Executable, Select, text
 from sqlalchemy.ext.compiler import compiles
 
 from app.db import Database
-from app.db.paging import PageRequest, newest_first
-from app.executions.reading.queries import ExecutionFilter, LogFilter, executions_query, logs_query
-from schema import tables
-from schema.states import ExecutionStatus
+from app.db.paging import PageRequest
+from app.executions.reading.listing import ExecutionFilter, executions_page
+from app.executions.reading.queries import LogFilter, logs_query
 from tests import rows
-
-_E = tables.executions
 
 
 @pytest.fixture
@@ -56,17 +53,6 @@ def plan(database: Database, query: Select[Any]) -> str:
 
 
 @pytest.mark.postgresql_only
-@pytest.mark.parametrize(
-    ("status", "index"),
-    [(ExecutionStatus.FAILED, "idx_executions_unsuccessful"), (ExecutionStatus.QUEUED, "idx_executions_unfinished")],
-)
-def test_few_executions_of_a_status(history: Database, status: ExecutionStatus, index: str) -> None:
-    conditions = ExecutionFilter(status=status).conditions()
-    query = newest_first(executions_query().where(*conditions), _E.c.created_at, _E.c.execution_id, PageRequest())
-    assert index in plan(history, query)
-
-
-@pytest.mark.postgresql_only
 def test_the_last_errors_of_a_page_are_looked_up_one_by_one(history: Database) -> None:
     """And not joined with every attempt there is."""
     history.fetch(
@@ -76,9 +62,7 @@ def test_the_last_errors_of_a_page_are_looked_up_one_by_one(history: Database) -
         )
     )
     history.fetch(text("ANALYZE attempts"))
-    query = newest_first(executions_query(), _E.c.created_at, _E.c.execution_id, PageRequest())
-    found = plan(history, query)
-    assert "idx_executions_created" in found
+    found = plan(history, executions_page(ExecutionFilter(), PageRequest()))
     assert "uq_attempts_exec_number" in found
 
 

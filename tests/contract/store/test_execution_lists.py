@@ -1,0 +1,158 @@
+"""The list of executions: what it holds with every filter, and by which indexes it is read."""
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from itertools import product
+
+import pytest
+from sqlalchemy import ClauseElement, Executable, Select, text
+from sqlalchemy.ext.compiler import compiles
+
+from app.db import Database
+from app.db.paging import PageRequest
+from app.executions.model import Execution
+from app.executions.reading.listing import ExecutionFilter, executions_page, page_of_executions
+from schema.states import FINAL, ExecutionStatus
+from tests import rows
+
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+MANY = 140
+PAGE = 4
+CHANGE = text(
+    """
+    UPDATE executions AS e
+       SET status = u.status, created_at = u.created_at, job_id = u.job_id, endpoint = u.endpoint, attempt_count = 1,
+           worker_id = 'w', started_at = u.created_at, idempotency_key = e.execution_id,
+           completed_at = CASE WHEN u.status IN ('SUCCESS', 'FAILED', 'CANCELLED') THEN u.created_at END
+      FROM unnest(CAST(:ids AS TEXT[]), CAST(:statuses AS TEXT[]), CAST(:jobs AS TEXT[]), CAST(:endpoints AS TEXT[]),
+                  CAST(:instants AS TIMESTAMPTZ[])) AS u (execution_id, status, job_id, endpoint, created_at)
+     WHERE e.execution_id = u.execution_id
+    """
+)
+
+
+@pytest.fixture
+def mixed(database: Database) -> list[Execution]:
+    """Executions of all statuses, two endpoints and four jobs, many of which were created at one instant."""
+    statuses = list(ExecutionStatus)
+    rows.add_endpoint(database, "other")
+    ids = [*rows.add_executions(database, MANY // 2), *rows.add_executions(database, MANY // 2, endpoint="other")]
+    jobs = [rows.execution(database, ids[n]).job_id for n in (0, 1, MANY // 2, MANY // 2 + 1)]
+    which = [2 * (n >= MANY // 2) + (n // 7) % 2 for n in range(MANY)]
+    params = {
+        "ids": ids,
+        "statuses": [statuses[n % len(statuses)].value for n in range(MANY)],
+        "jobs": [jobs[number] for number in which],
+        "endpoints": ["target" if number < 2 else "other" for number in which],
+        "instants": [BEGAN + timedelta(hours=n * 11 % MANY // 9) for n in range(MANY)],
+    }
+    database.fetch(CHANGE, params)
+    return [Execution.from_row(row) for row in database.fetch(text("SELECT *, NULL AS last_error FROM executions"))]
+
+
+def filters(all_: list[Execution]) -> Iterator[ExecutionFilter]:
+    jobs = [None, *sorted({each.job_id for each in all_})[:2], "job_none"]
+    afters, befores = [None, BEGAN + timedelta(hours=3)], [None, BEGAN + timedelta(hours=9)]
+    for status, endpoint, job_id in product([None, *ExecutionStatus], [None, "other", "none"], jobs):
+        for after, before in product(afters, befores):
+            yield ExecutionFilter(
+                status=status, endpoint=endpoint, job_id=job_id, created_after=after, created_before=before
+            )
+
+
+def is_in(each: Execution, wanted: ExecutionFilter) -> bool:
+    after, before = (
+        wanted.created_after or BEGAN - timedelta(days=1),
+        wanted.created_before or BEGAN + timedelta(days=9),
+    )
+    equal = ((each.status, wanted.status), (each.endpoint, wanted.endpoint), (each.job_id, wanted.job_id))
+    return all(want in (None, has) for has, want in equal) and after < each.created_at < before
+
+
+def walked(database: Database, wanted: ExecutionFilter) -> list[str]:
+    """Read the whole list, page by page."""
+    found, request = list[str](), PageRequest(PAGE)
+    while True:
+        page = page_of_executions(database, wanted, request)
+        assert len(page.items) == PAGE or page.next is None
+        found += [each.execution_id for each in page.items]
+        if page.next is None:
+            return found
+        request = replace(request, after=page.next)
+
+
+def test_every_filter_lists_what_it_says_newest_first_on_pages_without_gap(
+    database: Database, mixed: list[Execution]
+) -> None:
+    newest = sorted(mixed, key=lambda each: (each.created_at, each.execution_id), reverse=True)
+    assert {field.name for field in fields(ExecutionFilter)} == {
+        "status",
+        "endpoint",
+        "job_id",
+        "created_after",
+        "created_before",
+    }
+    for wanted in filters(mixed):
+        assert walked(database, wanted) == [each.execution_id for each in newest if is_in(each, wanted)], wanted
+
+
+class Explained(Executable, ClauseElement):
+    """The plan of a query, with its values as the driver sends them."""
+
+    inherit_cache = False
+
+    def __init__(self, query: Select[object]) -> None:
+        self.query = query
+
+
+@compiles(Explained)
+def _explain(explained: Explained, compiler: object, **options: object) -> str:
+    return f"EXPLAIN {compiler.process(explained.query, **options)}"  # type: ignore[attr-defined]
+
+
+@pytest.fixture(params=["no statistics", "of a drained queue", "of now"])
+def history(database: Database, request: pytest.FixtureRequest) -> Database:
+    """Twenty thousand successes, then a few failures and some thousand that wait; statistics that may know it."""
+    rows.add_executions(database, 20_000)
+    database.fetch(
+        text(
+            "UPDATE executions SET status = 'SUCCESS', completed_at = now(), "
+            "created_at = now() - random() * INTERVAL '1 day'"
+        )
+    )
+    if request.param == "of a drained queue":
+        database.fetch(text("ANALYZE executions"))
+    rows.add_executions(database, 3_000)
+    rows.add_endpoint(database, "rare")
+    (failed, _) = rows.add_executions(database, 2, endpoint="rare")
+    params = {"id": failed}
+    database.fetch(
+        text("UPDATE executions SET status = 'FAILED', completed_at = now() WHERE execution_id = :id"), params
+    )
+    if request.param == "of now":
+        database.fetch(text("ANALYZE executions"))
+    return database
+
+
+def index_of(wanted: ExecutionFilter) -> str:
+    kind = "ended" if wanted.status in FINAL else "waits"
+    if wanted.job_id is not None:
+        return "idx_executions_ended_of_job" if wanted.status in FINAL else "idx_executions_open"
+    if wanted.status is ExecutionStatus.RUNNING:
+        return "idx_executions_running"
+    return f"idx_executions_{kind}_of_endpoint" if wanted.endpoint is not None else f"idx_executions_{kind}"
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.parametrize("of", [{}, {"endpoint": "rare"}, {"endpoint": "target"}, {"job_id": "job_1"}], ids=str)
+def test_each_status_is_read_by_its_own_index_whatever_the_statistics(history: Database, of: dict[str, str]) -> None:
+    """Only for a job in a small table that was never analysed PostgreSQL may sort what it has, which is little."""
+    is_analysed = history.fetch(text("SELECT true FROM pg_stats WHERE tablename = 'executions' LIMIT 1"))
+    if "job_id" in of and not is_analysed:
+        return
+    for status in ExecutionStatus:
+        wanted = ExecutionFilter(status=status, **of)  # type: ignore[arg-type]
+        found = "\n".join(row[0] for row in history.fetch(Explained(executions_page(wanted, PageRequest()))))
+        assert f"using {index_of(wanted)} " in found.replace(" on idx_", " using idx_"), f"{wanted}\n{found}"
+        assert "Seq Scan on executions" not in found, f"{wanted}\n{found}"
