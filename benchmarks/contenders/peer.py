@@ -12,13 +12,11 @@ from benchmarks.contenders.contender import BODY, TOKEN, Contender, Times
 
 _SECONDS = 300.0
 
+_TASKIQ = ("--workers", "2", "--max-async-tasks", "100", "--log-level", "WARNING")
 # What starts each one's workers: two processes, as many as there are of ours.
 WORKERS = {
     "pgqueuer": ("benchmarks.peers.pgqueuer_peer", "work", "100"),
-    "taskiq": (
-        *("taskiq", "worker", "benchmarks.peers.taskiq_peer:broker", "--workers", "2", "--max-async-tasks", "100"),
-        *("--log-level", "WARNING"),
-    ),
+    "taskiq": ("taskiq", "worker", "benchmarks.peers.taskiq_peer:broker", *_TASKIQ),
     "dramatiq": ("dramatiq", "benchmarks.peers.dramatiq_peer", "--processes", "2", "--threads", "8"),
     "celery": (
         *("celery", "-A", "benchmarks.peers.celery_peer", "worker", "--concurrency", "2", "--loglevel", "WARNING"),

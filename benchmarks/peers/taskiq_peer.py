@@ -14,8 +14,9 @@ from benchmarks.peers.command import Message
 
 _CONNECTIONS = 200
 
-# From the first message on, also those that were sent before the workers started.
-broker = RedisStreamBroker(url=os.environ["BENCH_REDIS_URL"], consumer_id="0")
+# From the first message on, also those that were sent before the workers started. Its processes queue for a lock after
+# each read: reads of more than its default of a hundred messages are faster.
+broker = RedisStreamBroker(url=os.environ["BENCH_REDIS_URL"], consumer_id="0", xread_count=1000)
 
 
 @broker.on_event(TaskiqEvents.WORKER_STARTUP)
