@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from benchmarks.contenders import peer, variants
-from benchmarks.measures import create, drain, flight, latency, lists, soak, transports
+from benchmarks.measures import create, drain, flight, latency, lists, prune, soak, transports
 from benchmarks.report.run import RESULTS, Run
 from benchmarks.system import System, running
 
@@ -74,6 +74,7 @@ def _history(run: Run, options: Options) -> None:
         create.measure(run, system, options.seconds, options.rounds)
         latency.measure(run, system.contenders, system.arrivals, options.samples, options.rounds)
         lists.measure(run, system.all_ours)
+        prune.measure(run, old, system.arrivals, options.executions, options.rounds)
 
 
 def _soak(run: Run, options: Options) -> None:
@@ -97,7 +98,7 @@ _COMMANDS: dict[str, tuple[Callable[[Run, Options], None], str]] = {
     "transports": (_transports, "deliver a backlog over HTTP, Redis Streams and Kafka"),
     "create": (_create, "create jobs through the API, beside bare Flask"),
     "latency": (_latency, "from accepted to the receiver, and lateness; peers and harder cases of ours"),
-    "history": (_history, "drain, create, latency and lists over a long history, beside a small database"),
+    "history": (_history, "drain, create, latency, lists and prune over a long history, beside a small database"),
     "flight": (_flight, "many deliveries that wait for their answers at once"),
     "soak": (_soak, "minutes of steady load: what grows"),
 }

@@ -44,10 +44,13 @@ class _Reading:
     database: float
 
 
-def drain(contender: Contender, url: str, witness: Witness, count: int) -> dict[Figure, float]:
-    """Fill the queue, start the workers, wait for the last delivery, stop the workers."""
+def drain(
+    contender: Contender, url: str, witness: Witness, count: int, *, beside: Callable[[], object] = bool
+) -> dict[Figure, float]:
+    """Fill the queue, call `beside`, start the workers, wait for the last delivery, stop the workers."""
     fill = contender.fill(url, count)
     contender.settle()
+    beside()
     witness.clear()
     with contender.at_work() as workers:
 
