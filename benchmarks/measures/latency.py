@@ -29,6 +29,7 @@ def add(
         for contender in contenders:
             run.calibrate()
             _one(section, contender, arrivals, samples)
+            run.remark(f"{contender.name}: {contender.remark}")
             print(f"  {contender.name}: latency taken", flush=True)
     run.calibrate()
     return section
