@@ -51,7 +51,7 @@ def echo_url() -> Iterator[str]:
 def test_no_canary_is_in_a_row_a_log_or_an_answer(database: Database, stack: Stack, api: Api, echo_url: str) -> None:
     """In successes and in errors; the URL of one endpoint is a secret, too."""
     stack.web(TE_LOG_LEVEL="DEBUG")
-    stack.worker(TE_LOG_LEVEL="DEBUG")
+    worker = stack.worker(TE_LOG_LEVEL="DEBUG")
     hook = f"{echo_url}/services/T0123ABCD/B0123ABCD/aB3dE6gH9jK2mN5pQ8"
     canaries = {kind.lower().replace(" ", "-"): SECRETS[kind][0] for kind in KINDS}
     api.post("/secrets", {"name": "hook", "value": hook})
@@ -66,6 +66,7 @@ def test_no_canary_is_in_a_row_a_log_or_an_answer(database: Database, stack: Sta
             )
             execution = run_job(api, endpoint, endpoint)
             assert execution["status"] == ("SUCCESS" if status == 200 else "FAILED")
+            stack.wait_for_line(worker, execution["execution_id"])
             of = f"/executions/{execution['execution_id']}"
             shown += [json.dumps(api.get(path)) for path in (of, f"{of}/attempts", f"{of}/logs")]
     kept, written, answers = dump(database), stack.output(), "\n".join(shown)

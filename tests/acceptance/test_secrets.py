@@ -43,7 +43,7 @@ def test_a_secret_in_url_header_and_body_is_in_no_table_and_no_log(
 ) -> None:
     """The receiver echoes all it got, in a success and in an error, and one target cannot be reached at all."""
     stack.web(TE_LOG_LEVEL="DEBUG")
-    stack.worker(TE_LOG_LEVEL="DEBUG")
+    worker = stack.worker(TE_LOG_LEVEL="DEBUG")
     api.post("/secrets", {"name": "token", "value": SECRET})
     targets = {
         "echo": f"{receiver.base_url}/echo/secret",
@@ -80,6 +80,8 @@ def test_a_secret_in_url_header_and_body_is_in_no_table_and_no_log(
     assert sent.json == {"token": SECRET, "note": f"key={SECRET}"}
 
     assert "[secret]" in json.dumps(ended["echo"]["output"])
+    for execution in ended.values():
+        stack.wait_for_line(worker, execution["execution_id"])
     kept, written = dump(database), stack.output()
     assert ended["echo"]["execution_id"] in kept
     assert [shape for shape in SHAPES if shape in kept] == []
