@@ -108,10 +108,12 @@ class SharedProducer(BackgroundThread):
             self.failure = error
             self._wake(self.opened.set)
         else:
-            self._producer = producer
+            if not self.stopping.is_set():
+                self._producer = producer
             self._wake(self._serve)
             self._wake(self.opened.set)
             self.stopping.wait()
+            self._producer = None
             # Every record gets its report, even those that will not be sent any more.
             with contextlib.suppress(Exception):
                 producer.purge()

@@ -86,6 +86,8 @@ class Connection(asyncio.Protocol):
                 self._unanswered.append(answer)
         if commands:
             self._transport.write(b"".join(commands))
+        if not self.is_usable:
+            self._close_when_done()
 
     def _retire(self) -> None:
         self.is_usable = False

@@ -49,6 +49,8 @@ async def open_connection(
             await _log_in(connection, target)
         if target.database:
             await connection.call(write_command(["SELECT", str(target.database)]), _nothing)
+        if not connection.is_usable:
+            raise ConnectionError("the server closed it")  # noqa: TRY301 - ended as any other
     except BaseException:
         await connection.close()
         raise

@@ -77,3 +77,30 @@ def test_one_that_runs_out_of_time_leaves_the_others_their_answers():
     assert (error.type, error.may_have_been_delivered) == ("TIMEOUT", True)
     assert (patient, other) == ("0-2", "1-1")
     assert counts == [2, 1]
+
+
+def test_a_connection_that_is_lost_at_once_is_not_used_again():
+    """The server lets us in and hangs up; the next delivery connects anew."""
+
+    async def main(streams):
+        connections = 0
+
+        async def handle(reader, writer):
+            nonlocal connections
+            connections += 1
+            await reader.readuntil(b"PASSWORD\r\n")
+            writer.write(b"+OK\r\n")
+            if connections > 1:
+                await reader.readuntil(b"EVALSHA")
+                writer.write(b"$3\r\n1-1\r\n")
+                await reader.read()
+            writer.close()
+
+        async with await asyncio.start_server(handle, "127.0.0.1", 0) as listener:
+            url = f"redis://:PASSWORD@127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+            error = await failure(streams, spec(url), identity("first"))
+            return error, await streams.send(spec(url), identity("second"))
+
+    error, output = run(dispatcher(), main)
+    assert error.type == "CONNECTION_ERROR"
+    assert output["message_id"] == "1-1"
