@@ -58,7 +58,6 @@ def test_a_refused_connection_appended_nothing():
 
 
 def test_one_attempt_connects_once():
-    """redis-py tries again by itself unless it is told not to."""
     checked = []
 
     class Counting(EgressGuard):
