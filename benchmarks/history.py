@@ -43,9 +43,9 @@ _CRON_JOB = text(
 
 
 def _id(prefix: str, at: str) -> str:
-    """Return the expression of an id: the milliseconds of an instant, and 80 random bits."""
-    millis = f"lpad(to_hex(CAST(extract(epoch FROM {at}) * 1000 AS BIGINT)), 12, '0')"
-    return f"'{prefix}_' || {millis} || substr(replace(CAST(gen_random_uuid() AS TEXT), '-', ''), 13)"
+    """Return the expression of an id as app.ids makes it: the nanoseconds of an instant, and 64 random bits."""
+    time = f"lpad(to_hex(CAST(extract(epoch FROM {at}) * 1000000 AS BIGINT) * 1000), 16, '0')"
+    return f"'{prefix}_' || {time} || substr(replace(CAST(gen_random_uuid() AS TEXT), '-', ''), 17)"
 
 
 # Row n of all was created at :start + n steps. One job in twenty has a name, another one labels.

@@ -3,6 +3,7 @@
 import pytest
 from sqlalchemy import text
 
+from app import ids
 from app.db import Database
 from benchmarks import history
 
@@ -35,3 +36,16 @@ def test_nothing_of_a_history_is_due_within_a_day(database: Database, database_u
         )
     )
     assert row[0] == 0
+
+
+@pytest.mark.postgresql_only
+def test_its_ids_are_in_the_order_of_creation_and_before_those_of_new_rows(
+    database: Database, database_url: str
+) -> None:
+    history.build(database_url, finished=200, future=20)
+    stored = [
+        database.fetch(text(f"SELECT execution_id FROM executions ORDER BY {order}"))
+        for order in ("execution_id", "created_at, execution_id")
+    ]
+    assert stored[0] == stored[1]
+    assert stored[0][-1][0] < ids.execution_id()
