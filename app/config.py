@@ -125,7 +125,7 @@ class Settings:
     request_timeout_seconds: float = _env("TE_REQUEST_TIMEOUT_SEC", 20.0, _seconds(0.1))
     max_body_bytes: int = _env("TE_MAX_BODY_BYTES", 1_048_576, _whole(1024))
 
-    worker_max_concurrent: int = _env("TE_WORKER_MAX_CONCURRENT", 50, _whole(1, 100_000))
+    worker_max_concurrent: int = _env("TE_WORKER_MAX_CONCURRENT", 200, _whole(1, 100_000))
     worker_poll_interval_ms: int = _env("TE_WORKER_POLL_INTERVAL_MS", 200, _whole(1, 60_000))
     worker_timeout_seconds: float = _env("TE_WORKER_TIMEOUT_SEC", 15.0, _seconds(1))
     worker_shutdown_timeout_seconds: float = _env("TE_WORKER_SHUTDOWN_TIMEOUT_SEC", 30.0, _seconds(0))

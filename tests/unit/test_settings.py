@@ -13,7 +13,7 @@ URL = {"TE_DATABASE_URL": "postgresql://user:hunter2@127.0.0.1/te"}
 
 def test_the_defaults() -> None:
     settings = Settings.from_env(URL)
-    assert settings.worker_max_concurrent == 50
+    assert settings.worker_max_concurrent == 200
     assert settings.worker_poll_interval_ms == 200
     assert settings.config_cache_ttl_seconds == 60
     assert settings.secret_cache_ttl_seconds == 300
