@@ -117,6 +117,7 @@ class _PgPassage(Passage):
         self._requests, self._answers = _Messages(), _Messages()
         self._is_started = False
         self._status = b"I"
+        self._prepared: dict[str, str] = {}  # texts by their names
         self._pending: Fault | None = None  # meant for a statement of the transaction that is open
         self._when_ready: Fault | None = None  # told to the client in place of what the server answers
 
@@ -160,20 +161,29 @@ class _PgPassage(Passage):
         self._proxy.longest = max(self._proxy.longest, len(body))
         if self._proxy.largest is not None and len(body) > self._proxy.largest:
             raise ConnectionResetError
-        query = body[:-1].decode(errors="replace") if kind == b"Q" else ""
-        fault = self._fault_for(query)
+        fault = self._fault_for(self._text_of(body[:-1].decode(errors="replace") if kind == b"Q" else ""))
         if fault is None:
             return _message(kind, body)
         self._proxy.fired += 1
         if fault.committed:
             self._when_ready = fault
             return _message(kind, body)
-        if query == "COMMIT" and not fault.is_fatal:
+        if body == b"COMMIT\0" and not fault.is_fatal:
             # The server must undo what the client is going to believe undone.
             self._when_ready = fault
             return _message(b"Q", b"ROLLBACK\0")
         await self._tell(fault)
         return b""
+
+    def _text_of(self, query: str) -> str:
+        """Return what a query runs: for a prepared statement its text, and nothing for what prepares it."""
+        if query.startswith("PREPARE "):
+            name, _, text = query.removeprefix("PREPARE ").partition(" AS ")
+            self._prepared[name] = text
+            return ""
+        if query.startswith("EXECUTE "):
+            return self._prepared[query.removeprefix("EXECUTE ").partition("(")[0]]
+        return query
 
     def _fault_for(self, query: str) -> Fault | None:
         if not query:

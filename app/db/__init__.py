@@ -12,13 +12,14 @@ from sqlalchemy import URL, Connection, Engine, Executable, Row, create_engine, 
 from sqlalchemy.exc import DisconnectionError
 
 from app import ids
-from app.db import deadline
+from app.db import deadline, hot
 from app.db.breaker import Breaker
 from app.db.joint import JointTransaction
 from app.db.retry import retried
 from app.db.stalled import ANSWER_SECONDS, StalledConnections
 from app.errors import UnavailableError
 from app.formats import stored_json
+from app.sql import HotStatement
 from schema.url import database_url
 
 T = TypeVar("T")
@@ -115,6 +116,8 @@ class Database:
             driver: Any = connection.connection.dbapi_connection
             driver.autocommit = True
             try:
+                if isinstance(statement, HotStatement):
+                    return hot.run(connection, statement, params or {})
                 result = connection.execute(statement, params or {})
                 return result.all() if result.returns_rows else ()
             finally:
@@ -167,6 +170,7 @@ def connect(
     parsed = database_url(url) if isinstance(url, str) else url
     query = dict(parsed.query)
     mine = query.pop("options", "")
+    session = _session(statement_timeout_seconds, is_cockroach=parsed.get_backend_name() == "cockroachdb")
     engine = create_engine(
         parsed.set(query=query),
         json_deserializer=stored_json,
@@ -177,8 +181,7 @@ def connect(
         # Spread, so that the pools of many processes do not reconnect in step.
         pool_recycle=int(random.uniform(240, 300)),
         # What the URL asks for comes last and wins.
-        connect_args=_SOCKET_OPTIONS
-        | {"application_name": application_name, "options": f"{_session(statement_timeout_seconds)} {mine}".strip()},
+        connect_args=_SOCKET_OPTIONS | {"application_name": application_name, "options": f"{session} {mine}".strip()},
     )
     event.listen(engine, "handle_error", _mark_disconnects)
     event.listen(engine, "handle_error", _hide_values)
@@ -187,7 +190,7 @@ def connect(
     return database
 
 
-def _session(statement_timeout_seconds: float) -> str:
+def _session(statement_timeout_seconds: float, *, is_cockroach: bool) -> str:
     settings = {
         "TimeZone": "UTC",
         "statement_timeout": str(int(statement_timeout_seconds * 1000)),
@@ -195,6 +198,9 @@ def _session(statement_timeout_seconds: float) -> str:
         "idle_in_transaction_session_timeout": "30000",
         "default_transaction_isolation": r"read\ committed",
     }
+    if not is_cockroach:
+        # Hot statements are planned once. By its own rule PostgreSQL would plan some of them at each run.
+        settings["plan_cache_mode"] = "force_generic_plan"
     return " ".join(f"-c {name}={value}" for name, value in settings.items())
 
 

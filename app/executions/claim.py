@@ -7,7 +7,7 @@ from datetime import datetime
 from app.db import Database
 from app.executions.model import Claim, ClaimKey
 from app.formats import EPOCH
-from app.sql import statement
+from app.sql import hot_statement, statement
 
 # The lock is a hint; the UPDATE repeats the whole condition and is the guarantee. COALESCE hides that condition from
 # the choice of an index, here and in others that know the keys of their rows: by statistics from before a burst,
@@ -19,7 +19,7 @@ from app.sql import statement
 # A read begins at the low-water mark of the shard (app.executions.low_water) and says how far it has seen everything.
 # Its order, by run_at, is also that of the index idx_executions_pickup, of `next_run_at` below, of the heap of what is
 # claimed ahead (brokers.consumer), and of what the explanation of an execution calls ahead of it.
-CLAIM = statement(
+CLAIM = hot_statement(
     "executions.claim",
     """
     WITH due AS MATERIALIZED (
@@ -103,7 +103,27 @@ def claim_batch(
     rows = database.fetch(CLAIM, params, repeatable=False)
     received_at = time.monotonic()
     first = rows[0]
-    claims = [Claim.from_row(row, worker_id, received_at) for row in rows if row.execution_id is not None]
+    claims = [
+        Claim(
+            key=ClaimKey(row.execution_id, row.attempt_count, row.db_now),
+            execution_id=row.execution_id,
+            job_id=row.job_id,
+            endpoint=row.endpoint,
+            endpoint_version=row.endpoint_version,
+            endpoint_type=row.endpoint_type,
+            worker_id=worker_id,
+            attempt=row.attempt_count,
+            max_attempts=row.max_attempts,
+            config_revision=row.config_revision,
+            scheduled_at=row.scheduled_at,
+            claimed_at=row.db_now,
+            due_in_seconds=(row.run_at - row.db_now).total_seconds(),
+            received_at=received_at,
+            input=row.input,
+        )
+        for row in rows
+        if row.execution_id is not None
+    ]
     next_due_in = (first.next_run_at - first.db_now).total_seconds() if first.next_run_at is not None else None
     return Claimed(claims, first.revision or 0, next_due_in, first.seen_up_to)
 

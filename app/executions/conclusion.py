@@ -11,7 +11,7 @@ from app.db import Database
 from app.executions.model import Claim, ClaimKey, LogLine
 from app.executions.settlement import settlement_of
 from app.executions.verdict import Verdict
-from app.sql import statement
+from app.sql import hot_statement, statement
 from schema.states import ExecutionStatus
 
 # Only rows that still match (execution, worker, attempt, RUNNING) are touched, and everything else in the
@@ -19,7 +19,7 @@ from schema.states import ExecutionStatus
 # that would follow into the end. When an attempt ended is counted back from the database's clock now, which is after it
 # was read for the last time here: so it errs late, and what counts from the end of an execution is never early. For
 # COALESCE see CLAIM.
-CONCLUDE = statement(
+CONCLUDE = hot_statement(
     "executions.conclude",
     f"""
     WITH v AS (

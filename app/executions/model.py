@@ -104,6 +104,7 @@ class ClaimKey(NamedTuple):
 class Claim:
     """A claimed execution; `execution_id`, `worker_id` and `attempt` together are the fence."""
 
+    key: ClaimKey
     execution_id: str
     job_id: str
     endpoint: str
@@ -118,31 +119,6 @@ class Claim:
     due_in_seconds: float  # until run_at, by the database's clock at the claim; negative when late
     received_at: float  # time.monotonic() when the answer to the claim arrived
     input: Any = field(repr=False, default=None)
-
-    @classmethod
-    def from_row(cls, row: Row[Any], worker_id: str, received_at: float) -> Self:
-        """Build a claim from a row of the statement that made it."""
-        return cls(
-            execution_id=row.execution_id,
-            job_id=row.job_id,
-            endpoint=row.endpoint,
-            endpoint_version=row.endpoint_version,
-            endpoint_type=row.endpoint_type,
-            worker_id=worker_id,
-            attempt=row.attempt_count,
-            max_attempts=row.max_attempts,
-            config_revision=row.config_revision,
-            scheduled_at=row.scheduled_at,
-            claimed_at=row.db_now,
-            due_in_seconds=(row.run_at - row.db_now).total_seconds(),
-            received_at=received_at,
-            input=row.input,
-        )
-
-    @property
-    def key(self) -> ClaimKey:
-        """The identity of this claim."""
-        return ClaimKey(self.execution_id, self.attempt, self.claimed_at)
 
 
 class DeliveryError(Exception):

@@ -9,7 +9,7 @@ from math import inf
 from app.config import MOST_SHARDS
 from app.db import Database
 from app.formats import EPOCH
-from app.sql import statement
+from app.sql import hot_statement, statement
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ _PROBES = "".join(
     UNION ALL"""  # noqa: S608 - a constant of this module
     for number in range(PROBED)
 )
-NEXT_DUE = statement("executions.next_due", f"{_PROBES} SELECT CAST(NULL AS BIGINT) AS shard, now() AS run_at")
+NEXT_DUE = hot_statement("executions.next_due", f"{_PROBES} SELECT CAST(NULL AS BIGINT) AS shard, now() AS run_at")
 
 # Only shards beyond the known ones are read: normally there is nothing, not even deleted rows.
 CLAIMABLE_BEYOND = statement(

@@ -16,7 +16,7 @@ from app.formats import EPOCH, compact_json
 from app.jobs.endpoint_cache import CachedEndpoint
 from app.jobs.model import Job, NewJob
 from app.schedule.timetable import Timetable
-from app.sql import statement
+from app.sql import hot_statement, statement
 from schema.states import JobStatus
 
 # The columns of a new job's row and their types: those of every job, and those that only a repeating one needs.
@@ -110,7 +110,7 @@ _CURRENT = """
          AND p.updated_at IS NOT DISTINCT FROM CAST(:spec_updated_at AS TIMESTAMPTZ)
          FOR SHARE OF e)"""
 
-ONE_SHOT = statement(
+ONE_SHOT = hot_statement(
     "jobs.create_one_shot",
     f"""{_CURRENT},
     j AS (
@@ -124,7 +124,7 @@ ONE_SHOT = statement(
     """,
 )
 # Some of these at once, for one endpoint.
-ONE_SHOTS = statement(
+ONE_SHOTS = hot_statement(
     "jobs.create_one_shots",
     f"""{_CURRENT},
     u AS (

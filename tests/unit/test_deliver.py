@@ -8,7 +8,7 @@ import pytest
 import tests.worker_environment  # noqa: F401
 from actors.deliver import judge
 from app.catalog.retry_policy import RetryPolicy
-from app.executions.model import Claim, DeliveryError
+from app.executions.model import Claim, ClaimKey, DeliveryError
 from schema.states import EndpointType, ExecutionStatus
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -22,6 +22,7 @@ def test_the_age_counts_from_the_instant_first_planned(
     planned_ago: float, claimed_ago: float, status: ExecutionStatus
 ) -> None:
     claim = Claim(
+        key=ClaimKey("exec_1", 1, NOW),
         execution_id="exec_1",
         job_id="job_1",
         endpoint="target",

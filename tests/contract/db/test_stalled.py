@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, TextClause, text
 
 from app import db
 from app.db import PING_AFTER_IDLE_SECONDS, Database
 from app.db.stalled import ANSWER_SECONDS
 from app.errors import UnavailableError
+from app.sql import HotStatement
 from tests.waiting import HUNG_SECONDS
 
 PID = text("SELECT pg_backend_pid() AS pid")
+TWO = [text("SELECT 2 AS two"), HotStatement("test.two", "SELECT 2 AS two")]
 
 
 @pytest.fixture
@@ -42,15 +44,19 @@ def frozen(database: Database) -> Iterator[float]:
         os.kill(pid, signal.SIGCONT)
 
 
-def test_a_frozen_server_process_is_given_up_and_another_one_asked(impatient: Database) -> None:
+@pytest.mark.parametrize("statement", TWO)
+def test_a_frozen_server_process_is_given_up_and_another_one_asked(impatient: Database, statement: TextClause) -> None:
+    impatient.fetch(statement)
     with frozen(impatient) as since:
-        assert impatient.fetch(text("SELECT 2 AS two"))[0].two == 2
+        assert impatient.fetch(statement)[0].two == 2
         assert 0.5 < time.monotonic() - since < HUNG_SECONDS
 
 
-def test_what_may_not_be_repeated_ends_as_unavailable(impatient: Database) -> None:
+@pytest.mark.parametrize("statement", TWO)
+def test_what_may_not_be_repeated_ends_as_unavailable(impatient: Database, statement: TextClause) -> None:
+    impatient.fetch(statement)
     with frozen(impatient) as since, pytest.raises(UnavailableError):
-        impatient.fetch(text("SELECT 2"), repeatable=False)
+        impatient.fetch(statement, repeatable=False)
     assert time.monotonic() - since < HUNG_SECONDS
 
 

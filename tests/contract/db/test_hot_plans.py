@@ -1,0 +1,143 @@
+"""The plans of the hot statements, which are kept: right for tables of every size, and renewed where they are not."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import text
+
+from app import db, ids, workers
+from app.db import Database, hot
+from app.executions import shards
+from app.executions.claim import claim_batch
+from app.executions.conclusion import Conclusion, conclude
+from app.executions.model import Claim
+from app.executions.verdict import Verdict
+from app.formats import EPOCH
+from app.jobs.creation import Creator
+from app.jobs.model import NewJob
+from schema.states import Trigger
+from tests import rows
+
+WORKER = "wrk_1"
+MANY = 20_000
+PREPARED = text("SELECT name, parameter_types FROM pg_prepared_statements")
+
+
+@pytest.fixture
+def one(database: Database, database_url: str) -> Iterator[Database]:
+    """A pool of one connection, so that its plans can be asked for."""
+    workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
+    found = db.connect(database_url, pool_size=1, application_name="te-one")
+    yield found
+    found.close()
+
+
+def claimed(one: Database, limit: int = 1) -> list[Claim]:
+    return claim_batch(one, queue="http", shard=0, worker_id=WORKER, limit=limit, ahead_ms=0).claims
+
+
+def run_all(one: Database) -> int:
+    """Run each hot statement once, a job through all of them; returns how many executions took effect."""
+    creator = Creator(one, shards=1, look_ahead_ms=5000)
+    creator.create(NewJob(endpoint="target", trigger=Trigger.IMMEDIATE, input={}))
+    shards.next_due(one, queue="http", since=[EPOCH])
+    claims = claimed(one)
+    verdict = Verdict.success({})
+    ended = [Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ()) for claim in claims]
+    return len(conclude(one, WORKER, ended))
+
+
+def plans(one: Database) -> dict[str, str]:
+    """Return the plans that its connection keeps, by the names of the statements."""
+    found = {}
+    for name, types in one.fetch(PREPARED):
+        nothing = ", ".join(["NULL"] * len(types.strip("{}").split(",")))
+        lines = one.fetch(text(f"EXPLAIN EXECUTE {name}({nothing})"))
+        found[name.removeprefix("te_").rpartition("_")[0]] = "\n".join(line[0] for line in lines)
+    return found
+
+
+def never_analysed(database: Database) -> None:
+    rows.add_executions(database, MANY)
+
+
+def due(database: Database) -> None:
+    rows.add_executions(database, MANY)
+    database.fetch(text("ANALYZE"))
+
+
+def later(database: Database) -> None:
+    rows.add_executions(database, MANY, status="PENDING", due_in=timedelta(days=1))
+    database.fetch(text("ANALYZE"))
+
+
+def over(database: Database) -> None:
+    rows.add_executions(database, MANY)
+    database.fetch(text("UPDATE executions SET status = 'SUCCESS', completed_at = now()"))
+    database.fetch(text("ANALYZE"))
+
+
+def running(database: Database) -> None:
+    """Since the statistics were gathered: there was none."""
+    due(database)
+    set_running = "status = 'RUNNING', worker_id = 'w', started_at = now(), attempt_count = 1"
+    database.fetch(text(f"UPDATE executions SET {set_running}"))
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.parametrize("state", [never_analysed, due, later, over, running])
+def test_the_plan_for_all_values_goes_by_keys_and_by_the_index_of_the_claim(
+    database: Database, one: Database, state: Callable[[Database], None]
+) -> None:
+    state(database)
+    assert run_all(one) == 1
+    found = plans(one)
+    assert set(found) == {"jobs_create_one_shot", "executions_next_due", "executions_claim", "executions_conclude"}
+    for plan in found.values():
+        assert not re.search(r"Seq Scan on (executions|jobs)|Sort", plan), plan
+    claim = found["executions_claim"]
+    assert re.search(r"idx_executions_pickup on executions .*\n *Index Cond: .*>= \$\d.* <= ", claim), claim
+    assert claim.count("idx_executions_pickup") == 2, claim
+    assert found["executions_next_due"].count("Index Only Scan using idx_executions_pickup") == shards.PROBED
+    assert "Index Scan using pk_executions" in found["executions_conclude"], found["executions_conclude"]
+    assert "idx_executions_running" not in found["executions_conclude"]
+
+
+@pytest.mark.postgresql_only
+def test_a_plan_from_a_small_table_is_given_up_once_an_answer_was_slow(
+    database: Database, one: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing tells the server before its tables are analysed again, which may be a minute later."""
+    rows.add_executions(database, 5)
+    database.fetch(text("ANALYZE"))
+    claimed(one)
+    rows.add_executions(database, MANY)
+    assert "Seq Scan on executions" in plans(one)["executions_claim"]
+    monkeypatch.setattr(hot, "SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(hot, "PLANS_LAST_SECONDS", 0.0)
+    for _ in range(2):
+        claimed(one)
+    assert "Seq Scan on executions" not in plans(one)["executions_claim"]
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE executions ADD COLUMN more TEXT NOT NULL DEFAULT 'x'",
+        "ALTER TABLE jobs ADD CONSTRAINT chk_more CHECK (job_id <> '') NOT VALID",
+        "CREATE INDEX idx_more ON executions (queue, shard, run_at)",
+        "DROP INDEX idx_executions_pickup",
+        "DROP INDEX idx_executions_running",
+        "ANALYZE",
+    ],
+)
+def test_a_migration_changes_the_plans_and_no_answer(database: Database, one: Database, change: str) -> None:
+    assert run_all(one) == 1
+    names = one.fetch(PREPARED)
+    database.fetch(text(change))
+    for _ in range(2):
+        assert run_all(one) == 1
+    assert one.fetch(PREPARED) == names
