@@ -39,7 +39,9 @@ _MIB, _COUNT, _BYTES, _PERCENT = "MiB", "", "bytes a row", "% of rows"
 
 def measure(run: Run, system: System, minutes: float, executions: int) -> Section:
     """Create and deliver at 70 % of what both at once can do, by a drain of so many; sample what may grow."""
+    run.calibrate()
     rate = SHARE * _capacity(system, executions)
+    run.calibrate()
     section = run.section(f"Soak: {minutes:g} min at {rate:,.0f} jobs/s, 70 % of what was measured before")
     ours, samples = system.ours, dict[Figure, list[tuple[float, float]]]()
     system.arrivals.clear()
@@ -51,6 +53,7 @@ def measure(run: Run, system: System, minutes: float, executions: int) -> Sectio
             check(workers)
             for figure, value in _sample(ours, workers[0]).items():
                 samples.setdefault(figure, []).append((number * pause / 3600, value))
+    run.calibrate()
     for figure, values in samples.items():
         _judge(run, section, figure, values)
     run.remark(f"sent twice: {system.arrivals.counts()['repeats']}")
