@@ -1,12 +1,13 @@
-"""Delivery of a claimed attempt: prepare, send, conclude.
+"""Delivery of claimed attempts: prepare, send, conclude.
 
-An actor only starts a delivery; the completion of the send concludes the attempt. No exception leaves this module,
-because Dramatiq would acknowledge the message as done.
+An actor only prepares deliveries; the loop starts each at its instant, and its completion concludes the attempt. No
+exception leaves this module, because Dramatiq would acknowledge the message as done.
 """
 
 import logging
 import random
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -15,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from actors.dispatch import Dispatchers
 from actors.dispatch.base import MAX_BODY_BYTES, NO_HISTORY, History, Identity
-from actors.loop import DeliveryLoop
+from actors.loop import Delivery, DeliveryLoop
 from app.catalog.loader import Catalog, Prepared, SecretUnreadableError
 from app.catalog.retry_policy import RetryPolicy
 from app.db import Database
@@ -24,7 +25,7 @@ from app.errors import TemplateError, UnavailableError
 from app.executions.model import Claim, DeliveryError, LogLine, NotSentError
 from app.executions.reading.queries import uncertain_for
 from app.executions.verdict import Tried, Verdict, decide, is_too_late
-from brokers.attempt import Attempt
+from brokers.attempt import Attempt, Stage
 from schema.states import EndpointType, ExecutionStatus, LogLevel
 
 log = logging.getLogger(__name__)
@@ -40,10 +41,13 @@ class Deliveries:
         self._loop = loop
         self._database = database
 
-    def start(self, attempt: Attempt) -> None:
-        """Prepare the attempt on the calling thread and pass it to the loop; concludes it if that fails."""
-        if not attempt.begin():
-            return
+    def start(self, attempts: Iterable[Attempt]) -> None:
+        """Prepare attempts on the calling thread and pass them to the loop."""
+        prepared = [self._prepare(attempt) for attempt in attempts if attempt.enter(Stage.TAKEN)]
+        self._loop.submit([delivery for delivery in prepared if delivery is not None])
+
+    def _prepare(self, attempt: Attempt) -> Delivery | None:
+        """Prepare an attempt, or its failure; None when it was handed back."""
         claim = attempt.claim
         try:
             prepared = self._catalog.prepare(claim.endpoint, claim.endpoint_version, claim.input, claim.config_revision)
@@ -51,7 +55,8 @@ class Deliveries:
             if prepared.endpoint_type is EndpointType.REDIS_STREAM:
                 history = self._history(claim, prepared.policy)
         except TemplateError as error:
-            _fail(attempt, DeliveryError("TEMPLATE_RESOLUTION_FAILED", error.message, permanent=True))
+            failure = DeliveryError("TEMPLATE_RESOLUTION_FAILED", error.message, permanent=True)
+            return Delivery(attempt, lambda _: fail(attempt, failure))
         except SecretUnreadableError:
             # The catalogue has told the operator once; all that meet this secret would fill the log.
             attempt.put_off()
@@ -60,11 +65,13 @@ class Deliveries:
             log.warning("%s handed back: %s", claim.execution_id, explained(error))
             attempt.put_off(briefly=isinstance(error, UnavailableError))
         except Exception as error:  # noqa: BLE001 - one odd row must not end the worker thread
-            _fail(attempt, _unexpected(error, may_have_been_delivered=False))
+            unexpected = _unexpected(error, may_have_been_delivered=False)
+            return Delivery(attempt, lambda _: fail(attempt, unexpected))
         else:
             # It is in the prepared request now, and an attempt may wait long for its answer.
             attempt.claim = replace(claim, input=None)
-            self._loop.submit(lambda dispatchers: deliver(dispatchers, attempt, prepared, history))
+            return Delivery(attempt, lambda dispatchers: deliver(dispatchers, attempt, prepared, history))
+        return None
 
     def _history(self, claim: Claim, policy: RetryPolicy) -> History:
         """Read what the dispatcher of Redis Streams has to know."""
@@ -77,6 +84,8 @@ async def deliver(
     dispatchers: Dispatchers, attempt: Attempt, prepared: Prepared, history: History = NO_HISTORY
 ) -> None:
     """Send and conclude, or hand back what was not sent."""
+    if not attempt.enter(Stage.STARTED):
+        return
     claim, policy = attempt.claim, prepared.policy
     may_send = attempt.still_held if policy.max_age_ms is None else partial(_may_send, attempt, policy)
     identity = Identity.of(claim, prepared.scrubber, may_send, history)
@@ -118,7 +127,7 @@ def _too_late(claim: Claim, policy: RetryPolicy) -> DeliveryError:
     return DeliveryError("RETRY_TOO_LATE", message, permanent=True)
 
 
-def _fail(attempt: Attempt, error: DeliveryError) -> None:
+async def fail(attempt: Attempt, error: DeliveryError) -> None:
     """Conclude an attempt that could not be prepared, so that only the default policy is known."""
     verdict = judge(error, attempt.claim, RetryPolicy())
     attempt.conclude(verdict, _line(attempt.claim, verdict))

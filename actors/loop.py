@@ -4,32 +4,41 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Coroutine
-from typing import Any
+import time
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, NamedTuple
 
 import uvloop
 
 from actors.dispatch import Dispatchers
 from app.threads import BackgroundThread
+from brokers.attempt import Attempt
 
 log = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 60.0
 SIGN_SECONDS = 0.2
 
-Task = Callable[[Dispatchers], Coroutine[Any, Any, None]]
+
+class Delivery(NamedTuple):
+    """An attempt that an actor has taken up, and what is to run at its instant."""
+
+    attempt: Attempt
+    run: Callable[[Dispatchers], Coroutine[Any, Any, None]]
 
 
 class DeliveryLoop(BackgroundThread):
-    """Runs deliveries on a uvloop in a thread of its own and owns the dispatchers, which live on that loop."""
+    """Runs deliveries on a uvloop in a thread of its own and owns the dispatchers, which live on that loop.
+
+    Each is held to its instant; those that still wait for it when the worker stops are handed back.
+    """
 
     is_vital = True
 
     def __init__(self, open_dispatchers: Callable[[], Dispatchers]) -> None:
         super().__init__("te-delivery")
         self._open_dispatchers = open_dispatchers
-        self._lock = threading.Lock()
-        self._inbox: list[Task] = []
+        self._held: dict[Attempt, asyncio.TimerHandle] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._loop = uvloop.new_event_loop()
         self._opened = threading.Event()
@@ -41,17 +50,12 @@ class DeliveryLoop(BackgroundThread):
         super().start()
         self._opened.wait()
 
-    def submit(self, task: Task) -> None:
-        """Start a delivery; callable from any thread."""
-        with self._lock:
-            self._inbox.append(task)
-            first = len(self._inbox) == 1
-        # One wake-up of the loop serves everything that is in the inbox by then.
-        if first:
-            self._loop.call_soon_threadsafe(self._take)
+    def submit(self, deliveries: Iterable[Delivery]) -> None:
+        """Start deliveries, each at its instant; callable from any thread."""
+        self._loop.call_soon_threadsafe(self._start_when_due, deliveries)  # one wake-up for all of them
 
     def drain(self) -> None:
-        """Let no delivery wait for a turn at its target any more; callable from any thread."""
+        """Let no delivery wait for its instant or for a turn at its target any more; callable from any thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._drain.set)
 
@@ -91,11 +95,23 @@ class DeliveryLoop(BackgroundThread):
     async def _drained(self) -> None:
         await self._drain.wait()
         self._dispatchers.drain()
+        for attempt, timer in self._held.items():
+            timer.cancel()
+            attempt.release()
+        self._held.clear()
 
-    def _take(self) -> None:
-        with self._lock:
-            waiting, self._inbox = self._inbox, []
-        for start in waiting:
-            task = self._loop.create_task(start(self._dispatchers))
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+    def _start_when_due(self, deliveries: Iterable[Delivery]) -> None:
+        for delivery in deliveries:
+            attempt = delivery.attempt
+            early = attempt.due_at - time.monotonic()
+            if early <= 0:
+                self._held.pop(attempt, None)
+                task = self._loop.create_task(delivery.run(self._dispatchers))
+                self._running.add(task)
+                task.add_done_callback(self._running.discard)
+            elif self._drain.is_set():
+                attempt.release()
+            else:
+                # The loop counts in milliseconds, and rounds. What is left of the last one is waited for by itself.
+                wait = max(1, int(early * 1000)) / 1000
+                self._held[attempt] = self._loop.call_later(wait, self._start_when_due, [delivery])

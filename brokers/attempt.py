@@ -5,7 +5,7 @@ import random
 import threading
 import time
 from datetime import timedelta
-from enum import Enum, auto
+from enum import IntEnum, auto
 
 from app import ids
 from app.executions.conclusion import Conclusion
@@ -18,10 +18,11 @@ from brokers.in_flight import InFlight
 log = logging.getLogger(__name__)
 
 
-class Stage(Enum):
+class Stage(IntEnum):
     """How far an attempt has come in this process."""
 
-    CLAIMED = auto()  # nothing was sent: it may be handed back
+    CLAIMED = auto()  # nobody has taken it up yet
+    TAKEN = auto()  # an actor sees to its end; nothing was sent: it may be handed back
     STARTED = auto()  # the delivery is under way: it must be concluded
     ENDED = auto()  # concluded or handed back
 
@@ -29,17 +30,17 @@ class Stage(Enum):
 class Attempt:
     """One try of an execution, which this process owns from the claim until it ends.
 
-    It goes from CLAIMED to STARTED with `begin`, and ends exactly once: concluded with a verdict, or released (handed
-    back, with no attempt spent) while nothing has been sent. The completion of the delivery, an actor that fails and a
-    shutdown may all try to end it, each on a thread of its own: the first one wins, the others get False and change
-    nothing. The end gives the slot in `in_flight` back at once and leaves the writing to the finalizer, whose statement
-    finds out whether the claim is still this process's.
+    An actor takes it up and prepares it, it is started at `due_at`, and it ends exactly once: concluded with a verdict,
+    or released (handed back, with no attempt spent) while nothing has been sent. The completion of the delivery, an
+    actor that fails and a shutdown may all try to end it, each on a thread of its own: the first one wins, the others
+    get False and change nothing. The end gives the slot in `in_flight` back at once and leaves the writing to the
+    finalizer, whose statement finds out whether the claim is still this process's.
 
-    It is the single argument of the actors, passed by identity. Its repr shows ids only, because Dramatiq logs the
-    arguments of failed messages.
+    A list of attempts is the single argument of an actor, passed by identity. The repr shows ids only, because Dramatiq
+    logs the arguments of failed messages.
     """
 
-    __slots__ = ("_finalizer", "_in_flight", "_lock", "_started_at", "claim", "due_at", "stage")
+    __slots__ = ("_entered_at", "_finalizer", "_in_flight", "_lock", "claim", "due_at", "stage")
 
     def __init__(self, claim: Claim, finalizer: Finalizer, in_flight: InFlight) -> None:
         self.claim = claim
@@ -50,18 +51,18 @@ class Attempt:
         self._finalizer = finalizer
         self._in_flight = in_flight
         self._lock = threading.Lock()
-        self._started_at = 0.0
+        self._entered_at = 0.0
 
     def __repr__(self) -> str:
         return f"Attempt({self.claim.execution_id}, attempt={self.claim.attempt})"
 
-    def begin(self) -> bool:
-        """Start the delivery; False when the attempt was handed back or given up meanwhile."""
+    def enter(self, stage: Stage) -> bool:
+        """Go on to a stage; False when it is not further on: the attempt was handed back or given up meanwhile."""
         with self._lock:
-            if self.stage is not Stage.CLAIMED:
+            if stage <= self.stage:
                 return False
-            self.stage = Stage.STARTED
-            self._started_at = time.monotonic()
+            self.stage = stage
+            self._entered_at = time.monotonic()
             return True
 
     def still_held(self) -> bool:
@@ -74,7 +75,7 @@ class Attempt:
             if self.stage is Stage.ENDED:
                 return False
             now = time.monotonic()
-            started = self._started_at if self.stage is Stage.STARTED else now
+            started = self._entered_at if self.stage is Stage.STARTED else now
             self.stage = Stage.ENDED
         claim = self.claim
         conclusion = Conclusion(

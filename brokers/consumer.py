@@ -1,14 +1,12 @@
-"""Consumer: claims due executions of one queue in batches and hands each out at its instant."""
+"""Consumer: claims executions of one queue in batches, shortly before they are due, and hands each batch out."""
 
-import heapq
-import itertools
 import logging
 import random
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from operator import attrgetter
 
 from dramatiq.broker import Consumer, MessageProxy
 from dramatiq.message import Message
@@ -26,6 +24,7 @@ from brokers.worker_process import WorkerProcess
 log = logging.getLogger(__name__)
 
 AWAY_WAIT_SECONDS = 0.5
+MOST_PER_MESSAGE = 16  # prepared one after the other, while other threads prepare more and the loop sends
 
 
 class ClaimConsumer(Consumer):
@@ -39,8 +38,7 @@ class ClaimConsumer(Consumer):
         self._queue = queue
         self._timeout = timeout_ms / 1000
         self._wake = threading.Event()
-        self._ahead: list[tuple[float, int, Attempt]] = []  # claimed ahead, by the instant to start at
-        self._order = itertools.count()
+        self._claimed: list[Attempt] = []  # not handed out yet
         self._paused_until = 0.0
         self._hinted = False
         # The consumer before this one may have died between its claim and the answer.
@@ -58,9 +56,10 @@ class ClaimConsumer(Consumer):
     def __next__(self) -> MessageProxy | None:
         deadline = time.monotonic() + self._timeout
         while not self._process.draining.is_set():
+            if self._claimed:
+                batch, self._claimed = self._claimed[:MOST_PER_MESSAGE], self._claimed[MOST_PER_MESSAGE:]
+                return MessageProxy(Message(self._queue, self._queue, args=(batch,), kwargs={}, options={}))
             now = time.monotonic()
-            if self._ahead and self._ahead[0][0] <= now:
-                return self._message(heapq.heappop(self._ahead)[2])
             if now >= deadline:
                 return None
             self._wake.clear()
@@ -74,32 +73,34 @@ class ClaimConsumer(Consumer):
                     continue
                 poll_at = deadline  # `in_flight` wakes us when there is room
             # Sleep until the next instant at which there is something to do without being woken.
-            until = min(deadline, poll_at, self._ahead[0][0] if self._ahead else deadline)
-            self._wake.wait(max(0.0, until - time.monotonic()))
+            self._wake.wait(max(0.0, min(deadline, poll_at) - time.monotonic()))
         self.close()
         # Dramatiq asks again until its workers have stopped; do not let it spin.
         time.sleep(min(0.05, self._timeout))
         return None
 
     def ack(self, message: MessageProxy) -> None:
-        """Nothing to do for a delivery that was started: its completion concludes the attempt."""
-        attempt: Attempt = message.args[0]
-        if attempt.stage is Stage.CLAIMED:
-            _conclude_without_verdict(attempt, "the actor returned without starting the delivery")
+        """Nothing to do for what an actor took up: the completion of its delivery concludes the attempt."""
+        attempts: Sequence[Attempt] = message.args[0]
+        for attempt in attempts:
+            if attempt.stage is Stage.CLAIMED:
+                _conclude_without_verdict(attempt, "the actor returned without starting the delivery")
 
     def nack(self, message: MessageProxy) -> None:
         """Conclude as failed whatever has no verdict: an actor that raised, a skipped message, an unknown actor."""
-        _conclude_without_verdict(message.args[0], "the actor did not start the delivery")
+        for attempt in message.args[0]:
+            _conclude_without_verdict(attempt, "the actor did not start the delivery")
 
     def requeue(self, messages: Iterable[MessageProxy]) -> None:
         """Hand messages back that no actor has seen."""
         for message in messages:
-            message.args[0].release()
+            for attempt in message.args[0]:
+                attempt.release()
 
     def close(self) -> None:
-        """Hand back what was claimed ahead; may be called twice."""
-        while self._ahead:
-            heapq.heappop(self._ahead)[2].release()
+        """Hand back what was claimed and not handed out; may be called twice."""
+        while self._claimed:
+            self._claimed.pop().release()
 
     def after_lost_answer(self) -> None:
         """Pause, and before the next claim hand back what a claim whose answer was lost may have taken."""
@@ -128,8 +129,7 @@ class ClaimConsumer(Consumer):
             self.after_lost_answer()
         finally:
             process.in_flight.settle(reserved, [attempt.claim.key for attempt in attempts], asked_at)
-        for attempt in attempts:
-            heapq.heappush(self._ahead, (attempt.due_at, next(self._order), attempt))
+        self._claimed = attempts
         return True
 
     def _take_stock(self) -> None:
@@ -167,7 +167,8 @@ class ClaimConsumer(Consumer):
         due_in = None if next_due is None else next_due - settings.claim_ahead_ms / 1000
         now, seen = time.monotonic(), claimed.seen_up_to
         self._turns.claimed(shard, now, count=count, limit=limit, due_in=due_in, seen_up_to=seen)
-        return [Attempt(claim, process.finalizer, process.in_flight) for claim in claimed.claims]
+        attempts = [Attempt(claim, process.finalizer, process.in_flight) for claim in claimed.claims]
+        return sorted(attempts, key=attrgetter("due_at"))
 
     def _hand_back_strays(self) -> None:
         """Hand back the executions of a claim whose answer was lost.
@@ -186,18 +187,6 @@ class ClaimConsumer(Consumer):
     def _woken(self) -> None:
         self._hinted = True
         self._wake.set()
-
-    def _message(self, attempt: Attempt) -> MessageProxy:
-        claim = attempt.claim
-        message: Message[Any] = Message(
-            queue_name=self._queue,
-            actor_name=self._queue,
-            args=(attempt,),
-            kwargs={},
-            options={},
-            message_id=claim.execution_id,
-        )
-        return MessageProxy(message)
 
 
 def _conclude_without_verdict(attempt: Attempt, reason: str) -> None:

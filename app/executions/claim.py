@@ -17,8 +17,8 @@ from app.sql import hot_statement, statement
 # secrets must be as new as. The configs of an execution are those of its first claim: the revision of that moment stays
 # with it.
 # A read begins at the low-water mark of the shard (app.executions.low_water) and says how far it has seen everything.
-# Its order, by run_at, is also that of the index idx_executions_pickup, of `next_run_at` below, of the heap of what is
-# claimed ahead (brokers.consumer), and of what the explanation of an execution calls ahead of it.
+# Its order, by run_at, is also that of the index idx_executions_pickup, of `next_run_at` below, of a batch that is
+# handed out (brokers.consumer), and of what the explanation of an execution calls ahead of it.
 CLAIM = hot_statement(
     "executions.claim",
     """

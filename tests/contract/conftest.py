@@ -1,6 +1,6 @@
 """Fixtures of the contract ring: our own objects over a real database."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import dramatiq
 import pytest
@@ -72,7 +72,12 @@ def start_worker(database_url: str, shards: int) -> Iterator[StartWorker]:
         lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
         process = worker_process(database, lease, **({"shards": shards} | changes))
         broker = ExecutionsBroker(process, [Lifecycle(process, []), Verdicts()])
-        dramatiq.Actor(body, broker=broker, actor_name="http", queue_name="http", priority=0, options={})
+
+        def actor(attempts: Sequence[Attempt]) -> None:
+            for attempt in attempts:
+                body(attempt)
+
+        dramatiq.Actor(actor, broker=broker, actor_name="http", queue_name="http", priority=0, options={})
         worker = Worker(broker, worker_threads=4, worker_timeout=100)
         worker.start()
         started.append(worker)

@@ -5,12 +5,15 @@ import threading
 from datetime import timedelta
 
 import pytest
+from dramatiq.broker import Broker, MessageProxy
+from dramatiq.middleware import Middleware, SkipMessage
 from sqlalchemy import text
 
 from app.db import Database
 from app.executions.model import DeliveryError
 from app.executions.verdict import Verdict
-from brokers.attempt import Attempt
+from brokers.attempt import Attempt, Stage
+from schema.states import FINAL
 from tests import rows
 from tests.contract.conftest import StartWorker
 from tests.waiting import eventually
@@ -19,7 +22,7 @@ OK = Verdict.success({"status_code": 200, "body": "OK"})
 
 
 def succeed(attempt: Attempt) -> None:
-    attempt.begin()
+    attempt.enter(Stage.STARTED)
     attempt.conclude(OK)
 
 
@@ -36,21 +39,12 @@ def test_everything_due_is_delivered_once(database: Database, start_worker: Star
     assert sorted(seen) == sorted(expected)
 
 
-def test_nothing_starts_before_its_instant(database: Database, start_worker: StartWorker, shards: int) -> None:
-    for step in range(10):
-        rows.add_executions(database, 1, due_in=timedelta(milliseconds=300 + 20 * step), shards=shards)
-    start_worker(succeed)
-    eventually(lambda: rows.statuses(database) == {"SUCCESS": 10})
-    early = database.fetch(text("SELECT execution_id FROM executions WHERE started_at < run_at"))
-    assert early == []
-
-
 def raises(attempt: Attempt) -> None:
     raise RuntimeError("boom")
 
 
 def raises_after_begin(attempt: Attempt) -> None:
-    attempt.begin()
+    attempt.enter(Stage.STARTED)
     raise RuntimeError("boom")
 
 
@@ -61,11 +55,12 @@ def forgets(attempt: Attempt) -> None:
 @pytest.mark.parametrize("body", [raises, raises_after_begin, forgets])
 def test_no_success_without_a_verdict(database: Database, start_worker: StartWorker, body: object, shards: int) -> None:
     """Invariant 3: Dramatiq would acknowledge each of these as done."""
-    (execution_id,) = rows.add_executions(database, shards=shards)
+    executions = rows.add_executions(database, 3, shards=shards)
     start_worker(body)
-    eventually(lambda: rows.statuses(database) == {"FAILED": 1})
-    (tried,) = rows.attempts(database, execution_id)
-    assert tried.error["type"] == "NO_VERDICT"
+    eventually(lambda: rows.statuses(database) == {"FAILED": 3})
+    for execution_id in executions:
+        (tried,) = rows.attempts(database, execution_id)
+        assert tried.error["type"] == "NO_VERDICT"
 
 
 def test_capacity_bounds_what_is_in_flight(database: Database, start_worker: StartWorker, shards: int) -> None:
@@ -74,7 +69,7 @@ def test_capacity_bounds_what_is_in_flight(database: Database, start_worker: Sta
     full = threading.Semaphore(0)
 
     def begin(attempt: Attempt) -> None:
-        attempt.begin()
+        attempt.enter(Stage.STARTED)
         begun.append(attempt)
         full.release()
 
@@ -90,53 +85,17 @@ def test_capacity_bounds_what_is_in_flight(database: Database, start_worker: Sta
     assert process.in_flight.capacity == 7
 
 
-def test_stop_hands_unstarted_claims_back_and_lets_started_ones_end(
-    database: Database, start_worker: StartWorker, shards: int
-) -> None:
-    rows.add_executions(database, 5, due_in=timedelta(seconds=60), shards=shards)
-    (running,) = rows.add_executions(database, 1, max_attempts=2, shards=shards)
-    begun = threading.Event()
-    waiting: list[Attempt] = []
-
-    def body(attempt: Attempt) -> None:
-        attempt.begin()
-        waiting.append(attempt)
-        begun.set()
-
-    worker, _ = start_worker(body, claim_ahead_ms=120_000, shutdown_timeout_seconds=60.0)
-    assert begun.wait(60)
-    eventually(lambda: rows.statuses(database) == {"RUNNING": 6})
-    stopper = threading.Thread(target=worker.stop)
-    stopper.start()
-    eventually(lambda: rows.statuses(database) == {"QUEUED": 5, "RUNNING": 1})
-    stopper.join(timeout=2)
-    assert stopper.is_alive(), "it waits for what was started"
-    with database.engine.begin() as other:
-        lock = text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE")
-        other.execute(lock, {"id": running})
-        waiting[0].conclude(OK)
-        stopper.join(timeout=1)
-        assert stopper.is_alive(), "it waits for the result to be written"
-    stopper.join(timeout=60)
-    assert not stopper.is_alive()
-    assert rows.execution(database, running).status == "SUCCESS"
-    spent = database.fetch(text("SELECT attempt_count FROM executions WHERE status = 'QUEUED'"))
-    assert {row.attempt_count for row in spent} == {0}
-    (worker_row,) = database.fetch(text("SELECT status FROM workers"))
-    assert worker_row.status == "DEAD"
-
-
 def test_a_failed_attempt_is_tried_again_after_its_delay(
     database: Database, start_worker: StartWorker, shards: int
 ) -> None:
     (execution_id,) = rows.add_executions(database, 1, max_attempts=3, shards=shards)
 
     def body(attempt: Attempt) -> None:
-        attempt.begin()
+        attempt.enter(Stage.STARTED)
         error = DeliveryError("HTTP_ERROR", "answered 503")
         attempt.conclude(OK if attempt.claim.attempt == 3 else Verdict.retry(error, 100))
 
-    start_worker(body)
+    start_worker(body, claim_ahead_ms=0)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
     tried = rows.attempts(database, execution_id)
     assert [(a.attempt_number, a.status) for a in tried] == [(1, "FAILED"), (2, "FAILED"), (3, "SUCCESS")]
@@ -168,3 +127,70 @@ def test_a_claim_whose_answer_was_lost_is_handed_back(
     assert started.wait(60)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
     assert [a.attempt_number for a in rows.attempts(database, stray)] == [1]
+
+
+def test_what_an_actor_leaves_of_a_batch_has_no_verdict(
+    database: Database, start_worker: StartWorker, shards: int
+) -> None:
+    """It raises at one attempt; those before it have ended, and those behind it were never looked at."""
+    executions = rows.add_executions(database, 6, shards=shards)
+
+    def body(attempt: Attempt) -> None:
+        if attempt.claim.execution_id == executions[3]:
+            raise RuntimeError("boom")
+        succeed(attempt)
+
+    start_worker(body)
+    eventually(lambda: sum(count for status, count in rows.statuses(database).items() if status in FINAL) == 6)
+    failed = [one for one in executions if rows.execution(database, one).status == "FAILED"]
+    assert executions[3] in failed
+    for one in failed:
+        (tried,) = rows.attempts(database, one)
+        assert tried.error["type"] == "NO_VERDICT"
+
+
+class Skips(Middleware):
+    """Skips every message."""
+
+    def before_process_message(self, broker: Broker, message: MessageProxy) -> None:
+        raise SkipMessage
+
+
+def test_a_batch_that_a_middleware_skips_has_failed(database: Database, start_worker: StartWorker, shards: int) -> None:
+    worker, _ = start_worker(succeed)
+    worker.broker.add_middleware(Skips())
+    rows.add_executions(database, 6, shards=shards)
+    eventually(lambda: rows.statuses(database) == {"FAILED": 6})
+
+
+def test_a_batch_for_no_actor_has_failed(database: Database, start_worker: StartWorker, shards: int) -> None:
+    worker, _ = start_worker(succeed)
+    worker.broker.actors.clear()
+    rows.add_executions(database, 6, shards=shards)
+    eventually(lambda: rows.statuses(database) == {"FAILED": 6})
+
+
+def test_a_stop_hands_back_the_batches_that_no_actor_has_seen(
+    database: Database, start_worker: StartWorker, shards: int
+) -> None:
+    """Each of the four threads finishes the batch that it is at; the others have spent nothing."""
+    may_end = threading.Event()
+
+    def body(attempt: Attempt) -> None:
+        may_end.wait()
+        succeed(attempt)
+
+    worker, process = start_worker(body)
+    for batch in range(1, 7):
+        rows.add_executions(database, 2, shards=shards)
+        eventually(lambda claimed=2 * batch: rows.statuses(database) == {"RUNNING": claimed})  # type: ignore[misc]
+    stopper = threading.Thread(target=worker.stop)
+    stopper.start()
+    assert process.draining.wait(60)
+    eventually(lambda: not any(thread.running for thread in worker.workers))
+    may_end.set()
+    stopper.join(timeout=60)
+    counts = rows.statuses(database)
+    assert set(counts) == {"QUEUED", "SUCCESS"}
+    spent = database.fetch(text("SELECT attempt_count FROM executions WHERE status = 'QUEUED'"))
+    assert {row.attempt_count for row in spent} == {0}

@@ -1,7 +1,6 @@
 """The consumer on its own: what Dramatiq may ask of it at odd moments."""
 
 import signal
-import threading
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -13,33 +12,26 @@ from app.executions.claim import claim_batch
 from app.executions.model import ClaimKey
 from app.executions.verdict import Verdict
 from brokers import middleware, turns
-from brokers.attempt import Attempt
+from brokers.attempt import Attempt, Stage
 from brokers.consumer import ClaimConsumer
 from brokers.in_flight import InFlight
 from brokers.worker_process import WorkerProcess
 from tests import rows
-from tests.contract.broker.delivering import next_attempt
+from tests.contract.broker.delivering import Attempts, of
 from tests.waiting import eventually
 
 OK = Verdict.success({"status_code": 200, "body": "OK"})
-LONG_MS = 60_000  # far beyond any wait here: only a wake-up can end it
-
-
-def in_thread(consumer: ClaimConsumer, got: list[Attempt]) -> threading.Thread:
-    thread = threading.Thread(target=lambda: got.append(next_attempt(consumer)), daemon=True)
-    thread.start()
-    return thread
 
 
 def test_an_ended_attempt_wakes_a_full_process(process: WorkerProcess, shards: int) -> None:
     process.in_flight.capacity = 1
     rows.add_executions(process.database, 2, shards=shards)
-    consumer = ClaimConsumer(process, "http", LONG_MS)
-    first = next_attempt(consumer)
+    attempts = Attempts(process)
+    first = attempts.next()
     got: list[Attempt] = []
-    thread = in_thread(consumer, got)
+    thread = attempts.next_in_thread(got)
     assert not got
-    first.begin()
+    first.enter(Stage.STARTED)
     first.conclude(OK)
     thread.join(timeout=60)
     assert len(got) == 1
@@ -49,9 +41,9 @@ def test_an_ended_attempt_wakes_a_full_process(process: WorkerProcess, shards: i
 def test_a_hint_wakes_an_idle_consumer(process: WorkerProcess, monkeypatch: pytest.MonkeyPatch, shards: int) -> None:
     monkeypatch.setattr(turns, "FIRST_IDLE_WAIT_SECONDS", 3600.0)
     rows.add_executions(process.database, 1, shards=shards)
-    consumer = ClaimConsumer(process, "http", LONG_MS)
-    got = [next_attempt(consumer)]  # which leaves it idle: its next poll is an hour away
-    thread = in_thread(consumer, got)
+    attempts = Attempts(process)
+    got = [attempts.next()]  # which leaves it idle: its next poll is an hour away
+    thread = attempts.next_in_thread(got)
     rows.add_executions(process.database, 1, shards=shards)
     process.wake("http")
     thread.join(timeout=60)
@@ -64,7 +56,9 @@ def test_messages_that_no_actor_has_seen_are_handed_back(process: WorkerProcess,
     """Dramatiq passes a generator, or nothing."""
     rows.add_executions(process.database, 2, shards=shards)
     consumer = ClaimConsumer(process, "http", 100)
-    messages = [next(consumer), next(consumer)]
+    messages = [next(consumer)]
+    while sum(len(of(message)) for message in messages) < 2:
+        messages.append(next(consumer))
     consumer.requeue(message for message in messages if message is not None)
     consumer.requeue(iter(()))
     eventually(lambda: rows.statuses(process.database) == {"QUEUED": 2})
@@ -76,8 +70,8 @@ def test_close_may_be_called_twice_and_an_ack_may_come_after_it(process: WorkerP
     consumer = ClaimConsumer(process, "http", 100)
     message = next(consumer)
     assert message is not None
-    attempt: Attempt = message.args[0]
-    attempt.begin()
+    (attempt,) = of(message)
+    attempt.enter(Stage.STARTED)
     consumer.close()
     consumer.close()
     attempt.conclude(OK)
@@ -94,10 +88,10 @@ def test_what_is_in_flight_or_being_written_is_no_stray(
     if database.is_cockroach:
         pytest.skip("needs to see who waits for a lock")
     rows.add_executions(database, 3, shards=shards)
-    consumer = ClaimConsumer(process, "http", LONG_MS)
-    writing, waiting, in_flight = (next_attempt(consumer) for _ in range(3))
+    attempts = Attempts(process)
+    writing, waiting, in_flight = (attempts.next() for _ in range(3))
     for attempt in (writing, waiting, in_flight):
-        attempt.begin()
+        attempt.enter(Stage.STARTED)
     with database.engine.begin() as other:
         lock = text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE")
         other.execute(lock, {"id": writing.claim.execution_id})
@@ -105,9 +99,9 @@ def test_what_is_in_flight_or_being_written_is_no_stray(
         eventually(lambda: rows.is_a_lock_waited_for(database), what="the finalizer at work")
         waiting.conclude(OK)
         rows.add_executions(database, 1, shards=shards)
-        consumer.after_lost_answer()
-        late = next_attempt(consumer)
-    late.begin()
+        attempts.consumer.after_lost_answer()
+        late = attempts.next()
+    late.enter(Stage.STARTED)
     for attempt in (in_flight, late):
         attempt.conclude(OK)
     assert process.finalizer.flush(60)
@@ -209,7 +203,7 @@ def test_a_new_consumer_hands_back_what_a_dead_one_may_have_claimed(process: Wor
     (stray,) = rows.add_executions(process.database, 1)
     asked = {"queue": "http", "shard": 0, "worker_id": process.worker_id, "limit": 1, "ahead_ms": 0}
     claim_batch(process.database, **asked)  # type: ignore[arg-type]
-    attempt = next_attempt(ClaimConsumer(process, "http", LONG_MS))
+    attempt = Attempts(process).next()
     assert (attempt.claim.execution_id, attempt.claim.attempt) == (stray, 1)
-    attempt.begin()
+    attempt.enter(Stage.STARTED)
     attempt.conclude(OK)

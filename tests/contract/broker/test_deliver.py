@@ -39,7 +39,7 @@ def test_what_is_not_held_any_more_is_not_sent(
     (execution_id,) = rows.add_executions(database, endpoint="lost")
     attempt = claimed(process)
     process.in_flight.remove(attempt.claim.key)
-    Deliveries(catalog_of(database), loop, database).start(attempt)
+    Deliveries(catalog_of(database), loop, database).start([attempt])
     eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
@@ -72,7 +72,7 @@ def test_a_retry_that_starts_too_late_is_not_sent(
     rows.add_endpoint(database, "late", spec={"url": receiver.url(path), "method": "POST"}, retry_policy=policy)
     (execution_id,) = rows.add_executions(database, endpoint="late", max_attempts=3)
     database.fetch(text(LATE_RETRY), {"status": status, "most": most})
-    Deliveries(catalog_of(database), loop, database).start(claimed(process))
+    Deliveries(catalog_of(database), loop, database).start([claimed(process)])
     eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
     (tried,) = rows.attempts(database, execution_id)
     assert rows.execution(database, execution_id).status == ("SUCCESS" if is_sent else "FAILED")
@@ -103,7 +103,7 @@ def test_an_entry_that_redis_may_have_forgotten_is_marked(
     rows.add_attempt(database, execution_id, 1, "FAILED", error=error)
     database.fetch(text("UPDATE attempts SET started_at = now() - INTERVAL '3 days'"))
     database.fetch(text("UPDATE executions SET status = 'RETRYING', attempt_count = 1"))
-    Deliveries(catalog_of(database), loop, database).start(claimed(process, "redis_stream"))
+    Deliveries(catalog_of(database), loop, database).start([claimed(process, "redis_stream")])
     eventually(lambda: rows.execution(database, execution_id).status == "SUCCESS")
     assert rows.execution(database, execution_id).output.get("may_be_duplicate", False) is is_marked
 
@@ -114,7 +114,7 @@ def test_what_cannot_be_prepared_now_goes_back_unspent(database: Database, proce
     attempt = claimed(process)
     away = db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-test-away")
     with closing(away):
-        Deliveries(catalog_of(away), DeliveryLoop(nothing_may_be_sent), away).start(attempt)
+        Deliveries(catalog_of(away), DeliveryLoop(nothing_may_be_sent), away).start([attempt])
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
@@ -132,7 +132,7 @@ def test_what_needs_a_secret_of_another_key_waits_for_a_worker_that_has_it(
     rows.add_endpoint(database, "sealed", spec={"url": "https://h/{{secret.token}}", "method": "POST"})
     (execution_id,) = rows.add_executions(database, endpoint="sealed")
     attempt = claimed(process)
-    Deliveries(catalog_of(database, box), DeliveryLoop(nothing_may_be_sent), database).start(attempt)
+    Deliveries(catalog_of(database, box), DeliveryLoop(nothing_may_be_sent), database).start([attempt])
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
@@ -145,7 +145,7 @@ def test_what_the_database_refuses_to_read_goes_back_unspent(database: Database,
     (execution_id,) = rows.add_executions(database)
     database.fetch(text("ALTER TABLE endpoint_versions RENAME TO elsewhere"))
     before = rows.database_now(database)
-    Deliveries(catalog_of(database), DeliveryLoop(nothing_may_be_sent), database).start(claimed(process))
+    Deliveries(catalog_of(database), DeliveryLoop(nothing_may_be_sent), database).start([claimed(process)])
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
@@ -162,6 +162,6 @@ def test_the_input_is_not_kept_once_it_is_in_the_request(
     (execution_id,) = rows.add_executions(database, endpoint="echo", input_={"text": "x"})
     attempt = claimed(process)
     assert attempt.claim.input == {"text": "x"}
-    Deliveries(catalog_of(database), loop, database).start(attempt)
+    Deliveries(catalog_of(database), loop, database).start([attempt])
     assert attempt.claim.input is None
     eventually(lambda: rows.execution(database, execution_id).status == "SUCCESS")

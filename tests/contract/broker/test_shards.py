@@ -10,11 +10,12 @@ from sqlalchemy import event, text
 from app import db
 from app.db import Database
 from app.executions import low_water
-from brokers.attempt import Attempt
+from brokers.attempt import Attempt, Stage
 from brokers.consumer import ClaimConsumer
 from brokers.worker_process import WorkerProcess
 from tests import rows
-from tests.contract.broker.test_consumer import LONG_MS, OK, in_thread, next_attempt
+from tests.contract.broker.delivering import Attempts
+from tests.contract.broker.test_consumer import OK
 from tests.contract.conftest import worker_process
 
 CAPACITY = 20
@@ -40,13 +41,13 @@ def add_to(database: Database, shard: int, count: int = 1, **more: timedelta) ->
 
 
 def deliver(attempt: Attempt) -> str:
-    attempt.begin()
+    attempt.enter(Stage.STARTED)
     attempt.conclude(OK)
     return attempt.claim.execution_id
 
 
-def delivered(consumer: ClaimConsumer, count: int) -> list[str]:
-    return [deliver(next_attempt(consumer)) for _ in range(count)]
+def delivered(attempts: Attempts, count: int) -> list[str]:
+    return [deliver(attempts.next()) for _ in range(count)]
 
 
 def test_what_is_due_in_any_shard_is_claimed_when_it_is(
@@ -57,34 +58,34 @@ def test_what_is_due_in_any_shard_is_claimed_when_it_is(
         for wait in (2000 + 70 * shard, 3500 - 70 * shard):
             add_to(database, shard, due_in=timedelta(milliseconds=wait))
     expected = [row.execution_id for row in database.fetch(text("SELECT execution_id FROM executions ORDER BY run_at"))]
-    assert delivered(ClaimConsumer(process, "http", LONG_MS), len(expected)) == expected
+    assert delivered(Attempts(process), len(expected)) == expected
 
 
 def test_a_deep_backlog_in_one_shard_holds_no_other_back(
     database: Database, process: WorkerProcess, shards: int
 ) -> None:
     backlog = {execution for shard in (0, shards - 1) for execution in add_to(database, shard, 500)}
-    consumer = ClaimConsumer(process, "http", LONG_MS)
-    assert backlog.issuperset(delivered(consumer, 100))
+    attempts = Attempts(process)
+    assert backlog.issuperset(delivered(attempts, 100))
     others = {execution for shard in range(1, shards - 1) for execution in add_to(database, shard)}
     process.wake("http")
     # One batch of each deep shard may be in front of the look, and one of each between the look and the others.
-    assert others <= set(delivered(consumer, len(others) + 4 * CAPACITY))
+    assert others <= set(delivered(attempts, len(others) + 4 * CAPACITY))
 
 
 def test_hints_that_never_stop_keep_no_shard_waiting(database: Database, process: WorkerProcess, shards: int) -> None:
     """One arrives during every statement."""
     expected = {execution for shard in range(shards) for execution in add_to(database, shard, 3)}
     event.listen(process.database.engine, "after_cursor_execute", lambda *_: process.wake("http"))
-    assert set(delivered(ClaimConsumer(process, "http", LONG_MS), len(expected))) == expected
+    assert set(delivered(Attempts(process), len(expected))) == expected
 
 
 def test_a_hint_finds_what_is_due_in_whichever_shard(database: Database, process: WorkerProcess, shards: int) -> None:
-    consumer = ClaimConsumer(process, "http", LONG_MS)
+    attempts = Attempts(process)
     assert next(ClaimConsumer(process, "http", 100)) is None
     for shard in range(shards):
         got: list[Attempt] = []
-        thread = in_thread(consumer, got)
+        thread = attempts.next_in_thread(got)
         (expected,) = add_to(database, shard)
         process.wake("http")
         thread.join(timeout=60)
@@ -97,8 +98,8 @@ def test_a_shard_beyond_the_own_number_is_served_and_said(
     """Left by a process with another TE_QUEUE_SHARDS."""
     expected = set(rows.add_executions(database, 3)) | set(add_to(database, shards + 5, 3))
     with caplog.at_level(logging.WARNING):
-        consumer = ClaimConsumer(process, "http", LONG_MS)
-        assert set(delivered(consumer, 6)) == expected
+        attempts = Attempts(process)
+        assert set(delivered(attempts, 6)) == expected
     said = [record.getMessage() for record in caplog.records if "TE_QUEUE_SHARDS" in record.getMessage()]
     assert len(said) == 1
     assert f"TE_QUEUE_SHARDS is {shards} here, but shard {shards + 5} holds executions" in said[0]
@@ -113,25 +114,25 @@ def test_what_is_put_behind_the_mark_is_found_by_the_next_sweep(
     database: Database, process: WorkerProcess, shards: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(low_water, "SWEEP_SECONDS", 0.0)
-    consumer = ClaimConsumer(process, "http", LONG_MS)
+    attempts = Attempts(process)
     recent = {execution for shard in range(shards) for execution in add_to(database, shard)}
-    assert set(delivered(consumer, shards)) == recent, "which moves the marks"
+    assert set(delivered(attempts, shards)) == recent, "which moves the marks"
     expected = set(handed_back(database, shards))
     process.wake("http")
-    assert set(delivered(consumer, shards)) == expected
+    assert set(delivered(attempts, shards)) == expected
 
 
 def test_between_two_sweeps_nobody_reads_what_was_seen(
     database: Database, process: WorkerProcess, shards: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(low_water, "SWEEP_SECONDS", 7200.0)
-    consumer = ClaimConsumer(process, "http", LONG_MS)
+    attempts = Attempts(process)
     delivered_first = [add_to(database, shard) for shard in range(shards)]
-    assert len(delivered(consumer, shards)) == len(delivered_first)
+    assert len(delivered(attempts, shards)) == len(delivered_first)
     handed_back(database, shards)
     expected = {execution for shard in range(shards) for execution in add_to(database, shard)}
     process.wake("http")
-    assert set(delivered(consumer, shards)) == expected
+    assert set(delivered(attempts, shards)) == expected
     assert rows.statuses(database)["QUEUED"] == shards
 
 
@@ -144,7 +145,7 @@ def test_a_backlog_is_taken_in_order_and_to_its_end(
     for hours in range(1, 6):
         for shard in range(shards):
             add_to(database, shard, 4, due_in=timedelta(hours=-hours))
-    got = delivered(ClaimConsumer(process, "http", LONG_MS), 20 * shards)
+    got = delivered(Attempts(process), 20 * shards)
     due = {row.execution_id: row.run_at for row in database.fetch(text("SELECT execution_id, run_at FROM executions"))}
     assert len(set(got)) == 20 * shards
     if shards == 1:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 
 from app.db import Database
 from app.executions.verdict import Verdict
-from brokers.attempt import Attempt
+from brokers.attempt import Attempt, Stage
 from tests import rows
 from tests.contract.conftest import StartWorker
 from tests.contract.migration.conftest import Migrator
@@ -41,7 +41,7 @@ FLOWING = 100
 
 
 def succeed(attempt: Attempt) -> None:
-    attempt.begin()
+    attempt.enter(Stage.STARTED)
     attempt.conclude(Verdict.success({"status_code": 200, "body": "OK"}))
 
 

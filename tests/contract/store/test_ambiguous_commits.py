@@ -19,10 +19,11 @@ from app.executions.conclusion import Conclusion
 from app.executions.model import Claim
 from app.executions.verdict import Verdict
 from app.scheduler.chore import Counts
-from brokers.consumer import ClaimConsumer
+from brokers.attempt import Stage
 from brokers.counters import Counters
 from brokers.finalizer import Finalizer
 from tests import rows
+from tests.contract.broker.delivering import Attempts
 from tests.contract.conftest import worker_process
 from tests.contract.scheduler.conftest import chores
 from tests.cron_jobs import add_cron_job, daily, scheduled
@@ -73,17 +74,15 @@ def test_a_claim_holds_each_row_once_and_spends_no_attempt(
     process = worker_process(faulty, lease)
     process.open(["http"])
     executions = rows.add_executions(database, 3)
-    consumer = ClaimConsumer(process, "http", 10_000)
+    attempts = Attempts(process)
     proxy.arm("claimed AS", fault)
-    messages = [next(consumer) for _ in executions]
+    held = [attempts.next() for _ in executions]
     assert proxy.fired == 1
-    held = {message.args[0].claim.execution_id for message in messages if message is not None}
-    assert held == set(executions)
+    assert {attempt.claim.execution_id for attempt in held} == set(executions)
     assert {rows.execution(database, one).attempt_count for one in executions} == {1}
-    for message in messages:
-        assert message is not None
-        message.args[0].begin()
-        message.args[0].conclude(OK)
+    for attempt in held:
+        attempt.enter(Stage.STARTED)
+        attempt.conclude(OK)
     process.close()
     assert rows.statuses(database) == {"SUCCESS": 3}
 

@@ -14,7 +14,7 @@ from app.executions.claim import claim_batch
 from app.executions.conclusion import CONCLUDE, Conclusion, conclude
 from app.executions.model import DeliveryError, LogLine
 from app.executions.verdict import Verdict
-from brokers.attempt import Attempt
+from brokers.attempt import Attempt, Stage
 from brokers.worker_process import WorkerProcess
 from schema.states import LogLevel
 from tests import rows
@@ -70,7 +70,7 @@ def test_each_attempt_is_one_line_of_the_log(
 ) -> None:
     caplog.set_level(logging.INFO, "brokers.attempt")
     (mine,) = claimed(process)
-    mine.begin()
+    mine.enter(Stage.STARTED)
     mine.conclude(verdict, LogLine(LogLevel.INFO, "s3cret"))
     claim = mine.claim
     (line,) = [record.getMessage() for record in caplog.records if record.name == "brokers.attempt"]
@@ -83,7 +83,7 @@ def test_an_attempt_is_never_recorded_as_ended_before_it_did(process: WorkerProc
     (mine,) = claimed(process)
     claim = dataclasses.replace(mine.claim, claimed_at=mine.claim.claimed_at - timedelta(seconds=1))
     late = Attempt(claim, process.finalizer, process.in_flight)
-    late.begin()
+    late.enter(Stage.STARTED)
     before = rows.database_now(process.database)
     late.conclude(VERDICTS[0][0])
     assert process.finalizer.flush(60)
@@ -166,7 +166,7 @@ def test_a_lost_claim_is_counted(process: WorkerProcess) -> None:
 
 def test_the_first_end_of_an_attempt_wins(process: WorkerProcess) -> None:
     (mine,) = claimed(process)
-    assert mine.begin()
+    assert mine.enter(Stage.STARTED)
     assert mine.conclude(Verdict.fail(ERROR))
     assert not mine.conclude(Verdict.success({}))
     assert not mine.release(even_if_started=True)

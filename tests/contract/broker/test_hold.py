@@ -1,0 +1,213 @@
+"""What is claimed ahead is prepared at once, and held on the delivery loop until its instant."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+
+import dramatiq
+import pytest
+from dramatiq import Worker
+from sqlalchemy import text
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.deliver import Deliveries
+from actors.dispatch import open_dispatchers
+from actors.loop import DeliveryLoop
+from app import db
+from app.catalog.loader import Catalog
+from app.config import Settings
+from app.db import Database
+from app.dev.receiver import Receiver
+from app.executions.cancellation import Cancelled, cancel_execution
+from app.jobs.pause import pause_job
+from brokers.attempt import Attempt
+from brokers.broker import ExecutionsBroker
+from brokers.middleware import Lifecycle, Verdicts
+from brokers.worker_process import WorkerProcess
+from tests import rows
+from tests.contract.conftest import worker_process
+from tests.cron_jobs import add_cron_job
+from tests.waiting import eventually
+
+FAR = timedelta(seconds=60)
+FAR_AHEAD_MS = 120_000  # so that even what is due in a minute is claimed now
+Actor = Callable[[Sequence[Attempt]], None]
+
+
+class Running:
+    """A worker as `actors` builds it, which stops at the end of the test, and what its actor was given."""
+
+    def __init__(self, database_url: str, shards: int) -> None:
+        self._url, self._shards = database_url, shards
+        self.taken = threading.Semaphore(0)
+        self.may_take = threading.Event()
+        self.may_take.set()
+        self.worker: Worker | None = None
+
+    def start(self, ahead_ms: int) -> WorkerProcess:
+        database, lease = (db.connect(self._url, pool_size=size, application_name="te-test") for size in (5, 1))
+        process = worker_process(
+            database, lease, shards=self._shards, claim_ahead_ms=ahead_ms, shutdown_timeout_seconds=60.0
+        )
+        loop = DeliveryLoop(lambda: open_dispatchers(Settings(database_url="")))
+        process.on_drain(loop.drain)
+        catalog = Catalog(database, None, config_ttl_seconds=60, secret_ttl_seconds=60)
+        deliveries = Deliveries(catalog, loop, database)
+
+        def actor(attempts: Sequence[Attempt]) -> None:
+            self.may_take.wait()
+            deliveries.start(attempts)
+            for _ in attempts:
+                self.taken.release()
+
+        broker = ExecutionsBroker(process, [Lifecycle(process, [loop]), Verdicts()])
+        dramatiq.Actor(actor, broker=broker, actor_name="http", queue_name="http", priority=0, options={})
+        self.worker = Worker(broker, worker_threads=2, worker_timeout=100)
+        self.worker.start()
+        return process
+
+    def wait_until_taken(self, count: int) -> None:
+        for _ in range(count):
+            assert self.taken.acquire(timeout=60)
+
+    def stop(self) -> None:
+        worker, self.worker = self.worker, None
+        if worker is not None:
+            worker.stop()
+
+    def stop_elsewhere(self) -> threading.Thread:
+        thread = threading.Thread(target=self.stop)
+        thread.start()
+        return thread
+
+
+@pytest.fixture
+def running(database_url: str, shards: int) -> Iterator[Running]:
+    running = Running(database_url, shards)
+    yield running
+    running.may_take.set()
+    running.stop()
+
+
+@pytest.fixture
+def path(database: Database, receiver: Receiver, request: pytest.FixtureRequest) -> str:
+    """A target that answers at once, and the endpoint `quick` for it."""
+    path = f"/ok/{request.node.name}"
+    rows.add_endpoint(database, "quick", spec={"url": receiver.url(path), "method": "POST"})
+    return path
+
+
+def sent(receiver: Receiver, path: str) -> int:
+    return sum(request.path == path for request in receiver.requests)
+
+
+def unspent(database: Database) -> set[int]:
+    return {row.attempt_count for row in database.fetch(text("SELECT attempt_count FROM executions"))}
+
+
+def test_nothing_starts_before_its_instant(database: Database, running: Running, path: str, shards: int) -> None:
+    for step in range(10):
+        rows.add_executions(
+            database, 1, endpoint="quick", due_in=timedelta(milliseconds=300 + 20 * step), shards=shards
+        )
+    running.start(ahead_ms=FAR_AHEAD_MS)
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 10})
+    assert database.fetch(text("SELECT execution_id FROM executions WHERE started_at < run_at")) == []
+
+
+def test_what_cannot_be_prepared_fails_at_its_instant(database: Database, running: Running, shards: int) -> None:
+    rows.add_endpoint(database, "odd", spec={"url": "http://h/{{input.missing}}", "method": "POST"})
+    (execution_id,) = rows.add_executions(database, endpoint="odd", due_in=timedelta(milliseconds=500), shards=shards)
+    running.start(ahead_ms=FAR_AHEAD_MS)
+    eventually(lambda: rows.statuses(database) == {"FAILED": 1})
+    (tried,) = rows.attempts(database, execution_id)
+    assert tried.error["type"] == "TEMPLATE_RESOLUTION_FAILED"
+    assert tried.started_at >= rows.execution(database, execution_id).run_at
+
+
+def test_a_stop_hands_back_what_is_held_and_lets_what_was_sent_end(
+    database: Database, running: Running, receiver: Receiver, path: str, shards: int
+) -> None:
+    rows.add_endpoint(database, "slow", spec={"url": receiver.url(f"/held{path}"), "method": "POST"})
+    rows.add_executions(database, 5, endpoint="quick", due_in=FAR, shards=shards)
+    (running_id,) = rows.add_executions(database, endpoint="slow", shards=shards)
+    running.start(ahead_ms=FAR_AHEAD_MS)
+    running.wait_until_taken(6)
+    receiver.wait_for(1, path=f"/held{path}")
+    stopper = running.stop_elsewhere()
+    eventually(lambda: rows.statuses(database) == {"QUEUED": 5, "RUNNING": 1})
+    assert stopper.is_alive(), "it waits for what was sent"
+    with database.engine.begin() as other:
+        lock = text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE")
+        other.execute(lock, {"id": running_id})
+        receiver.release(f"/held{path}")
+        stopper.join(timeout=1)
+        assert stopper.is_alive(), "it waits for the result to be written"
+    stopper.join(timeout=60)
+    assert rows.execution(database, running_id).status == "SUCCESS"
+    assert unspent(database) == {0, 1}
+    assert sent(receiver, path) == 0
+    (worker_row,) = database.fetch(text("SELECT status FROM workers"))
+    assert worker_row.status == "DEAD"
+
+
+def test_what_an_actor_takes_up_while_the_worker_stops_is_not_held(
+    database: Database, running: Running, receiver: Receiver, path: str, shards: int
+) -> None:
+    rows.add_executions(database, 3, endpoint="quick", due_in=FAR, shards=shards)
+    running.may_take.clear()
+    process = running.start(ahead_ms=FAR_AHEAD_MS)
+    eventually(lambda: rows.statuses(database) == {"RUNNING": 3})
+    stopper = running.stop_elsewhere()
+    assert process.draining.wait(60)
+    running.may_take.set()
+    stopper.join(timeout=60)
+    assert not stopper.is_alive()
+    assert rows.statuses(database) == {"QUEUED": 3}
+    assert (unspent(database), sent(receiver, path)) == ({0}, 0)
+
+
+def test_what_was_taken_back_while_it_was_held_is_not_sent(
+    database: Database, running: Running, receiver: Receiver, path: str, shards: int
+) -> None:
+    """Another worker may be sending it by now."""
+    (execution_id,) = rows.add_executions(database, endpoint="quick", due_in=timedelta(seconds=2), shards=shards)
+    process = running.start(ahead_ms=FAR_AHEAD_MS)
+    running.wait_until_taken(1)
+    process.draining.set()  # or it would claim what it hands back
+    (claim,) = process.in_flight.claims()
+    process.in_flight.remove(claim)
+    eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
+    running.stop()
+    row = rows.execution(database, execution_id)
+    assert (row.status, row.attempt_count, sent(receiver, path)) == ("QUEUED", 0, 0)
+
+
+@pytest.mark.parametrize("stops", [True, False], ids=["and the worker stops", "and the worker goes on"])
+def test_a_request_to_cancel_what_is_held(
+    database: Database, running: Running, receiver: Receiver, path: str, shards: int, stops: bool
+) -> None:
+    """It is RUNNING: the attempt counts if it is sent, and nothing follows if it is not."""
+    due_in = FAR if stops else timedelta(seconds=2)
+    (execution_id,) = rows.add_executions(database, endpoint="quick", due_in=due_in, shards=shards)
+    running.start(ahead_ms=FAR_AHEAD_MS)
+    running.wait_until_taken(1)
+    assert cancel_execution(database, execution_id, ask_running=True, actor=None) == Cancelled(ended=0, asked=1)
+    if stops:
+        running.stop()
+    eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
+    expected = ("CANCELLED", 0) if stops else ("SUCCESS", 1)
+    assert (rows.execution(database, execution_id).status, sent(receiver, path)) == expected
+
+
+def test_a_pause_lets_what_is_held_go_on(
+    database: Database, running: Running, receiver: Receiver, path: str, shards: int
+) -> None:
+    job_id = add_cron_job(database)
+    execution_id = rows.add_tick(database, job_id, due_in=timedelta(seconds=2))
+    database.fetch(text("UPDATE executions SET endpoint = 'quick', max_attempts = 1"))
+    running.start(ahead_ms=FAR_AHEAD_MS)
+    running.wait_until_taken(1)
+    pause_job(database, job_id)
+    eventually(lambda: rows.execution(database, execution_id).status == "SUCCESS")
+    assert sent(receiver, path) == 1
