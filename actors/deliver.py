@@ -116,7 +116,7 @@ def judge(error: DeliveryError, claim: Claim, policy: RetryPolicy) -> Verdict:
 
 def _tried(claim: Claim) -> Tried:
     # By the database's clock, as of the claim, and by ours since then.
-    now = claim.claimed_at + timedelta(seconds=time.monotonic() - claim.received_at)
+    now = claim.claimed_at + timedelta(seconds=time.monotonic() - claim.claimed_here)
     age_ms = (now - claim.scheduled_at) / timedelta(milliseconds=1)
     return Tried(claim.execution_id, claim.attempt, claim.max_attempts, age_ms)
 

@@ -44,9 +44,8 @@ class Attempt:
 
     def __init__(self, claim: Claim, finalizer: Finalizer, in_flight: InFlight) -> None:
         self.claim = claim
-        # On time.monotonic(), and never before run_at by the database's clock: the answer to the claim arrived after
-        # the database had read its clock, so counting from the arrival errs late.
-        self.due_at = claim.received_at + claim.due_in_seconds
+        # On time.monotonic(), and never before run_at by the database's clock: `claimed_here` errs late.
+        self.due_at = claim.claimed_here + claim.due_in_seconds
         self.stage = Stage.CLAIMED
         self._finalizer = finalizer
         self._in_flight = in_flight
@@ -83,7 +82,7 @@ class Attempt:
             attempt_id=ids.attempt_id(),
             verdict=verdict,
             # The database's clock at the claim, plus what has passed here since.
-            started_at=claim.claimed_at + timedelta(seconds=started - claim.received_at),
+            started_at=claim.claimed_at + timedelta(seconds=started - claim.claimed_here),
             duration_ms=round((now - started) * 1000),
             logs=logs,
             ended_at=now,

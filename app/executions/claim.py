@@ -43,7 +43,7 @@ CLAIM = hot_statement(
                       WHERE w.worker_id = :worker AND w.status = 'ALIVE' AND w.lease_expires_at > now())
       RETURNING e.execution_id, e.job_id, e.endpoint, e.endpoint_version, e.endpoint_type, e.attempt_count,
                 e.max_attempts, e.config_revision, e.scheduled_at, e.run_at, j.input)
-    SELECT now() AS db_now,
+    SELECT now() AS db_now, clock_timestamp() AS answered_at,
            (SELECT revision FROM catalog_revision WHERE id = 'catalog') AS revision,
            (SELECT f.run_at FROM executions AS f
              WHERE f.queue = :queue AND f.shard = :shard AND f.status IN ('QUEUED', 'RETRYING')
@@ -101,8 +101,10 @@ def claim_batch(
         "since": since,
     }
     rows = database.fetch(CLAIM, params, repeatable=False)
-    received_at = time.monotonic()
-    first = rows[0]
+    first, last = rows[0], rows[-1]
+    # The statement may have taken long: the database's clock went on meanwhile.
+    took = max(0.0, (last.answered_at - first.db_now).total_seconds())
+    claimed_here = time.monotonic() - took
     claims = [
         Claim(
             key=ClaimKey(row.execution_id, row.attempt_count, row.db_now),
@@ -118,7 +120,7 @@ def claim_batch(
             scheduled_at=row.scheduled_at,
             claimed_at=row.db_now,
             due_in_seconds=(row.run_at - row.db_now).total_seconds(),
-            received_at=received_at,
+            claimed_here=claimed_here,
             input=row.input,
         )
         for row in rows

@@ -117,7 +117,7 @@ class Claim:
     scheduled_at: datetime
     claimed_at: datetime  # the database's clock
     due_in_seconds: float  # until run_at, by the database's clock at the claim; negative when late
-    received_at: float  # time.monotonic() when the answer to the claim arrived
+    claimed_here: float  # claimed_at on time.monotonic(), or later by what the answer was under way
     input: Any = field(repr=False, default=None)
 
 

@@ -181,7 +181,7 @@ class Arena:
             scheduled_at=now,
             claimed_at=now,
             due_in_seconds=0,
-            received_at=0,
+            claimed_here=0,
         )
         conclude(database, WORKER, [Conclusion(claim, ids.attempt_id(), verdict, now, 5, ())])
 

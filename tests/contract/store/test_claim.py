@@ -1,5 +1,6 @@
 """Claiming: who gets what, when, and under which lease."""
 
+import time
 from datetime import timedelta
 from math import inf
 
@@ -44,6 +45,24 @@ def test_rows_due_within_the_window_are_claimed_ahead_and_say_how_long_to_hold_t
     rows.add_executions(process.database, 1, due_in=timedelta(seconds=2))
     (only,) = claim(process, ahead_ms=5000).claims
     assert 0 < only.due_in_seconds <= 2
+
+
+SLOW = """
+CREATE FUNCTION sleep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.5); RETURN NEW; END $$;
+CREATE TRIGGER slow BEFORE UPDATE ON executions FOR EACH ROW EXECUTE FUNCTION sleep();
+"""
+
+
+def test_what_a_claim_has_taken_delays_no_instant(process: WorkerProcess) -> None:
+    """Its instant is that of its beginning by the database's clock, and that is known here, but never too early."""
+    if process.database.is_cockroach:
+        pytest.skip("needs a trigger that sleeps")
+    rows.add_executions(process.database)
+    with process.database.engine.begin() as connection:
+        connection.exec_driver_sql(SLOW)
+    asked_at = time.monotonic()
+    (only,) = claim(process).claims
+    assert asked_at <= only.claimed_here <= time.monotonic() - 0.5
 
 
 def test_the_input_comes_from_the_job_and_the_revision_with_the_claim(process: WorkerProcess) -> None:

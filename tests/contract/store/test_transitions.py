@@ -144,7 +144,7 @@ def do_conclude(verdict: Verdict) -> Verb:
             scheduled_at=now,
             claimed_at=now,
             due_in_seconds=0,
-            received_at=0,
+            claimed_here=0,
         )
         ended = Conclusion(claimed, f"att_{execution_id}", verdict, now, 1, ())
         conclude(process.database, process.worker_id, [ended])
