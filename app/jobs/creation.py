@@ -17,6 +17,7 @@ from app.jobs.model import Job, NewJob
 from app.sql import statement
 
 MAX_TRIES = 4
+LARGEST_TOGETHER = 32_768  # characters of an input: a full group of such is 4 MiB at most; CockroachDB reads 16 MiB
 
 CLOCK = statement("jobs.clock", "SELECT now() AS now")
 
@@ -63,7 +64,7 @@ class Creator:
         target = self.targets.fitting(new.endpoint, new.input)
         for tried in range(MAX_TRIES):
             params = {**insertion.params_of(new, target, job_id, self.shards), "look_ahead_ms": self.look_ahead_ms}
-            if together and new.timetable is None and tried == 0:
+            if together and new.timetable is None and tried == 0 and len(params["input"]) <= LARGEST_TOGETHER:
                 # Whatever locks an endpoint holds up its own jobs only.
                 row = self._group.write((target.name, target.version, target.spec_updated_at), params)
             else:

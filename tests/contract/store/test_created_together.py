@@ -15,7 +15,7 @@ from app.db import Database, deadline
 from app.db.retry import sqlstate
 from app.dev.process.proxy import Mode
 from app.errors import EndpointNotFoundError, TimedOutError, UnavailableError
-from app.jobs.creation import Created, Creator
+from app.jobs.creation import LARGEST_TOGETHER, Created, Creator
 from app.jobs.model import NewJob
 from schema.states import Trigger
 from tests import rows
@@ -205,6 +205,16 @@ def test_the_jobs_of_another_endpoint_do_not_wait(database: Database, create: Cr
     futures = gathered(create, lock, [job("a"), job("b")])
     assert create(job("free", endpoint="other")).result(HUNG_SECONDS).is_new
     assert not any(future.done() for future in futures)
+    lock.let_go()
+    assert all(future.result(HUNG_SECONDS).is_new for future in futures)
+
+
+def test_what_is_large_is_created_by_a_statement_of_its_own(create: Create, lock: Lock, inserts: list[str]) -> None:
+    """Many together would be more than a server reads."""
+    lock.take()
+    futures = [create(job(f"k{number}", input={"text": "x" * LARGEST_TOGETHER})) for number in range(3)]
+    eventually(lambda: len(inserts) == 3)
+    assert not any("unnest" in statement for statement in inserts)
     lock.let_go()
     assert all(future.result(HUNG_SECONDS).is_new for future in futures)
 
