@@ -29,13 +29,12 @@ class GatheringHandler(logging.Handler):
         """Take one line."""
         try:
             self._lines.append(self.format(record))
+            if not self.gathers or record.levelno >= logging.WARNING or len(self._lines) >= MOST_LINES:
+                self.flush()
+            elif len(self._lines) == 1:
+                self._has_some.set()
         except Exception:  # noqa: BLE001 - a line that cannot be written is no reason to fail
             self.handleError(record)
-            return
-        if not self.gathers or record.levelno >= logging.WARNING or len(self._lines) >= MOST_LINES:
-            self.flush()
-        elif len(self._lines) == 1:
-            self._has_some.set()
 
     def flush(self) -> None:
         """Write what was gathered."""
@@ -81,12 +80,15 @@ class GatheredLog(BackgroundThread):
 
     def run(self) -> None:
         """Write what was gathered, now and again."""
-        while not self.stopping.is_set():
-            self._has_some.wait()
-            self.stopping.wait(GATHER_SECONDS)
-            self._has_some.clear()
+        try:
+            while not self.stopping.is_set():
+                self._has_some.wait()
+                self.stopping.wait(GATHER_SECONDS)
+                self._has_some.clear()
+                for handler in self._handlers:
+                    handler.flush()
+        finally:
+            # Without this thread nobody would write what waits.
             for handler in self._handlers:
+                handler.gathers = False
                 handler.flush()
-        for handler in self._handlers:
-            handler.gathers = False
-            handler.flush()

@@ -79,6 +79,25 @@ def test_nothing_is_kept_at_the_end(pipe: Pipe, gathered: GatheredLog) -> None:
     assert pipe.writes == ["last\n", "later\n"]
 
 
+def test_a_write_that_fails_takes_nobody_with_it_and_keeps_no_later_line(
+    pipe: Pipe, gathered: GatheredLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    died = threading.Semaphore(0)
+    monkeypatch.setattr(threading, "excepthook", lambda _: died.release())
+    monkeypatch.setattr(logging, "raiseExceptions", False)
+
+    def fail(_text: str) -> int:  # no pipe should do that
+        raise RuntimeError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(pipe, "write", fail)
+        log.warning("the first who logs goes on")
+        log.info("the thread of the log dies")
+        assert died.acquire(timeout=HUNG_SECONDS)
+    log.info("later")
+    assert pipe.writes == ["later\n"]
+
+
 def test_a_shutdown_of_logging_writes_what_is_there(pipe: Pipe, gathered: GatheredLog) -> None:
     """As a worker does that gives up."""
     log.info("last")
