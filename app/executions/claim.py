@@ -67,7 +67,7 @@ CLAIMS_OF = statement(
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """The answer to a claim: the executions in no order, the catalogue revision, and when the next one is due.
+    """The answer to a claim: the executions in no order, the catalogue revision, and how soon after it the next is due.
 
     Nothing that could be claimed is left between where the claim began and `seen_up_to`.
     """
@@ -126,7 +126,7 @@ def claim_batch(
         for row in rows
         if row.execution_id is not None
     ]
-    next_due_in = (first.next_run_at - first.db_now).total_seconds() if first.next_run_at is not None else None
+    next_due_in = None if first.next_run_at is None else (first.next_run_at - last.answered_at).total_seconds()
     return Claimed(claims, first.revision or 0, next_due_in, first.seen_up_to)
 
 

@@ -58,11 +58,15 @@ def test_what_a_claim_has_taken_delays_no_instant(process: WorkerProcess) -> Non
     if process.database.is_cockroach:
         pytest.skip("needs a trigger that sleeps")
     rows.add_executions(process.database)
+    rows.add_executions(process.database, due_in=timedelta(seconds=60))
     with process.database.engine.begin() as connection:
         connection.exec_driver_sql(SLOW)
     asked_at = time.monotonic()
-    (only,) = claim(process).claims
+    found = claim(process)
+    (only,) = found.claims
     assert asked_at <= only.claimed_here <= time.monotonic() - 0.5
+    assert found.next_due_in_seconds is not None
+    assert 0 < found.next_due_in_seconds <= 59.5
 
 
 def test_the_input_comes_from_the_job_and_the_revision_with_the_claim(process: WorkerProcess) -> None:
