@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable
@@ -13,8 +12,6 @@ import uvloop
 from actors.dispatch import Dispatchers
 from app.threads import BackgroundThread
 from brokers.attempt import Attempt
-
-log = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 60.0
 SIGN_SECONDS = 0.2
