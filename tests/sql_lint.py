@@ -30,8 +30,13 @@ def untyped(sql: str) -> list[str]:
 
 
 def unruly(sql: str) -> list[str]:
-    """Return which rules of structure a statement breaks: one write per table, claims in the order of an index."""
+    """Return which rules of structure a statement breaks: one write per table, claims in the order of an index.
+
+    And rows by a list of keys that is a parameter: CockroachDB constrains no scan by what a subquery finds.
+    """
     broken = [f"{table} is written twice" for table in set(_written(sql)) if _written(sql).count(table) > 1]
+    if re.search(r"= ANY\s*\(\s*ARRAY\s*\(\s*SELECT", sql):
+        broken.append("rows are looked up by keys that a subquery finds")
     for select in re.findall(r"SELECT(?:(?!SELECT).)*?SKIP LOCKED", sql, re.DOTALL):
         wanted = {"ORDER BY": select, "LIMIT": select, "MATERIALIZED": sql}
         broken += [f"a locking claim needs {word}" for word, where in wanted.items() if word not in where]

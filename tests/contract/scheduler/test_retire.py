@@ -1,10 +1,13 @@
 """Retiring finished one-shot jobs: the safety net."""
 
+import itertools
+import re
+
 import pytest
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 
 from app.db import Database
-from app.executions.sweep import RETIRE
+from app.executions.sweep import RETIRE, UNFINISHED
 from tests import rows
 from tests.contract.scheduler.conftest import chores
 from tests.cron_jobs import add_cron_job, job
@@ -81,13 +84,20 @@ def test_the_walk_begins_with_the_newest_jobs_after_a_restart(
 
 
 @pytest.mark.postgresql_only
-def test_what_is_retired_is_looked_up_by_its_key(database: Database) -> None:
-    """And not in all executions, whatever the statistics."""
-    finished(database, 2_000)
-    params = {"before_at": rows.database_now(database), "before_job": "", "limit": 500}
+@pytest.mark.parametrize(
+    ("statement", "analyzed"),
+    [*itertools.product([UNFINISHED, RETIRE], ["of a drained queue", "now"]), (RETIRE, "never")],
+)
+def test_what_is_open_is_looked_up_by_its_key(database: Database, statement: TextClause, analyzed: str) -> None:
+    """And not in all executions, or in all that wait, whatever the statistics."""
+    finished(database, 1_000)
+    if analyzed == "of a drained queue":
+        database.fetch(text("ANALYZE"))
+    rows.add_executions(database, 4_000)
+    if analyzed == "now":
+        database.fetch(text("ANALYZE"))
+    jobs = [row.job_id for row in database.fetch(text("SELECT job_id FROM jobs ORDER BY job_id DESC LIMIT 20"))]
     with database.engine.connect() as connection:
-        for analyze in ("SELECT 1", "ANALYZE"):
-            connection.execute(text(analyze))
-            plan = "\n".join(connection.execute(text(f"EXPLAIN {RETIRE.text}"), params).scalars())
-            assert "Seq Scan on executions" not in plan
-            assert "pk_jobs" in plan
+        plan = "\n".join(connection.execute(text(f"EXPLAIN {statement.text}"), {"jobs": jobs}).scalars())
+    scans, by_key = re.findall(r"(?:Index|Only|Seq) Scan ", plan), re.findall(r"Index Cond: \(+job_id = ", plan)
+    assert len(scans) == len(by_key), plan

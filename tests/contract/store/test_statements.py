@@ -73,3 +73,7 @@ def test_the_lint_finds_what_cockroachdb_refuses_or_must_not_have(sql: str) -> N
 @pytest.mark.parametrize(("name", "clause"), STATEMENTS, ids=[name for name, _ in STATEMENTS])
 def test_the_structural_rules(name: str, clause: TextClause) -> None:
     assert unruly(bare(clause)) == []
+
+
+def test_the_lint_finds_a_lookup_by_the_keys_of_a_subquery() -> None:
+    assert unruly("SELECT a FROM t WHERE a = ANY (ARRAY(\n  SELECT b FROM u))") != []
