@@ -25,6 +25,10 @@ from tests.waiting import HUNG_SECONDS, eventually
 
 LOCK = text("SELECT 1 FROM endpoints WHERE name = 'target' FOR UPDATE")
 RAISE_VERSION = text("UPDATE endpoints SET version = 2 WHERE name = 'target'")
+SLOW = """
+CREATE FUNCTION sleep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.1); RETURN NEW; END $$;
+CREATE TRIGGER slow BEFORE INSERT ON jobs FOR EACH ROW EXECUTE FUNCTION sleep();
+"""
 Create = Callable[..., Future[Created]]
 
 
@@ -207,6 +211,30 @@ def test_the_jobs_of_another_endpoint_do_not_wait(database: Database, create: Cr
     assert not any(future.done() for future in futures)
     lock.let_go()
     assert all(future.result(HUNG_SECONDS).is_new for future in futures)
+
+
+def test_groups_of_two_processes_with_the_same_keys_do_not_deadlock(
+    database: Database, proxied: Database, creator: Creator, lock: Lock
+) -> None:
+    if database.is_cockroach:
+        pytest.skip("needs a trigger that sleeps")
+    with database.engine.begin() as connection:
+        connection.exec_driver_sql(SLOW)
+    failed: list[str | None] = []
+    event.listen(proxied.engine, "handle_error", lambda context: failed.append(context.original_exception.pgcode))
+    lock.take()
+    other = Creator(proxied, shards=4, look_ahead_ms=5000)
+    with ThreadPoolExecutor(8) as pool:
+        futures = []
+        for one, keys_ in ((creator, ["a", "1", "2", "3"]), (other, ["b", "3", "2", "1"])):
+            for key in keys_:
+                before = parked()
+                futures.append(pool.submit(one.create, job(key), together=True))
+                if key not in {"a", "b"}:
+                    eventually(lambda before=before: parked() == before + 1)  # type: ignore[misc]
+        lock.let_go()
+        assert sorted(future.result(HUNG_SECONDS).is_new for future in futures) == [False] * 3 + [True] * 5
+    assert failed == []
 
 
 def test_what_is_large_is_created_by_a_statement_of_its_own(create: Create, lock: Lock, inserts: list[str]) -> None:
