@@ -17,7 +17,7 @@ class Connection(asyncio.Protocol):
     """
 
     def __init__(self, on_unusable: Callable[["Connection"], None]) -> None:
-        self.is_usable = True
+        self._fault: Exception | None = None  # why it takes no more commands
         self._on_unusable = on_unusable
         self._transport: asyncio.Transport
         self._replies = ReplyReader()
@@ -30,8 +30,7 @@ class Connection(asyncio.Protocol):
         `about_to_send` is called right before the first byte; what it raises ends the call. Raises RefusedError,
         UnreadableError, and OSError where the connection breaks.
         """
-        if not self.is_usable:
-            raise ConnectionError("the server closed it")
+        self.check()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[bytes] = loop.create_future()
         if not self._unsent:
@@ -43,8 +42,14 @@ class Connection(asyncio.Protocol):
             if not answer.cancelled():
                 answer.exception()  # it came in the same moment
             # Whoever did not answer one command in time may never answer the next.
-            self._retire()
+            self._retire(ConnectionError("another delivery got no answer from it in time"))
+            self._close_when_done()
             raise
+
+    def check(self) -> None:
+        """Raise why it takes no more commands, if so."""
+        if self._fault is not None:
+            raise _again(self._fault)
 
     async def close(self) -> None:
         """Close at once."""
@@ -58,13 +63,11 @@ class Connection(asyncio.Protocol):
         """Give each reply to the command that has waited for longest."""
         try:
             for reply in self._replies.feed(data):
-                if not self._unanswered:
-                    raise UnreadableError("a reply that nobody asked for")  # noqa: TRY301 - ended as any other
-                _settle(self._unanswered.popleft(), reply)
-        except UnreadableError as error:
+                self._take(reply)
+        except (RefusedError, UnreadableError) as error:
             self._end(error)
             self._transport.abort()
-        if not self.is_usable:
+        if self._fault is not None:
             self._close_when_done()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -86,27 +89,38 @@ class Connection(asyncio.Protocol):
                 self._unanswered.append(answer)
         if commands:
             self._transport.write(b"".join(commands))
-        if not self.is_usable:
+        if self._fault is not None:
             self._close_when_done()
 
-    def _retire(self) -> None:
-        self.is_usable = False
+    def _take(self, reply: bytes | RefusedError) -> None:
+        if self._unanswered:
+            _settle(self._unanswered.popleft(), reply)
+        elif isinstance(reply, RefusedError):
+            raise reply  # a server without room for one more client says so before it hangs up
+        else:
+            raise UnreadableError("a reply that nobody asked for")
+
+    def _retire(self, fault: Exception) -> None:
+        self._fault = self._fault or fault
         self._on_unusable(self)
-        self._close_when_done()
 
     def _close_when_done(self) -> None:
         if not self._unsent and all(answer.done() for answer in self._unanswered):
             self._transport.abort()
 
     def _end(self, error: Exception) -> None:
-        self.is_usable = False
-        self._on_unusable(self)
+        self._retire(error)
         answers = [*self._unanswered, *(answer for _, _, answer in self._unsent)]
         self._unanswered.clear()
         self._unsent.clear()
         for answer in answers:
             if not answer.done():
-                answer.set_exception(type(error)(*error.args))
+                answer.set_exception(_again(error))
+
+
+def _again(error: Exception) -> Exception:
+    """Make an exception once more, for another task to raise."""
+    return type(error)(*error.args)
 
 
 def _settle(answer: "asyncio.Future[bytes]", reply: bytes | RefusedError) -> None:

@@ -49,8 +49,7 @@ async def open_connection(
             await _log_in(connection, target)
         if target.database:
             await connection.call(write_command(["SELECT", str(target.database)]), _nothing)
-        if not connection.is_usable:
-            raise ConnectionError("the server closed it")  # noqa: TRY301 - ended as any other
+        connection.check()  # the pool cannot forget what it does not have yet
     except BaseException:
         await connection.close()
         raise
