@@ -37,6 +37,10 @@ def open_dispatcher(network: Network) -> Dispatcher:
     return RedisStreamDispatcher(network)
 
 
+class _OpeningEndedError(Exception):
+    """Whoever began to open a connection has run out of time."""
+
+
 class RedisStreamDispatcher:
     """Appends to streams; `send`, `sweep` and `close` belong to one event loop."""
 
@@ -72,28 +76,36 @@ class RedisStreamDispatcher:
 
     async def _append(self, spec: Mapping[str, Any], identity: Identity, progress: Progress) -> str:
         arguments = _arguments(spec, identity)
-        async with self._connections.use(spec["redis_url"], lambda: self._open(spec)) as connection:
+        while True:
             try:
-                reply = await connection.call(write_command(["EVALSHA", _SHA, *arguments]), progress.begin_sending)
-            except RefusedError as error:
-                if not str(error).startswith("NOSCRIPT"):
-                    raise
-                reply = await connection.call(write_command(["EVAL", SCRIPT, *arguments]), progress.begin_sending)
-        if not _ENTRY_ID.fullmatch(reply):
-            raise UnreadableError("not the id of an entry")
-        return reply.decode()
+                async with self._connections.use(spec["redis_url"], lambda: self._open(spec)) as connection:
+                    return await _run_script(connection, arguments, progress)
+            except _OpeningEndedError:
+                await asyncio.sleep(0)  # the pool forgets it, and who has time left begins anew
 
     async def _open(self, spec: Mapping[str, Any]) -> Connection:
-        """Open the connection to a URL; the others who wait for it wait no longer than whoever began."""
-        timeout_ms = spec["timeout_ms"]
+        """Open the connection to a URL, for all who wait for it by then."""
         try:
             target = read_target(spec["redis_url"])
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with asyncio.timeout(spec["timeout_ms"] / 1000):
                 return await open_connection(self._connector, target, self._connections.forget)
         except ValueError as error:
             raise DeliveryError("CONNECTION_ERROR", str(error), permanent=True) from None
         except TimeoutError:
-            raise DeliveryError("TIMEOUT", f"no connection could be made within {timeout_ms} ms") from None
+            raise _OpeningEndedError from None
+
+
+async def _run_script(connection: Connection, arguments: list[str], progress: Progress) -> str:
+    try:
+        reply = await connection.call(write_command(["EVALSHA", _SHA, *arguments]), progress.begin_sending)
+    except RefusedError as error:
+        if not str(error).startswith("NOSCRIPT"):
+            raise
+        progress.is_sent = False  # nothing was appended
+        reply = await connection.call(write_command(["EVAL", SCRIPT, *arguments]), progress.begin_sending)
+    if not _ENTRY_ID.fullmatch(reply):
+        raise UnreadableError("not the id of an entry")
+    return reply.decode()
 
 
 def note_seconds(identity: Identity) -> int:

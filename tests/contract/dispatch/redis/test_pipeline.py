@@ -104,3 +104,62 @@ def test_a_connection_that_is_lost_at_once_is_not_used_again():
     error, output = run(dispatcher(), main)
     assert error.type == "CONNECTION_ERROR"
     assert output["message_id"] == "1-1"
+
+
+def test_one_that_has_little_time_to_connect_does_not_decide_for_the_others():
+    """Both want the same connection, whose password is confirmed once the first has given up."""
+
+    async def main(streams):
+        may_answer = asyncio.Event()
+
+        async def handle(reader, writer):
+            await reader.readuntil(b"PASSWORD\r\n")
+            await may_answer.wait()
+            writer.write(b"+OK\r\n")
+            await reader.readuntil(b"EVALSHA")
+            writer.write(b"$3\r\n1-1\r\n")
+            await reader.read()
+            writer.close()
+
+        async with await asyncio.start_server(handle, "127.0.0.1", 0) as listener:
+            url = f"redis://:PASSWORD@127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+            hasty = asyncio.create_task(failure(streams, spec(url, timeout_ms=100), identity("hasty")))
+            patient = asyncio.create_task(streams.send(spec(url, timeout_ms=100_000), identity("patient")))
+            error = await hasty
+            may_answer.set()
+            output = await patient
+            await streams.close()  # the server waits for it
+            return error, output
+
+    error, output = run(dispatcher(), main)
+    assert (error.type, error.may_have_been_delivered) == ("TIMEOUT", False)
+    assert output["message_id"] == "1-1"
+
+
+def test_what_the_server_did_not_run_was_not_delivered():
+    """It does not know the script, and says so when its connection is given up because of another delivery."""
+
+    async def main(streams):
+        is_sent, may_answer = asyncio.Event(), asyncio.Event()
+
+        async def handle(reader, writer):
+            for _ in range(2):
+                await reader.readuntil(b"EVALSHA")
+            is_sent.set()
+            await may_answer.wait()
+            writer.write(b"-NOSCRIPT No matching script.\r\n" * 2)
+            await reader.read()
+            writer.close()
+
+        async with await asyncio.start_server(handle, "127.0.0.1", 0) as listener:
+            url = f"redis://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+            other = asyncio.create_task(streams.send(spec(url), identity("other")))
+            patient = asyncio.create_task(failure(streams, spec(url), identity("patient")))
+            await is_sent.wait()
+            other.cancel()
+            await asyncio.wait([other])
+            may_answer.set()
+            return await patient
+
+    error = run(dispatcher(), main)
+    assert (error.type, error.may_have_been_delivered) == ("CONNECTION_ERROR", False)
