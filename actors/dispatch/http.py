@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from actors.dispatch.base import Dispatcher, Identity, Network
 from actors.dispatch.connector import Origin
 from actors.dispatch.http1.client import Client
-from actors.dispatch.http1.request import read_url, write_fields, write_head
+from actors.dispatch.http1.request import LONGEST_KEPT, read_url, write_fields, write_head
 from actors.dispatch.http_outcome import failure, judge
 from actors.dispatch.progress import bounded
 from actors.dispatch.signing import signed
@@ -76,10 +76,12 @@ class _Given(NamedTuple):
 
 def _compose(spec: Mapping[str, Any], identity: Identity) -> tuple[Origin, bytes]:
     """Return where a request goes, and its bytes."""
-    method, template = spec["method"], spec.get("body_template")
+    method, template, headers = spec["method"], spec.get("body_template"), spec["headers"]
+    is_kept = len(spec["url"]) + sum(map(len, headers.values())) <= LONGEST_KEPT
+    read, give = (read_url, _given) if is_kept else (read_url.__wrapped__, _given.__wrapped__)
     try:
-        url = read_url(spec["url"])
-        given = _given(tuple(spec["headers"].items()), url.authorization, template is not None)
+        url = read(spec["url"])
+        given = give(tuple(headers.items()), url.authorization, template is not None)
     except ValueError as error:
         raise DeliveryError("CONNECTION_ERROR", str(error), permanent=True) from None
     body = b"" if template is None else _encode(template, given)

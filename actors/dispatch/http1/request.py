@@ -21,6 +21,9 @@ _MAX_PORT = 65_535
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 URLS_KEPT = 256
+LONGEST_KEPT = 4096
+"""Characters of a URL and of header values that are worth remembering: a long one is made of an input, which may have a
+megabyte."""
 
 
 @dataclass(frozen=True, slots=True)

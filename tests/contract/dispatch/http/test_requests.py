@@ -1,14 +1,16 @@
 """HTTP requests, as a receiver gets them."""
 
 import base64
+import gc
 import hashlib
 import hmac
+import tracemalloc
 
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.http import USER_AGENT
-from tests.contract.dispatch.dispatching import TRACEPARENT, identity, run
+from tests.contract.dispatch.dispatching import TRACEPARENT, failure, identity, run
 from tests.contract.dispatch.http.deliveries import OK, dispatcher, fail, read_request, send, server, spec
 
 
@@ -124,3 +126,21 @@ def test_credentials_in_the_url_become_a_header(receiver, headers, wanted):
     path = f"/ok/auth/{len(headers)}"
     send(receiver.url(path).replace("//", "//u:p%3A%40@"), headers=headers)
     assert receiver.wait_for(1, path=path)[0].headers["Authorization"] == wanted
+
+
+def test_what_is_made_of_long_inputs_is_not_remembered():
+    """An input may have a megabyte, and each is another one."""
+
+    async def main(http):
+        tracemalloc.start()
+        for number in range(40):
+            long = f"{number:0100000}"
+            fields = {"url": f"http://127.0.0.1:1/{long}", "headers": {"X-Text": long}}
+            await failure(http, spec("http://h") | fields)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    try:
+        assert run(dispatcher(), main) < 2_000_000
+    finally:
+        tracemalloc.stop()
