@@ -10,6 +10,7 @@ from sqlalchemy import text
 
 import tests.worker_environment  # noqa: F401 - first
 from actors import build
+from actors.dispatch.per_host import DUE_NOW_MS
 from app.config import Settings
 from app.db import Database
 from app.dev.receiver import Receiver
@@ -19,6 +20,12 @@ from tests import rows
 from tests.waiting import eventually
 
 PER_HOST = 2
+DUE_AGAIN = text(
+    """
+    SELECT run_at BETWEEN :before AND now() + :due_now_ms * INTERVAL '1 millisecond' AS due, attempt_count
+      FROM executions WHERE status = 'QUEUED'
+    """
+)
 StartWorker = Callable[..., tuple[Worker, WorkerProcess]]
 
 
@@ -84,8 +91,8 @@ def test_who_waits_when_the_worker_stops_is_handed_back_at_once(
     stopper.start()
     eventually(lambda: rows.statuses(database) == {"QUEUED": 4, "RUNNING": PER_HOST})
     # Due again from now on: the claims of other workers are past the instant at which it was due first.
-    due = "SELECT run_at > :before AND run_at <= now() AS due, attempt_count FROM executions WHERE status = 'QUEUED'"
-    assert {(row.due, row.attempt_count) for row in database.fetch(text(due), {"before": before})} == {(True, 0)}
+    since = {"before": before, "due_now_ms": DUE_NOW_MS}
+    assert {(row.due, row.attempt_count) for row in database.fetch(DUE_AGAIN, since)} == {(True, 0)}
     assert stopper.is_alive(), "it waits for what was sent"
     receiver.release(path)
     stopper.join(60)
