@@ -13,7 +13,7 @@ SHOWN = 10
 
 # What is unfinished either waits or runs; each is the predicate of a partial index, so only such rows are read. Each
 # part has a limit of its own and no order, so that it ends with the first few that it finds among very many.
-_WAITS, _RUNS = "status IN ('PENDING', 'QUEUED', 'RETRYING')", "status = 'RUNNING'"
+_WAITS, _RUNS = "completed_at IS NULL AND status IN ('PENDING', 'QUEUED', 'RETRYING')", "status = 'RUNNING'"
 _OF_VERSIONS = f"""
     WITH v AS (SELECT endpoint, version FROM endpoint_versions WHERE {{refers}}),
     found AS (

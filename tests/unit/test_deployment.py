@@ -19,6 +19,7 @@ from schema.url import database_url
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
+IMAGE = {"python_version": "3.12", "python_full_version": "3.12.12", "extra": ""}  # as it is said to markers
 SETTINGS = {item.metadata["env"] for item in fields(Settings)}
 
 
@@ -82,13 +83,13 @@ def versions(file: str) -> dict[str, str]:
 
 
 def needed(lines: list[str]) -> set[str]:
-    """Return the names of requirements that apply here, and of what they require in turn."""
+    """Return the names of requirements that apply to the image, and of what they require in turn."""
     found: set[str] = set()
     waiting = list(lines)
     while waiting:
         requirement = Requirement(waiting.pop())
         name = canonical(requirement.name)
-        if name not in found and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
+        if name not in found and (requirement.marker is None or requirement.marker.evaluate(IMAGE)):
             found.add(name)
             waiting += requires(name) or []
     return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, exists, literal, select, tuple_, union_all
+from sqlalchemy import ColumnElement, Select, and_, exists, literal, select, tuple_, union_all
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from app.db import Database
@@ -27,7 +27,7 @@ _LATEST = datetime.max.replace(tzinfo=UTC) - MICROSECOND
 
 # Predicates of partial indexes, which their readers have to say.
 _HAS_ENDED, _IS_UNFINISHED = _E.completed_at.is_not(None), _E.completed_at.is_(None)
-_WAITS = _E.status.in_([status.value for status in ExecutionStatus if status in CANCELLABLE])
+_WAITS = and_(_IS_UNFINISHED, _E.status.in_([status.value for status in ExecutionStatus if status in CANCELLABLE]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

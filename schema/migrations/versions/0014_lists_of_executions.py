@@ -12,7 +12,7 @@ from schema import online
 revision = "0014"
 down_revision = "0013"
 
-WAITS = "status IN ('PENDING', 'QUEUED', 'RETRYING')"
+WAITS = "completed_at IS NULL AND status IN ('PENDING', 'QUEUED', 'RETRYING')"
 HAS_ENDED = "completed_at IS NOT NULL"
 NEWEST = ["created_at", "execution_id"]
 

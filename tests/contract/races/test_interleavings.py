@@ -15,7 +15,7 @@ from app import ids
 from app.db import Database
 from app.executions import holding, reclaim
 from app.executions.conclusion import Conclusion, conclude
-from app.executions.model import Claim, DeliveryError
+from app.executions.model import Claim, ClaimKey, DeliveryError
 from app.executions.retry import retry_execution
 from app.executions.verdict import Verdict
 from app.jobs.cancellation import cancel_job
@@ -169,6 +169,7 @@ class Arena:
     def _conclude(self, database: Database, verdict: Verdict) -> None:
         now = self._started_at
         claim = Claim(
+            key=ClaimKey(self.execution_id, 1, now),
             execution_id=self.execution_id,
             job_id=self.job_id,
             endpoint="target",

@@ -132,6 +132,7 @@ def do_conclude(verdict: Verdict) -> Verb:
     def run(process: WorkerProcess, execution_id: str) -> None:
         row, now = rows.execution(process.database, execution_id), datetime.now(UTC)
         claimed = Claim(
+            key=ClaimKey(execution_id, row.attempt_count, now),
             execution_id=execution_id,
             job_id=row.job_id,
             endpoint=row.endpoint,

@@ -53,7 +53,7 @@ def test_nothing_follows_the_statement_on_its_connection(app: Flask, api: Api) -
         )
     )
     watcher.close()
-    assert "INSERT INTO jobs" in last[0].query
+    assert last[0].query.startswith("EXECUTE te_jobs_create_one_shot_")
 
 
 def test_a_change_of_the_endpoint_is_noticed(api: Api) -> None:
