@@ -9,12 +9,16 @@ from app.api.cron import RunSchema
 from app.api.http.fields import Instant, Name
 from app.api.jobs.answer_schemas import show_in_zone
 from app.jobs.model import Job
-from app.jobs.status import Health, JobStatusReport
+from app.jobs.status import NEWEST, Health, JobStatusReport
 from app.schedule.interval import show_every
 from app.schedule.preview import NextRun
 from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
 
 _LOCAL = {"format": "date-time", "description": "in the job's time zone", "example": "2026-03-16T09:00:00+05:30"}
+_LAST_24H = (
+    "executions that ended within 24 hours, without cancelled ones; durations are `null` when there is none. "
+    f"Of a repeating job only its newest {NEWEST:,}, and those created within 48 hours, count"
+)
 
 
 class LastExecutionSchema(Schema):
@@ -65,10 +69,7 @@ class IntervalBlockSchema(TicksSchema):
 
 
 class DaySchema(Schema):
-    """Executions that ended within 24 hours; cancelled ones do not count. Durations are `null` when there is none.
-
-    Of a repeating job it is those among its newest 5,000 that were created within 48 hours.
-    """
+    """Executions that ended within 24 hours."""
 
     total = fields.Integer(required=True)
     succeeded = fields.Integer(required=True)
@@ -80,7 +81,7 @@ class DaySchema(Schema):
 class StatsSchema(Schema):
     """Figures by period."""
 
-    last_24h = fields.Nested(DaySchema, required=True)
+    last_24h = fields.Nested(DaySchema, required=True, metadata={"description": _LAST_24H})
 
 
 class StatusSchema(Schema):
