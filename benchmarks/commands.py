@@ -27,6 +27,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         command.add_argument("--seconds", type=float, default=4, help="how long each load lasts")
         command.add_argument("--minutes", type=float, default=20, help="how long the soak lasts")
         command.add_argument("--in-flight", type=int, default=10_000, help="how many deliveries wait at once")
+        command.add_argument("--held", type=float, default=5, help="seconds for which each of them waits")
+        command.add_argument("--parts", help="of history, such as lists,prune; all by default")
         command.add_argument("--finished", type=int, default=5_000_000, help="executions that ended, in the history")
         command.add_argument("--future", type=int, default=1_000_000, help="executions that wait, in the history")
         command.add_argument("--only", help="names of those to measure, such as ours,pgqueuer; ours is always there")
@@ -64,17 +66,22 @@ def _create(run: Run, options: Options) -> None:
 
 def _flight(run: Run, options: Options) -> None:
     with _running(options) as system:
-        flight.measure(run, system, options.in_flight, options.rounds)
+        flight.measure(run, system, options.in_flight, options.held, options.rounds)
 
 
 def _history(run: Run, options: Options) -> None:
     with _running(options) as system, variants.long_history(system, options.finished, options.future) as old:
         system.contenders.append(old)
-        drain.measure(run, system.contenders, system.arrivals, options.executions, options.rounds)
-        create.measure(run, system, options.seconds, options.rounds)
-        latency.measure(run, system.contenders, system.arrivals, options.samples, options.rounds)
-        lists.measure(run, system.all_ours)
-        prune.measure(run, old, system.arrivals, options.executions, options.rounds)
+        contenders, arrivals, rounds = system.contenders, system.arrivals, options.rounds
+        parts: dict[str, Callable[[], object]] = {
+            "drain": lambda: drain.measure(run, contenders, arrivals, options.executions, rounds),
+            "create": lambda: create.measure(run, system, options.seconds, rounds),
+            "latency": lambda: latency.measure(run, contenders, arrivals, options.samples, rounds),
+            "lists": lambda: lists.measure(run, system.all_ours),
+            "prune": lambda: prune.measure(run, old, arrivals, options.executions, rounds),
+        }
+        for name in parts if options.parts is None else options.parts.split(","):
+            parts[name]()
 
 
 def _soak(run: Run, options: Options) -> None:
@@ -89,7 +96,7 @@ def _all(run: Run, options: Options) -> None:
         create.measure(run, system, options.seconds, options.rounds)
         queues = [contender for contender in system.contenders if contender.name != "aiohttp"]
         latency.measure(run, queues, system.arrivals, options.samples, options.rounds)
-        flight.measure(run, system, options.in_flight, 1)
+        flight.measure(run, system, options.in_flight, options.held, 1)
 
 
 _COMMANDS: dict[str, tuple[Callable[[Run, Options], None], str]] = {

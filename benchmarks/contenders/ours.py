@@ -3,8 +3,8 @@
 import json
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -116,6 +116,17 @@ class Ours(Contender):
         number = sum(name.startswith("worker") for name in self.stack.names) + 1
         command = programs.worker(processes=2, threads=8)
         return [self.stack.launch(f"worker-{number}", command, **self._worker_env)]
+
+    @contextmanager
+    def at_work_with(self, **env: str) -> Iterator[list[Child]]:
+        """Lend workers with settings of their own."""
+        usual = self._worker_env
+        self._worker_env = usual | env
+        try:
+            with self.at_work() as workers:
+                yield workers
+        finally:
+            self._worker_env = usual
 
     def client(self) -> KeepAlive:
         """Connect to the API."""

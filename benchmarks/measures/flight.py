@@ -9,13 +9,11 @@ import psutil
 from app.dev.process.child import Child
 from app.dev.process.family import family
 from benchmarks.contenders.contender import check
-from benchmarks.contenders.ours import Ours
 from benchmarks.report.results import Figure, Section
 from benchmarks.report.run import Run
 from benchmarks.system import System
 
 _PROCESSES = 2
-_HELD_SECONDS = 5.0
 _PATIENCE_SECONDS = 60.0
 _POLL_SECONDS = 0.02
 
@@ -26,27 +24,29 @@ PSS = Figure("PSS of the worker's processes then", "MiB")
 SENT_TWICE = Figure("sent twice", "")
 
 
-def measure(run: Run, system: System, in_flight: int, rounds: int) -> Section:
-    """Deliver twice as many as fit to a receiver that answers after five seconds."""
+_WHO = "ours, wide"
+
+
+def measure(run: Run, system: System, in_flight: int, held_seconds: float, rounds: int) -> Section:
+    """Deliver twice as many as fit to a receiver that answers after some seconds."""
     section = run.section(f"{in_flight:,} in flight, two worker processes")
-    most = str(in_flight // _PROCESSES)
-    env = {"TE_WORKER_MAX_CONCURRENT": most, "TE_CONNECTIONS_PER_HOST": most}
-    with Ours(system.logs, "ours, wide", env=env) as ours:
-        run.remark(f"{ours.name}: {ours.remark}")
-        for _ in range(rounds):
-            run.calibrate()
-            for figure, value in _once(ours, system, in_flight).items():
-                section.add(figure, ours.name, value)
+    most = in_flight // _PROCESSES
+    run.remark(f"{_WHO}: workers with TE_WORKER_MAX_CONCURRENT={most}, TE_CONNECTIONS_PER_HOST={most}")
+    for _ in range(rounds):
         run.calibrate()
+        for figure, value in _once(system, in_flight, held_seconds).items():
+            section.add(figure, _WHO, value)
+    run.calibrate()
     return section
 
 
-def _once(ours: Ours, system: System, in_flight: int) -> dict[Figure, float]:
-    arrivals, url = system.arrivals, system.arrivals.held_url(_HELD_SECONDS)
+def _once(system: System, in_flight: int, held_seconds: float) -> dict[Figure, float]:
+    ours, arrivals, url = system.ours, system.arrivals, system.arrivals.held_url(held_seconds)
     ours.fill(url, 2 * in_flight)
     ours.settle()
     arrivals.clear()
-    with ours.at_work() as workers:
+    most = str(in_flight // _PROCESSES)
+    with ours.at_work_with(TE_WORKER_MAX_CONCURRENT=most, TE_CONNECTIONS_PER_HOST=most) as workers:
         arrivals.wait_for(1, check=lambda: check(workers))
         took = _wait_until_held(system, workers, in_flight)
         rss, pss = memory(*(worker.pid for worker in workers))

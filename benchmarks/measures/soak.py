@@ -21,7 +21,8 @@ from benchmarks.system import System
 
 SHARE = 0.7
 _EVERY_SECONDS = 0.2
-_SAMPLES = 60
+_SAMPLES = (10, 60)
+"""How many are taken, at the least and at the most; in between one a second."""
 _FLAT = 0.05
 """What grows by no larger share over the second half is flat."""
 
@@ -47,8 +48,10 @@ def measure(run: Run, system: System, minutes: float, executions: int) -> Sectio
     system.arrivals.clear()
     with ours.at_work() as workers, _fed(ours, system.arrivals.url, rate):
         began = time.monotonic()
-        pause = minutes * 60 / _SAMPLES
-        for number in range(1, _SAMPLES + 1):
+        fewest, most = _SAMPLES
+        count = max(fewest, min(most, int(minutes * 60)))
+        pause = minutes * 60 / count
+        for number in range(1, count + 1):
             time.sleep(max(0.0, began + number * pause - time.monotonic()))
             check(workers)
             for figure, value in _sample(ours, workers[0]).items():
