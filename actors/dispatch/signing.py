@@ -6,7 +6,6 @@ accepts either.
 """
 
 import base64
-import binascii
 import hmac
 from collections.abc import Mapping
 
@@ -39,7 +38,7 @@ def _key(secret: str) -> bytes:
         return secret.encode()
     try:
         return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
-    except binascii.Error:
+    except ValueError:  # binascii.Error is one, and letters beyond ASCII are another
         raise DeliveryError(
             "TEMPLATE_RESOLUTION_FAILED", "the signing secret is not base64 after whsec_", permanent=True
         ) from None

@@ -66,8 +66,9 @@ def test_a_signed_request_tells_who_sent_it_and_when(receiver):
     assert received.headers["webhook-signature"].split(" ") == wanted
 
 
-def test_a_signing_secret_that_is_none_fails_for_good(receiver):
-    error = fail(receiver.url("/ok/unsigned"), signing={"secret": "whsec_not base64!"})
+@pytest.mark.parametrize("secret", ["whsec_not base64!", "whsec_é"])
+def test_a_signing_secret_that_is_none_fails_for_good(receiver, secret):
+    error = fail(receiver.url("/ok/unsigned"), signing={"secret": secret})
     assert (error.type, error.permanent) == ("TEMPLATE_RESOLUTION_FAILED", True)
     assert "not base64!" not in error.message
     assert receiver.wait_for(0, path="/ok/unsigned") == []
