@@ -51,6 +51,14 @@ def test_refused_credentials_fail_for_good(user, client, password, stream):
     assert "p@ss" not in error.message
 
 
+@pytest.mark.parametrize("command", ["get", "xadd", "set"])
+def test_a_command_that_the_user_may_not_run_fails_for_good(user, client, command):
+    client.acl_setuser("te", enabled=True, commands=[f"-{command}"])
+    error = fail(user("p%40ss%3A%2Fw%25"), stream="mine{1}")
+    assert (error.type, error.permanent) == ("STREAM_ERROR", True)
+    assert f"'{command}'" in error.message
+
+
 def test_a_refused_connection_appended_nothing():
     error = fail("redis://127.0.0.1:1")
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("CONNECTION_ERROR", False, False)
