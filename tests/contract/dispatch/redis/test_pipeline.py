@@ -113,13 +113,15 @@ def test_one_that_has_little_time_to_connect_does_not_decide_for_the_others():
         may_answer = asyncio.Event()
 
         async def handle(reader, writer):
-            await reader.readuntil(b"PASSWORD\r\n")
-            await may_answer.wait()
-            writer.write(b"+OK\r\n")
-            await reader.readuntil(b"EVALSHA")
-            writer.write(b"$3\r\n1-1\r\n")
-            await reader.read()
-            writer.close()
+            try:
+                await reader.readuntil(b"PASSWORD\r\n")
+                await may_answer.wait()
+                writer.write(b"+OK\r\n")
+                await reader.readuntil(b"EVALSHA")  # of the first connection only its end comes
+                writer.write(b"$3\r\n1-1\r\n")
+                await reader.read()
+            finally:
+                writer.close()
 
         async with await asyncio.start_server(handle, "127.0.0.1", 0) as listener:
             url = f"redis://:PASSWORD@127.0.0.1:{listener.sockets[0].getsockname()[1]}"
