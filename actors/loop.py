@@ -2,6 +2,9 @@
 
 import asyncio
 import contextlib
+import heapq
+import itertools
+import math
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable
@@ -9,6 +12,7 @@ from typing import Any, NamedTuple
 
 import uvloop
 
+from actors.alarm import Alarm
 from actors.dispatch import Dispatchers
 from app.threads import BackgroundThread
 from brokers.attempt import Attempt
@@ -35,7 +39,10 @@ class DeliveryLoop(BackgroundThread):
     def __init__(self, open_dispatchers: Callable[[], Dispatchers]) -> None:
         super().__init__("te-delivery")
         self._open_dispatchers = open_dispatchers
-        self._held: dict[Attempt, asyncio.TimerHandle] = {}
+        self._held: list[tuple[float, int, Delivery]] = []  # a heap, by the instant to start at
+        self._order = itertools.count()
+        self._alarm = Alarm(lambda: self._loop.call_soon_threadsafe(self._start_due))
+        self._rings_at = -math.inf
         self._running: set[asyncio.Task[None]] = set()
         self._loop = uvloop.new_event_loop()
         self._opened = threading.Event()
@@ -46,10 +53,11 @@ class DeliveryLoop(BackgroundThread):
         """Start the loop; `submit` works as soon as this returns."""
         super().start()
         self._opened.wait()
+        self._alarm.start()
 
     def submit(self, deliveries: Iterable[Delivery]) -> None:
         """Start deliveries, each at its instant; callable from any thread."""
-        self._loop.call_soon_threadsafe(self._start_when_due, deliveries)  # one wake-up for all of them
+        self._loop.call_soon_threadsafe(self._start_due, deliveries)  # one wake-up for all of them
 
     def drain(self) -> None:
         """Let no delivery wait for its instant or for a turn at its target any more; callable from any thread."""
@@ -67,6 +75,7 @@ class DeliveryLoop(BackgroundThread):
             self._loop.run_until_complete(self._main())
         finally:
             self._opened.set()
+            self._alarm.stop()
             self._loop.close()
 
     async def _main(self) -> None:
@@ -92,23 +101,23 @@ class DeliveryLoop(BackgroundThread):
     async def _drained(self) -> None:
         await self._drain.wait()
         self._dispatchers.drain()
-        for attempt, timer in self._held.items():
-            timer.cancel()
-            attempt.release()
-        self._held.clear()
+        self._hand_back()
 
-    def _start_when_due(self, deliveries: Iterable[Delivery]) -> None:
+    def _start_due(self, deliveries: Iterable[Delivery] = ()) -> None:
+        now = time.monotonic()
         for delivery in deliveries:
-            attempt = delivery.attempt
-            early = attempt.due_at - time.monotonic()
-            if early <= 0:
-                self._held.pop(attempt, None)
-                task = self._loop.create_task(delivery.run(self._dispatchers))
-                self._running.add(task)
-                task.add_done_callback(self._running.discard)
-            elif self._drain.is_set():
-                attempt.release()
-            else:
-                # The loop counts in milliseconds, and rounds. What is left of the last one is waited for by itself.
-                wait = max(1, int(early * 1000)) / 1000
-                self._held[attempt] = self._loop.call_later(wait, self._start_when_due, [delivery])
+            heapq.heappush(self._held, (delivery.attempt.due_at, next(self._order), delivery))
+        while self._held and self._held[0][0] <= now:
+            task = self._loop.create_task(heapq.heappop(self._held)[2].run(self._dispatchers))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+        if self._drain.is_set():
+            self._hand_back()
+        elif self._held and not now < self._rings_at <= self._held[0][0]:
+            self._rings_at = self._held[0][0]
+            self._alarm.set(self._rings_at)
+
+    def _hand_back(self) -> None:
+        for *_, delivery in self._held:
+            delivery.attempt.release()
+        self._held.clear()
