@@ -6,12 +6,15 @@ is seen twice, and none is missed.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import ColumnElement, Row, Select, literal, tuple_
 
+from app.formats import EPOCH, MICROSECOND
+
 T = TypeVar("T")
+_LATEST = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -20,6 +23,31 @@ class Position:
 
     at: datetime
     key: str
+
+    @classmethod
+    def in_front_of(cls, instant: datetime) -> "Position":
+        """Return the place in front of what was created at an instant, and behind what was created later."""
+        return cls(min(instant, _LATEST - MICROSECOND) + MICROSECOND, "")
+
+    @classmethod
+    def behind(cls, instant: datetime) -> "Position":
+        """Return the place behind what was created at an instant."""
+        return cls(instant, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The rows of a list behind `start` and down to `end`."""
+
+    start: Position
+    end: Position
+
+    @classmethod
+    def between(cls, created_after: datetime | None, created_before: datetime | None, after: Position | None) -> "Part":
+        """Return what was created between two instants and follows a position; None sets no limit."""
+        start = Position.behind(_LATEST if created_before is None else created_before)
+        end = Position.behind(EPOCH) if created_after is None else Position.in_front_of(created_after)
+        return cls(start if after is None else min(start, after), end)
 
 
 @dataclass(frozen=True, slots=True)

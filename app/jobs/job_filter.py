@@ -2,23 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlalchemy import ColumnElement
 
-from app.db.paging import Position
-from app.db.strides import ListIndex, Part
-from app.formats import MICROSECOND
+from app.db.paging import Part, Position
+from app.db.strides import ListIndex
+from app.executions.reading.listing import WAITS
 from schema import tables
-from schema.states import JobStatus, Trigger
+from schema.states import CANCELLABLE, ExecutionStatus, JobStatus, Trigger
 
 _J, _E = tables.jobs.c, tables.executions.c
-_LATEST = datetime.max.replace(tzinfo=UTC) - MICROSECOND
 
 # Predicates of partial indexes.
 REPEATS = _J.trigger_type.in_([trigger.value for trigger in Trigger if trigger.repeats])
 HAS_NAME, HAS_LABELS, IS_PAUSED = _J.name.is_not(None), _J.labels.is_not(None), _J.paused_at.is_not(None)
-IS_UNFINISHED = _E.completed_at.is_(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +38,7 @@ class JobFilter:
 
     def part(self, after: Position | None) -> Part:
         """Return what of the list is still to be read for the page after a position."""
-        starts = [after] if after is not None else []
-        if self.created_before is not None:
-            starts.append(Position(self.created_before, ""))
-        # What was created after an instant was created at the next microsecond or later.
-        end = None if self.created_after is None else Position(min(self.created_after, _LATEST) + MICROSECOND, "")
-        return Part(min(starts, default=None), end)
+        return Part.between(self.created_after, self.created_before, after)
 
     def conditions(self, beside: ListIndex | None = None) -> list[ColumnElement[bool]]:
         """Return the WHERE conditions beside those on the time of creation and what an index leads with."""
@@ -82,5 +75,13 @@ def _index(*where: ColumnElement[bool], leading: ColumnElement[str] | None = Non
 
 ALL = _index()
 REPEATING = _index(REPEATS)
-# A job that runs once is open as long as its execution, which was created with it.
-OPEN_EXECUTIONS = ListIndex(_E.created_at, _E.job_id, (IS_UNFINISHED,))
+# A job that runs once is open as long as its execution, which was created with it: while that waits or runs. What runs
+# is in no such index, and is sorted.
+OPEN_EXECUTIONS = [
+    *(
+        ListIndex(_E.created_at, _E.execution_id, (WAITS,), leading=_E.status, value=status.value)
+        for status in ExecutionStatus
+        if status in CANCELLABLE
+    ),
+    ListIndex(_E.created_at, _E.execution_id, (_E.status == ExecutionStatus.RUNNING,)),
+]

@@ -13,8 +13,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, Select, not_, select
 
 from app.db import Database, strides
-from app.db.paging import Page, PageRequest, Position
-from app.db.strides import ListIndex, Part
+from app.db.paging import Page, PageRequest, Part, Position
+from app.db.strides import ListIndex
 from app.jobs import queries
 from app.jobs.job_filter import ALL, HAS_LABELS, OPEN_EXECUTIONS, REPEATING, REPEATS, JobFilter
 from app.jobs.model import Job
@@ -22,10 +22,10 @@ from schema import tables
 from schema.states import JobStatus
 
 PAGE_SECONDS = 0.015  # after which a page is handed out as it is
-OPEN = 500  # executions whose jobs are looked up at once
+OPEN = 500  # executions of each status whose jobs are looked up at once
 FEW = 500  # jobs with certain labels, which are all looked at where the newest jobs hardly have them
 
-_J = tables.jobs.c
+_J, _E = tables.jobs.c, tables.executions.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,12 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads stretches of one list, and up to `limit` jobs of each."""
+    """Reads stretches of one list, and up to `limit` jobs of each, in strides of so many entries."""
 
     database: Database
     wanted: JobFilter
     limit: int
+    stride: int
 
     def read(self, part: Part) -> Stretch:
         """Read in the way that comes farthest, or in the first that finds as many as wanted, or the end."""
@@ -70,20 +71,17 @@ class Reader:
         """Pass over the jobs of an index."""
         conditions = self.wanted.conditions(index)
 
-        def narrow(stride: Part) -> Select[Any]:
-            return index.read(stride, queries.SIZE).where(*conditions).limit(self.limit)
+        def narrow(seen: Part) -> Select[Any]:
+            return index.read(seen, queries.SIZE).where(*conditions).limit(self.limit)
 
-        return Stretch(*strides.pass_through(self.database, index, part, narrow))
+        return Stretch(*strides.pass_through(self.database, index, part, self.stride, narrow))
 
     def _open(self, part: Part) -> Stretch:
         """Read the jobs that wait or run: by their executions, and those that repeat."""
-        executions = strides.entries(self.database, OPEN_EXECUTIONS, part, OPEN)
-        once = self._among({row.key for row in executions}, part, not_(REPEATS))
+        job_ids, seen = strides.newest(self.database, OPEN_EXECUTIONS, part, _E.job_id, OPEN)
+        once = self._among(job_ids, part, not_(REPEATS))
         repeating = self._through(REPEATING, part)
-        ends = [] if repeating.reached is None else [repeating.reached]
-        if len(executions) == OPEN:
-            ends.append(_position(executions[-1]))
-        reached = max(ends, default=None)
+        reached = max((end for end in (seen, repeating.reached) if end is not None), default=None)
         found = sorted([*once, *repeating.found], key=_position, reverse=True)[: self.limit]
         return Stretch([row for row in found if reached is None or _position(row) >= reached], reached)
 
@@ -107,12 +105,13 @@ def page_of_jobs(database: Database, wanted: JobFilter, request: PageRequest) ->
     It has fewer than asked for where their inputs are large, and where very many others lie between them.
     """
     part, found, until = wanted.part(request.after), list[Row[Any]](), time.monotonic() + PAGE_SECONDS
+    stride = strides.FIRST_STRIDE
     while True:
-        stretch = Reader(database, wanted, request.limit + 1 - len(found)).read(part)
+        stretch = Reader(database, wanted, request.limit + 1 - len(found), stride).read(part)
         found += stretch.found
-        part = replace(part, start=stretch.reached)
         if stretch.reached is None or len(found) > request.limit or time.monotonic() >= until:
             break
+        part, stride = replace(part, start=stretch.reached), min(2 * stride, strides.LONGEST_STRIDE)
     shown = found[: queries.fitting([row.size for row in found[: request.limit]])]
     jobs = {job.job_id: job for job in queries.find_jobs(database, [row.key for row in shown], ())}
     after = _position(shown[-1]) if len(shown) < len(found) else stretch.reached

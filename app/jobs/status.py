@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from app.db import Database
+from app.db import Database, strides
 from app.jobs import queries
 from app.jobs.model import Job
 from app.sql import statement
@@ -17,18 +17,24 @@ DEGRADED_SHARE = 0.5
 # one execution of a one-shot job always counts. Of a job that runs every few seconds only the newest do.
 _CREATED_WITHIN = timedelta(hours=48)
 NEWEST = 5_000
+# What is cancelled before it has begun is no last execution, and may be very much.
+LATEST = 100  # of each final status
+OPEN = 10_000
 _EVER = timedelta(days=36_600)
 
-# However many executions lie behind the job: the open ones have an index of their own, and of the others each status is
-# read from the newest on.
+# However many executions lie behind the job, or wait: the open ones have an index of their own, which is read from the
+# oldest on, as claims take them, and of the others each status is read from the newest on.
 _BY_STATUS = {
     status: f"status = '{status}' AND completed_at IS NOT NULL" for status in ExecutionStatus if status in FINAL
 }
 _LAST_OF_EACH = "\n            UNION ALL ".join(
     f"""(
-              SELECT execution_id, status, started_at, completed_at, attempt_count, created_at FROM executions
-               WHERE job_id = :job_id AND {of_status} AND started_at IS NOT NULL
-               ORDER BY created_at DESC, execution_id DESC LIMIT 1)"""  # noqa: S608 - a constant of this module
+              SELECT * FROM (
+                SELECT execution_id, status, started_at, completed_at, attempt_count, created_at FROM executions
+                 WHERE job_id = :job_id AND {of_status}
+                 ORDER BY created_at DESC, execution_id DESC LIMIT {LATEST}) AS latest
+               WHERE started_at IS NOT NULL
+               ORDER BY created_at DESC, execution_id DESC LIMIT 1)"""  # noqa: S608 - constants of this module
     for of_status in _BY_STATUS.values()
 )
 _NEWEST_OF_EACH = "\n                    UNION ALL ".join(
@@ -44,7 +50,9 @@ FIGURES = statement(
     f"""
     WITH unfinished AS MATERIALIZED (
       SELECT execution_id, status, started_at, completed_at, attempt_count, created_at FROM executions
-       WHERE job_id = :job_id AND completed_at IS NULL)
+       WHERE completed_at IS NULL AND (job_id, execution_id) >= (CAST(:job_id AS TEXT), '')
+         AND job_id <= CAST(:job_id AS TEXT)
+       ORDER BY job_id, execution_id LIMIT {OPEN})
     SELECT a.pending, a.running, s.succeeded, s.failed, s.avg_duration_ms, s.p99_duration_ms,
            l.execution_id, l.status, l.started_at, l.completed_at, l.attempt_count
       FROM (SELECT count(CASE WHEN status <> 'RUNNING' THEN 1 END) AS pending,
@@ -132,7 +140,7 @@ def status_of(database: Database, job_id: str) -> JobStatusReport:
     job = queries.get_job(database, job_id)
     created_within = _CREATED_WITHIN if job.trigger.repeats else _EVER
     params = {"job_id": job_id, "created_within_ms": created_within // timedelta(milliseconds=1), "newest": NEWEST}
-    (row,) = database.fetch(FIGURES, params)
+    (row,) = strides.in_order(database, FIGURES, params)
     last = None
     if row.execution_id is not None:
         last = LastExecution(

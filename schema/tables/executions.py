@@ -77,18 +77,12 @@ Index("idx_executions_waits_of_endpoint", executions.c.endpoint, *_NEWEST, postg
 Index("idx_executions_ended", *_NEWEST, postgresql_where=_HAS_ENDED)
 Index("idx_executions_ended_of_endpoint", executions.c.endpoint, *_NEWEST, postgresql_where=_HAS_ENDED)
 Index("idx_executions_ended_of_job", executions.c.job_id, *_NEWEST, postgresql_where=_HAS_ENDED)
-# The unfinished executions of a job, however long its history.
+# The unfinished executions of a job, however long its history. No other index holds all that is unfinished: where very
+# many executions are of one job, the planner might read it in place of this one, to its end.
 Index(
     "idx_executions_open",
     executions.c.job_id,
     executions.c.execution_id,
-    postgresql_where=text("completed_at IS NULL"),
-)
-# What is still to do, newest first: lists of open jobs.
-Index(
-    "idx_executions_unfinished",
-    executions.c.created_at,
-    executions.c.job_id,
     postgresql_where=text("completed_at IS NULL"),
 )
 # The retries of paused jobs are looked for often, and few executions wait for another attempt.

@@ -9,7 +9,7 @@ from app.api.cron import RunSchema
 from app.api.http.fields import Instant, Name
 from app.api.jobs.answer_schemas import show_in_zone
 from app.jobs.model import Job
-from app.jobs.status import NEWEST, Health, JobStatusReport
+from app.jobs.status import LATEST, NEWEST, OPEN, Health, JobStatusReport
 from app.schedule.interval import show_every
 from app.schedule.preview import NextRun
 from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
@@ -18,6 +18,12 @@ _LOCAL = {"format": "date-time", "description": "in the job's time zone", "examp
 _LAST_24H = (
     "executions that ended within 24 hours, without cancelled ones; durations are `null` when there is none. "
     f"Of a repeating job only its newest {NEWEST:,}, and those created within 48 hours, count"
+)
+
+_ACTIVE = f"executions that are not over, up to {OPEN:,} of them; `pending` are all that wait"
+_LAST_EXECUTION = (
+    f"the newest that has begun; of each final status only the newest {LATEST} are looked at, so a job of which more "
+    "were cancelled before they began may show an older one"
 )
 
 
@@ -32,7 +38,7 @@ class LastExecutionSchema(Schema):
 
 
 class ActiveExecutionsSchema(Schema):
-    """Executions that are not over; `pending` are all that wait."""
+    """Executions that are not over."""
 
     pending = fields.Integer(required=True)
     running = fields.Integer(required=True)
@@ -94,8 +100,10 @@ class StatusSchema(Schema):
     status = fields.Enum(JobStatus, required=True)
     health = fields.Enum(Health, required=True)
     version = fields.Integer(required=True)
-    last_execution = fields.Nested(LastExecutionSchema, required=True, allow_none=True)
-    active_executions = fields.Nested(ActiveExecutionsSchema, required=True)
+    last_execution = fields.Nested(
+        LastExecutionSchema, required=True, allow_none=True, metadata={"description": _LAST_EXECUTION}
+    )
+    active_executions = fields.Nested(ActiveExecutionsSchema, required=True, metadata={"description": _ACTIVE})
     cron = fields.Nested(CronBlockSchema, metadata={"description": "CRON only"})
     interval = fields.Nested(IntervalBlockSchema, metadata={"description": "INTERVAL only"})
     stats = fields.Nested(StatsSchema, required=True)

@@ -7,27 +7,25 @@ depends on statistics, which are wrong after a bulk load and after a drain.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, exists, literal, select, tuple_, union_all
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
-from app.db import Database
-from app.db.paging import Page, PageRequest, Position, page_of
+from app.db import Database, strides
+from app.db.paging import Page, PageRequest, Part, Position, page_of
 from app.executions.model import Execution
 from app.executions.reading.queries import executions_query
-from app.formats import EPOCH, MICROSECOND
 from schema import tables
 from schema.states import CANCELLABLE, FINAL, ExecutionStatus
 
 Columns = ReadOnlyColumnCollection[str, Any]
 _E, _J = tables.executions.c, tables.jobs.c
-_LATEST = datetime.max.replace(tzinfo=UTC) - MICROSECOND
 
 # Predicates of partial indexes, which their readers have to say.
 _HAS_ENDED, _IS_UNFINISHED = _E.completed_at.is_not(None), _E.completed_at.is_(None)
-_WAITS = and_(_IS_UNFINISHED, _E.status.in_([status.value for status in ExecutionStatus if status in CANCELLABLE]))
+WAITS = and_(_IS_UNFINISHED, _E.status.in_([status.value for status in ExecutionStatus if status in CANCELLABLE]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,22 +43,15 @@ class ExecutionFilter:
         """The statuses that are listed."""
         return list(ExecutionStatus) if self.status is None else [self.status]
 
-    def start(self, after: Position | None) -> Position:
-        """Return the position behind which the page after another one begins."""
-        latest = _LATEST if self.created_before is None else self.created_before
-        return min(after or Position(_LATEST, ""), Position(latest, ""))
-
-    @property
-    def end(self) -> Position:
-        """The position with which the list ends."""
-        # What was created after an instant was created a microsecond later at the earliest.
-        after = EPOCH if self.created_after is None else min(self.created_after, _LATEST) + MICROSECOND
-        return Position(after, "")
+    def part(self, after: Position | None) -> Part:
+        """Return what of the list is still to be read for the page after a position."""
+        return Part.between(self.created_after, self.created_before, after)
 
 
 def page_of_executions(database: Database, wanted: ExecutionFilter, request: PageRequest) -> Page[Execution]:
     """Read a page of executions without their input, newest first."""
-    rows = database.fetch(executions_page(wanted, request))
+    query = executions_page(wanted, request)
+    rows = database.fetch(query) if wanted.job_id is None else strides.in_order(database, query)
     return page_of(rows, "created_at", "execution_id", request, Execution.from_row)
 
 
@@ -82,11 +73,10 @@ def _reads(wanted: ExecutionFilter, request: PageRequest) -> Iterator[Select[Any
         elif status is ExecutionStatus.RUNNING and not of_job:
             yield _sorted(wanted, request, _E.status == status)
         elif not of_job:
-            yield _ordered(wanted, status, request, _WAITS)
+            yield _ordered(wanted, status, request, WAITS)
     unfinished = [status.value for status in wanted.statuses if status not in FINAL]
-    if of_job and unfinished:
-        # Without an order of its own, so that no index of all jobs is read because it is in the order of the list.
-        of = select(*_E).where(_E.job_id == wanted.job_id, _IS_UNFINISHED).cte("of_job").prefix_with("MATERIALIZED")
+    if wanted.job_id is not None and unfinished:
+        of = _unfinished_of(wanted.job_id).cte("of_job").prefix_with("MATERIALIZED")
         yield _sorted(wanted, request, of.c.status.in_(unfinished), of=of.c)
 
 
@@ -100,9 +90,10 @@ def _ordered(
     elif wanted.endpoint is not None:
         leading = {_E.endpoint: wanted.endpoint} | leading
     order = [*leading, _E.created_at, _E.execution_id]
+    part = wanted.part(request.after)
     start, end = (
         tuple_(*map(literal, leading.values()), literal(position.at), literal(position.key))
-        for position in (wanted.start(request.after), wanted.end)
+        for position in (part.start, part.end)
     )
     query = select(_E.execution_id, _E.created_at).where(predicate, tuple_(*order) < start, tuple_(*order) >= end)
     return query.order_by(*(column.desc() for column in order))
@@ -112,12 +103,21 @@ def _sorted(
     wanted: ExecutionFilter, request: PageRequest, condition: ColumnElement[bool], *, of: Columns = _E
 ) -> Select[Any]:
     """Sort what meets a condition that few rows meet: what is RUNNING, and what is unfinished of a job."""
-    start, end = wanted.start(request.after), wanted.end
-    query = select(of.execution_id, of.created_at).where(condition, of.created_at >= end.at)
-    query = query.where(tuple_(of.created_at, of.execution_id) < tuple_(literal(start.at), literal(start.key)))
+    part = wanted.part(request.after)
+    query = select(of.execution_id, of.created_at).where(condition, of.created_at >= part.end.at)
+    query = query.where(
+        tuple_(of.created_at, of.execution_id) < tuple_(literal(part.start.at), literal(part.start.key))
+    )
     if wanted.endpoint is not None:
         query = query.where(of.endpoint == wanted.endpoint)
     return query.order_by(of.created_at.desc(), of.execution_id.desc())
+
+
+def _unfinished_of(job_id: str) -> Select[Any]:
+    """Select what is unfinished of a job, in the order of the only index that has nothing else in it."""
+    order = _E.job_id, _E.execution_id
+    start = tuple_(*order) >= tuple_(literal(job_id), literal(""))
+    return select(*_E).where(_IS_UNFINISHED, start, _E.job_id <= job_id).order_by(*order)
 
 
 def _gate(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:

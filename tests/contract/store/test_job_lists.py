@@ -24,7 +24,7 @@ MIXTURE = text(
              CASE WHEN n % 3 = 0 THEN 'other' ELSE 'target' END AS endpoint,
              CASE WHEN n % 4 = 0 THEN 'name-' || n % 8 END AS name,
              CASE WHEN n % 9 = 0 THEN '{"team": "rare"}' WHEN n % 2 = 0 THEN '{"team": "common"}' END AS labels,
-             now() - CAST(:count - n / 3 AS BIGINT) * INTERVAL '1 second' AS created_at
+             now() - CAST(:count - n / 12 AS BIGINT) * INTERVAL '1 second' AS created_at
         FROM generate_series(1, CAST(:count AS BIGINT)) AS n),
     stored AS (
       INSERT INTO jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, status, name, labels, input,
@@ -35,10 +35,11 @@ MIXTURE = text(
              CASE WHEN status = 'PAUSED' THEN now() END, CASE WHEN status = 'RETIRED' THEN now() END
         FROM made)
     INSERT INTO executions (execution_id, job_id, endpoint, endpoint_version, endpoint_type, queue, shard, status,
-                            run_at, scheduled_at, created_at, completed_at)
+                            run_at, scheduled_at, created_at, completed_at, attempt_count, worker_id, started_at)
     SELECT 'exec_' || n || '_' || number, job_id, endpoint, 1, 'HTTP', 'http', 0,
-           CASE WHEN status = 'RETIRED' THEN 'SUCCESS' ELSE 'PENDING' END, now(), now(), created_at,
-           CASE WHEN status = 'RETIRED' THEN now() END
+           CASE WHEN status = 'RETIRED' THEN 'SUCCESS' WHEN n IN (97, 194, 291) THEN 'RUNNING'
+                ELSE (ARRAY['PENDING', 'QUEUED', 'RETRYING'])[1 + n / 24 % 3] END, now(), now(), created_at,
+           CASE WHEN status = 'RETIRED' THEN now() END, 1, 'w', now()
       FROM made CROSS JOIN generate_series(1, 3) AS number
      WHERE number = 1 OR trigger_type IN ('CRON', 'INTERVAL')
     """
@@ -56,8 +57,9 @@ FILTERS: list[Mapping[str, Any]] = [
 
 @pytest.fixture(autouse=True)
 def short_strides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strides, "STRIDE", 50)
-    monkeypatch.setattr(listing, "OPEN", 20)
+    monkeypatch.setattr(strides, "FIRST_STRIDE", 25)
+    monkeypatch.setattr(strides, "LONGEST_STRIDE", 50)
+    monkeypatch.setattr(listing, "OPEN", 7)
     monkeypatch.setattr(listing, "FEW", 40)
     monkeypatch.setattr(listing, "PAGE_SECONDS", 0.0)
 

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from app.catalog.specs import TRANSPORTS
-from app.jobs.status import NEWEST
+from app.jobs.status import LATEST, NEWEST, OPEN
 from tests.integration.client import Api
 from tests.integration.http.document import document, is_operation
 
@@ -57,9 +57,12 @@ def test_every_route_is_in_it(app: Flask) -> None:
             assert {method.lower() for method in rule.methods - {"HEAD", "OPTIONS"}} <= set(document()["paths"][path])
 
 
-def test_the_figures_of_a_day_say_which_executions_count() -> None:
-    said = document()["components"]["schemas"]["Stats"]["properties"]["last_24h"]["description"]
-    assert f"newest {NEWEST:,}" in said
+def test_the_figures_of_a_job_say_which_executions_count() -> None:
+    schemas = document()["components"]["schemas"]
+    assert f"newest {NEWEST:,}" in schemas["Stats"]["properties"]["last_24h"]["description"]
+    shown = schemas["Status"]["properties"]
+    assert f"newest {LATEST:,}" in shown["last_execution"]["description"]
+    assert f"up to {OPEN:,}" in shown["active_executions"]["description"]
 
 
 def test_every_reference_resolves() -> None:
