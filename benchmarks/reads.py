@@ -1,0 +1,96 @@
+"""Every read of the API: each GET of its OpenAPI document, with each filter alone and with each pair of them."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from app.dev.stack.client import Api
+from app.formats import rfc3339
+from benchmarks import history
+
+Values = Mapping[str, Sequence[str]]
+Query = dict[str, str]
+
+# What stands for a job or an execution in the name of a read: the first of a list with this filter.
+_JOBS = {"CRON": {"trigger": "CRON"}, "ENDED": {"status": "RETIRED"}, "DELAYED": {"trigger": "DELAYED"}}
+_EXECUTIONS = {"ENDED": {"status": "SUCCESS"}, "RETRIED": {"status": "FAILED"}, "WAITING": {"status": "PENDING"}}
+
+
+def reads(api: Api) -> Iterator[tuple[str, str]]:
+    """Yield what each is called, and its path; a read of what this database has none of is left out."""
+    places, values = _places(api), _values()
+    values["job_id"] = list(places["job_id"].values())
+    for path, item in api.get("/openapi.json")["paths"].items():
+        parameters = item.get("get", {}).get("parameters", ())
+        for name, place in _placed(path, places) if "get" in item else ():
+            for query in _queries(parameters, values):
+                yield _shown(name, query, places), _shown(place, query)
+            yield from _later_pages(api, name, place, parameters)
+
+
+def _places(api: Api) -> dict[str, dict[str, str]]:
+    """Look up what stands for each parameter of a path, by the name that it gets."""
+    places: dict[str, dict[str, str]] = {"job_id": {}, "execution_id": {}}
+    for kind, filters in (("job", _JOBS), ("execution", _EXECUTIONS)):
+        for name, wanted in filters.items():
+            for item in api.get(f"/{kind}s", limit=1, **wanted)["items"]:
+                places[f"{kind}_id"][name] = item[f"{kind}_id"]
+    return places
+
+
+def _placed(path: str, places: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, str]]:
+    if "{name}" in path:
+        return  # of the catalogue: one row by its key
+    parameter = next((name for name in places if f"{{{name}}}" in path), None)
+    for name, value in places[parameter].items() if parameter else (("", ""),):
+        yield path.replace(f"{{{parameter}}}", name), path.replace(f"{{{parameter}}}", value)
+
+
+def _values() -> dict[str, list[str]]:
+    """Return the values that filters without an enumeration are tried with: common, rare and absent ones."""
+    now = datetime.now(UTC)
+    hour, half, most = (rfc3339(now - timedelta(days=days), "seconds") for days in (1 / 24, 15, history.DAYS - 0.01))
+    endpoints = ["history-3", history.RARE_ENDPOINT, history.UNUSED_ENDPOINT]
+    return {
+        "endpoint": endpoints,
+        "name": ["report-1", "nobody"],
+        "labels": ["team=team-3", "stage=live", "team=nobody"],
+        "created_after": [hour, half],
+        "created_before": [half, most],
+        "after": [hour, half],
+        "before": [half, most],
+        "actor": ["nobody"],
+        "resource": endpoints,
+        "attempt_number": ["1"],
+        "limit": ["200"],
+        "count": ["100"],
+    }
+
+
+def _queries(parameters: Sequence[Mapping[str, Any]], values: Values) -> Iterator[Query]:
+    """Yield no filter, each value of each, and each pair of values of two; raises KeyError for an unknown filter."""
+    tried = {
+        each["name"]: each["schema"].get("enum") or values[each["name"]]
+        for each in parameters
+        if each["in"] == "query" and each["name"] != "cursor"
+    }
+    for count in range(3):
+        for names in itertools.combinations(tried, count):
+            for chosen in itertools.product(*(tried[name] for name in names)):
+                yield dict(zip(names, chosen, strict=True))
+
+
+def _later_pages(api: Api, name: str, place: str, parameters: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield the second page of a list, and the one behind its oldest rows."""
+    names = {each["name"] for each in parameters}
+    for which, query in (("PAGE-2", {}), ("OLDEST", {"created_before": _values()["created_before"][-1]})):
+        if names >= {"cursor", *query} and (cursor := api.get(place, **query).get("cursor")):
+            yield f"{name}?cursor={which}", _shown(place, query | {"cursor": cursor})
+
+
+def _shown(path: str, query: Query, places: Mapping[str, Mapping[str, str]] | None = None) -> str:
+    if places is not None and "job_id" in query:
+        query = query | {"job_id": next(name for name, id_ in places["job_id"].items() if id_ == query["job_id"])}
+    return f"{path}?{urlencode(query, safe='=:')}" if query else path
