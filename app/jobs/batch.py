@@ -6,6 +6,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from sqlalchemy import Row
+
 from app import ids
 from app.errors import TaskExecutorError
 from app.jobs import insertion, queries
@@ -69,18 +71,23 @@ class _Chunk:
     def _item(self, position: int, new: NewJob) -> _Item:
         new = scheduled(new, self._now) if new.timetable else new
         target = self._creator.targets.fitting(new.endpoint, new.input)
-        return _Item(position, new, insertion.params_of(new, target, ids.job_id(), self._creator.shards))
+        params = insertion.params_of(new, target, ids.job_id(), self._creator.shards)
+        return _Item(position, new, params | {"look_ahead_ms": self._creator.look_ahead_ms})
 
     @cached_property
     def _now(self) -> datetime:
         return self._creator.now()
 
     def _insert(self) -> None:
-        # In key order, so that two batches with the same keys do not deadlock.
-        ordered = sorted(self._items.values(), key=lambda item: (item.new.endpoint, item.new.idempotency_key or ""))
-        params: dict[str, Any] = {name: [item.params[name] for item in ordered] for name in ordered[0].params}
-        params["look_ahead_ms"] = self._creator.look_ahead_ms
-        for row in self._creator.database.fetch(insertion.MANY, params):
+        one_shots = [item.params for item in self._items.values() if item.new.timetable is None]
+        repeating = [item.params for item in self._items.values() if item.new.timetable is not None]
+        rows: list[Row[Any]] = []
+        if one_shots:
+            rows += self._creator.database.fetch(insertion.ONE_SHOTS, insertion.params_of_one_shots(one_shots))
+        if repeating:
+            params = insertion.params_of_several_repeating(repeating)
+            rows += self._creator.database.fetch(insertion.SEVERAL_REPEATING, params)
+        for row in rows:
             item = self._items[row.job_id]
             self._outcomes[item.position] = Created(insertion.inserted(item.new, item.params, row), is_new=True)
 

@@ -84,7 +84,7 @@ class Creator:
         if len(each) == 1:
             rows = self.database.fetch(insertion.ONE_SHOT, each[0])
             return [rows[0] if rows else None]
-        rows = self.database.fetch(insertion.ONE_SHOTS, insertion.params_of_several(each))
+        rows = self.database.fetch(insertion.ONE_SHOTS, insertion.params_of_one_shots(each))
         found = {row.job_id: row for row in rows}
         return [found.get(params["job_id"]) for params in each]
 

@@ -6,6 +6,7 @@ endpoint wait, and then find the job.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Row
@@ -60,23 +61,35 @@ DEFAULTS: dict[str, Any] = {
 }
 # Parameters of no column of `jobs`: the payload spec that the input was checked with, and a one-shot job's execution.
 _MORE = {"spec_updated_at": "TIMESTAMPTZ", "execution_id": "TEXT", "queue": "TEXT", "shard": "BIGINT"}
+# Several jobs name theirs among the cached endpoints, which the statement is given once each.
+_NUMBERS = {"number": "BIGINT", "target": "BIGINT"}
 
 _TYPES = JOB_COLUMNS | REPEATING_COLUMNS | _MORE
 # CockroachDB has no arrays of JSONB.
-_ARRAYS = {name: "TEXT" if type_ == "JSONB" else type_ for name, type_ in _TYPES.items()}
+_ARRAYS = {name: "TEXT" if type_ == "JSONB" else type_ for name, type_ in (_TYPES | _NUMBERS).items()}
 _ONE = {name: f"CAST(:{name} AS {type_})" for name, type_ in _TYPES.items()}
 _EACH = {name: f"CAST(u.{name} AS {type_})" if type_ == "JSONB" else f"u.{name}" for name, type_ in _TYPES.items()}
-# In which one-shot jobs of the same endpoint differ.
-_OF_ONE_SHOT = (
-    *("job_id", "trigger_type", "idempotency_key", "name", "labels", "input", "run_at"),
-    *("execution_id", "shard"),
-)
-_ONE_SHOTS = _ONE | {name: _EACH[name] for name in _OF_ONE_SHOT}
+_OF_TARGET = ("endpoint", "endpoint_version", "endpoint_type", "max_attempts", "spec_updated_at")
+_SEVERAL = _EACH | {name: f"e.{name}" for name in _OF_TARGET}
+_OF_ONE_SHOT = tuple(name for name in JOB_COLUMNS | _MORE if name not in _OF_TARGET)
+_OF_REPEATING = tuple(name for name in JOB_COLUMNS | REPEATING_COLUMNS if name not in _OF_TARGET)
 
 
-def _unnested(names: Iterable[str]) -> str:
+def _unnested(names: Iterable[str], alias: str) -> str:
     arrays = {name: f"CAST(:{name} AS {_ARRAYS[name]}[])" for name in names}
-    return f"unnest({', '.join(arrays.values())}) AS u ({', '.join(arrays)})"
+    return f"unnest({', '.join(arrays.values())}) AS {alias} ({', '.join(arrays)})"
+
+
+def _of_several(names: Iterable[str]) -> str:
+    return f"""
+    WITH e AS (
+      SELECT t.* FROM {_unnested(("number", *_OF_TARGET), "t")}
+        JOIN endpoints e ON e.name = t.endpoint AND e.version = t.endpoint_version
+        LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
+       WHERE e.deleted_at IS NULL AND p.updated_at IS NOT DISTINCT FROM t.spec_updated_at
+         FOR SHARE OF e),
+    u AS (
+      SELECT * FROM {_unnested(("target", *names), "u")})"""  # noqa: S608 - constants of this module
 
 
 def _insert_jobs(columns: Iterable[str], values: Mapping[str, str]) -> str:
@@ -123,22 +136,6 @@ ONE_SHOT = hot_statement(
     RETURNING created_at, status AS execution_status, created_at AS execution_created_at
     """,
 )
-# Some of these at once, for one endpoint.
-ONE_SHOTS = hot_statement(
-    "jobs.create_one_shots",
-    f"""{_CURRENT},
-    u AS (
-      SELECT * FROM {_unnested(_OF_ONE_SHOT)}),
-    j AS (
-      {_insert_jobs(JOB_COLUMNS, _ONE_SHOTS)}
-        FROM u CROSS JOIN e
-      ON CONFLICT DO NOTHING
-      RETURNING {_FOR_EXECUTION})
-    {_insert_executions(_ONE_SHOTS)}
-        FROM j JOIN u ON u.job_id = j.job_id
-    RETURNING job_id, created_at, status AS execution_status, created_at AS execution_created_at
-    """,  # noqa: S608 - constants of this module
-)
 REPEATING = statement(
     "jobs.create_repeating",
     f"""{_CURRENT}
@@ -148,33 +145,31 @@ REPEATING = statement(
     RETURNING created_at, paused_at
     """,
 )
-# Many jobs of both kinds. A job whose endpoint is no longer the cached one, or whose key is taken, is missing from the
-# answer and handled separately.
-MANY = statement(
-    "jobs.create_many",
-    f"""
-    WITH u AS (
-      SELECT * FROM {_unnested(_ARRAYS)}),
-    e AS (
-      SELECT e.name, e.version, p.updated_at FROM endpoints e LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
-       WHERE e.name = ANY (CAST(:endpoint AS TEXT[])) AND e.deleted_at IS NULL
-         FOR SHARE OF e),
+# Several of each. A job whose endpoint is no longer the cached one, or whose key is taken, is missing from the answer.
+ONE_SHOTS = hot_statement(
+    "jobs.create_one_shots",
+    f"""{_of_several(_OF_ONE_SHOT)},
     j AS (
-      {_insert_jobs(JOB_COLUMNS | REPEATING_COLUMNS, _EACH)}
-        FROM u JOIN e ON e.name = u.endpoint AND e.version = u.endpoint_version
-                     AND e.updated_at IS NOT DISTINCT FROM u.spec_updated_at
+      {_insert_jobs(JOB_COLUMNS, _SEVERAL)}
+        FROM u JOIN e ON e.number = u.target
       ON CONFLICT DO NOTHING
-      RETURNING {_FOR_EXECUTION}, created_at, paused_at),
-    x AS (
-      {_insert_executions(_EACH)}
+      RETURNING {_FOR_EXECUTION})
+    {_insert_executions(_SEVERAL)}
         FROM j JOIN u ON u.job_id = j.job_id
-       WHERE u.execution_id IS NOT NULL
-      RETURNING job_id, status, created_at)
-    SELECT j.job_id, j.created_at, j.paused_at, x.status AS execution_status, x.created_at AS execution_created_at
-      FROM j LEFT JOIN x ON x.job_id = j.job_id
-    """,  # noqa: S608 - constants of this module
+    RETURNING job_id, created_at, status AS execution_status, created_at AS execution_created_at
+    """,
+)
+SEVERAL_REPEATING = statement(
+    "jobs.create_several_repeating",
+    f"""{_of_several(_OF_REPEATING)}
+    {_insert_jobs(JOB_COLUMNS | REPEATING_COLUMNS, _SEVERAL)}
+        FROM u JOIN e ON e.number = u.target
+    ON CONFLICT DO NOTHING
+    RETURNING job_id, created_at, paused_at
+    """,
 )
 
+_target_of = itemgetter(*_OF_TARGET)
 _NO_EXECUTION = {"execution_id": None, "queue": None, "shard": None}
 _NO_TIMETABLE = Timetable(starts_at=EPOCH).as_columns() | {"cron_starts_at": None}
 
@@ -207,11 +202,27 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
     return params | _NO_TIMETABLE | execution
 
 
-def params_of_several(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the parameters of ONE_SHOTS from those of each job; their endpoint is the same."""
+def params_of_one_shots(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the parameters of ONE_SHOTS from those of each job; their look-ahead is the same."""
+    return _params_of_several(each, _OF_ONE_SHOT) | {"look_ahead_ms": each[0]["look_ahead_ms"]}
+
+
+def params_of_several_repeating(each: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the parameters of SEVERAL_REPEATING from those of each job."""
+    return _params_of_several(each, _OF_REPEATING)
+
+
+def _params_of_several(each: Iterable[Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
     # In key order, so that two groups with the same keys do not deadlock.
-    ordered = sorted(each, key=lambda params: params["idempotency_key"])
-    return {**ordered[0], **{name: [params[name] for params in ordered] for name in _OF_ONE_SHOT}}
+    ordered = sorted(each, key=lambda params: (params["endpoint"], params["idempotency_key"] or ""))
+    numbers: dict[tuple[Any, ...], int] = {}
+    targets = [numbers.setdefault(_target_of(params), len(numbers)) for params in ordered]
+    return {
+        "number": list(numbers.values()),
+        **{name: list(values) for name, values in zip(_OF_TARGET, zip(*numbers, strict=True), strict=True)},
+        "target": targets,
+        **{name: [params[name] for params in ordered] for name in names},
+    }
 
 
 def inserted(new: NewJob, params: Mapping[str, Any], row: Row[Any]) -> Job:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import text
@@ -15,6 +15,7 @@ from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim
 from app.executions.verdict import Verdict
 from app.formats import EPOCH
+from app.jobs.batch import create_many
 from app.jobs.creation import Creator
 from app.jobs.model import NewJob
 from schema.states import Trigger
@@ -22,6 +23,7 @@ from tests import rows
 
 WORKER = "wrk_1"
 MANY = 20_000
+LATER = datetime(2099, 1, 1, tzinfo=UTC)
 PREPARED = text("SELECT name, parameter_types FROM pg_prepared_statements")
 
 
@@ -39,9 +41,10 @@ def claimed(one: Database, limit: int = 1) -> list[Claim]:
 
 
 def run_all(one: Database) -> int:
-    """Run each hot statement once, a job through all of them; returns how many executions took effect."""
+    """Run each hot statement once, a job through most of them; returns how many executions took effect."""
     creator = Creator(one, shards=1, look_ahead_ms=5000)
     creator.create(NewJob(endpoint="target", trigger=Trigger.IMMEDIATE, input={}))
+    create_many(creator, [NewJob(endpoint="target", trigger=Trigger.DELAYED, input={}, run_at=LATER)] * 2)
     shards.next_due(one, queue="http", since=[EPOCH])
     claims = claimed(one)
     verdict = Verdict.success({})
@@ -94,9 +97,12 @@ def test_the_plan_for_all_values_goes_by_keys_and_by_the_index_of_the_claim(
     state(database)
     assert run_all(one) == 1
     found = plans(one)
-    assert set(found) == {"jobs_create_one_shot", "executions_next_due", "executions_claim", "executions_conclude"}
+    creation = {"jobs_create_one_shot", "jobs_create_one_shots"}
+    assert set(found) == creation | {"executions_next_due", "executions_claim", "executions_conclude"}
     for plan in found.values():
         assert not re.search(r"Seq Scan on (executions|jobs)|Sort", plan), plan
+    # By nested loops a batch would compare each of its jobs with each other one.
+    assert re.search(r"Hash Cond: \(\w+\.job_id = \w+\.job_id\)", found["jobs_create_one_shots"])
     claim = found["executions_claim"]
     assert re.search(r"idx_executions_pickup on executions .*\n *Index Cond: .*>= \$\d.* <= ", claim), claim
     assert claim.count("idx_executions_pickup") == 2, claim

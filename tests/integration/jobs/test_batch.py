@@ -83,14 +83,22 @@ def test_a_thousand_twice_are_the_same_thousand(api: Api) -> None:
     assert [item["job"]["job_id"] for item in again] == [item["job"]["job_id"] for item in first]
 
 
-def test_a_change_of_the_endpoint_meanwhile_is_noticed(api: Api) -> None:
-    register(api)
-    created(api, one_shot("warm-up"))
+def test_a_change_of_an_endpoint_meanwhile_is_noticed(api: Api) -> None:
+    for name in ("target", "other", "third"):
+        register(api, name)
+        created(api, one_shot("warm-up", endpoint=name))
     with another_process(api) as other:
         assert other.put("/endpoints/target", http_endpoint()).status_code == 200
-    items = batch(api, one_shot("a"), cron())
-    assert [item["status"] for item in items] == [201, 201]
-    assert [item["job"]["endpoint_version"] for item in items] == [2, 2]
+    each = [("target", 2), ("other", 1), ("third", 1)]
+    items = batch(
+        api,
+        *(one_shot(key, endpoint=name) for key in "ab" for name, _ in each),
+        *(cron(endpoint=name) for name, _ in each * 2),
+    )
+    assert [item["status"] for item in items] == [201] * 12
+    assert [(item["job"]["endpoint"], item["job"]["endpoint_version"]) for item in items] == each * 4
+    for item in items:
+        assert api.get(f"/jobs/{item['job']['job_id']}").json == item["job"]
 
 
 def test_a_batch_that_is_none(api: Api) -> None:

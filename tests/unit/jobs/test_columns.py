@@ -148,8 +148,8 @@ def test_every_field_of_a_job_is_shown() -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    [insertion.ONE_SHOT, insertion.ONE_SHOTS, insertion.MANY, run_now.EXTRA, materialization.MATERIALIZE],
-    ids=["one", "some", "many", "run", "materialize"],
+    [insertion.ONE_SHOT, insertion.ONE_SHOTS, run_now.EXTRA, materialization.MATERIALIZE],
+    ids=["one", "several", "run", "materialize"],
 )
 def test_a_new_executions_row_has_every_column(statement: Any) -> None:
     """Else add it to OF_JOB or to insert_executions, in app.executions.insertion, or to EXECUTION_DEFAULTS."""
