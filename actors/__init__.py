@@ -9,7 +9,6 @@ import sys
 
 import dramatiq
 
-from actors.collector import spare_what_is_there
 from actors.deliver import Deliveries
 from actors.dispatch import open_dispatchers
 from actors.gathered_log import GatheredLog
@@ -19,6 +18,7 @@ from app import db, log
 from app.catalog import rotation
 from app.catalog.crypto import SecretBox
 from app.catalog.loader import Catalog
+from app.collector import spare_what_is_there
 from app.config import SettingError, Settings
 from brokers.broker import ExecutionsBroker
 from brokers.listener import PostgresSource, RedisSource, WakeupListener

@@ -14,6 +14,7 @@ import gunicorn.glogging
 from app import db, log
 from app.catalog import rotation
 from app.catalog.crypto import SecretBox
+from app.collector import spare_what_is_there
 from app.config import SettingError, Settings
 from app.db import ready
 
@@ -70,3 +71,8 @@ def on_starting(_server: Any) -> None:
     finally:
         # Workers must not inherit any of its connections.
         database.close()
+
+
+def post_worker_init(_worker: Any) -> None:
+    """Look for cycles among what requests make only, once a worker has loaded the application."""
+    spare_what_is_there()

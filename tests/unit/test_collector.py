@@ -1,4 +1,4 @@
-"""The collector of cycles in a worker: it does not look at what was there from the beginning, but still collects."""
+"""The collector of cycles in a process: it does not look at what was there from the beginning, but still collects."""
 
 import gc
 import weakref
@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-import tests.worker_environment  # noqa: F401 - first
-from actors.collector import THRESHOLDS, spare_what_is_there
+from app.collector import THRESHOLDS, spare_what_is_there
 
 
 @pytest.fixture(autouse=True)
