@@ -5,7 +5,9 @@ TE_WAKEUP_REDIS_URL is set, which is the only way on CockroachDB: it has no NOTI
 """
 
 import logging
+import math
 import threading
+import time
 from collections.abc import Callable, Collection
 
 import redis
@@ -25,14 +27,21 @@ REDIS_HEALTH_SECONDS = 15.0  # a link that was dropped silently is noticed at th
 NOTIFY = statement("wakeup.notify", "SELECT pg_notify('te_wakeup', :queues)")
 
 Send = Callable[[str], None]
+SendAtOnce = Callable[[str], bool]
 
 
 class Notifier(BackgroundThread):
-    """Sends hints from a thread of its own, after the caller's commit; the first at once, more of them batched."""
+    """Sends hints after the caller's commit; the first at once, more of them batched, by a thread of its own.
 
-    def __init__(self, send: Send | None) -> None:
+    The caller sends the first one itself where it need not wait for an answer: a thread that were woken for it would
+    get the interpreter only when the caller has worded what it answers.
+    """
+
+    def __init__(self, send: Send | None, send_at_once: SendAtOnce = lambda _payload: False) -> None:
         super().__init__("te-notifier")
         self._send = send
+        self._send_at_once = send_at_once
+        self._sent_at = -math.inf
         self._ready = threading.Condition()
         self._queues: set[str] = set()
 
@@ -41,15 +50,21 @@ class Notifier(BackgroundThread):
         """Return a notifier over Redis when its URL is set, else over NOTIFY on PostgreSQL, else over nothing."""
         if redis_url:
             return cls(_by_redis(redis_url))
-        return cls(None if database.is_cockroach else _by_notify(database))
+        if database.is_cockroach:
+            return cls(None)
+        return cls(_by_notify(database), lambda payload: database.unawaited.send(NOTIFY, {"queues": payload}))
 
     def hint(self, queue: str) -> None:
         """Send a hint that an execution of `queue` may be claimable now or soon."""
         if self._send is None:
             return
         with self._ready:
-            self._queues.add(queue)
             self.ensure_started()
+            now = time.monotonic()
+            if not self._queues and now - self._sent_at >= MIN_INTERVAL_SECONDS and self._send_at_once(queue):
+                self._sent_at = now
+                return
+            self._queues.add(queue)
             self._ready.notify()
 
     def interrupt(self) -> None:
@@ -63,14 +78,17 @@ class Notifier(BackgroundThread):
         while send is not None:
             with self._ready:
                 self._ready.wait_for(lambda: self._queues or self.stopping.is_set())
+                early = self._sent_at + MIN_INTERVAL_SECONDS - time.monotonic()
+            self.stopping.wait(max(0.0, early))
+            with self._ready:
                 queues, self._queues = self._queues, set()
+                self._sent_at = time.monotonic()
             if not queues:
                 return
             try:
                 send(encode(queues))
             except Exception as error:  # noqa: BLE001 - a hint may be lost, the thread that sends the next one may not
                 log.debug("a wake-up was lost: %s", type(error).__name__)
-            self.stopping.wait(MIN_INTERVAL_SECONDS)
 
 
 def encode(queues: Collection[str]) -> str:
@@ -98,6 +116,8 @@ def redis_client(url: str) -> "redis.Redis":
 def _by_notify(database: Database) -> Send:
     def send(payload: str) -> None:
         database.fetch(NOTIFY, {"queues": payload})
+        # Later ones need not wait for this thread.
+        database.unawaited.open()
 
     return send
 

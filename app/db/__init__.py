@@ -8,15 +8,17 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
+import psycopg2
 from sqlalchemy import URL, Connection, Engine, Executable, Row, create_engine, event, text
 from sqlalchemy.exc import DisconnectionError
 
 from app import ids
-from app.db import deadline, hot
+from app.db import deadline, driver_errors, hot
 from app.db.breaker import Breaker
 from app.db.joint import JointTransaction
 from app.db.retry import retried
 from app.db.stalled import ANSWER_SECONDS, StalledConnections
+from app.db.unawaited import Unawaited
 from app.errors import UnavailableError
 from app.formats import stored_json
 from app.sql import HotStatement
@@ -40,8 +42,9 @@ _SOCKET_OPTIONS = {
 class Database:
     """Runs statements, in autocommit or in a transaction, and retries what may be retried."""
 
-    def __init__(self, engine: Engine, *, statement_timeout_seconds: float = 10.0) -> None:
+    def __init__(self, engine: Engine, unawaited: Unawaited, *, statement_timeout_seconds: float = 10.0) -> None:
         self.engine = engine
+        self.unawaited = unawaited
         pool: Any = engine.pool  # a QueuePool without overflow, see connect()
         self._free = threading.BoundedSemaphore(pool.size())
         self._statement_seconds = statement_timeout_seconds
@@ -105,7 +108,8 @@ class Database:
         self._joint.commit()
 
     def close(self) -> None:
-        """Close the pooled connections and end the thread that watches them, for good."""
+        """Close the connections and end the thread that watches them, for good."""
+        self.unawaited.close()
         self.engine.dispose()
         self._stalled.stop()
 
@@ -171,6 +175,8 @@ def connect(
     query = dict(parsed.query)
     mine = query.pop("options", "")
     session = _session(statement_timeout_seconds, is_cockroach=parsed.get_backend_name() == "cockroachdb")
+    # What the URL asks for comes last and wins.
+    given = _SOCKET_OPTIONS | {"application_name": application_name, "options": f"{session} {mine}".strip()}
     engine = create_engine(
         parsed.set(query=query),
         json_deserializer=stored_json,
@@ -180,12 +186,14 @@ def connect(
         pool_timeout=statement_timeout_seconds,  # never waited for: Database lets nobody in when all are in use
         # Spread, so that the pools of many processes do not reconnect in step.
         pool_recycle=int(random.uniform(240, 300)),
-        # What the URL asks for comes last and wins.
-        connect_args=_SOCKET_OPTIONS | {"application_name": application_name, "options": f"{session} {mine}".strip()},
+        connect_args=given,
     )
-    event.listen(engine, "handle_error", _mark_disconnects)
-    event.listen(engine, "handle_error", _hide_values)
-    database = Database(engine, statement_timeout_seconds=statement_timeout_seconds)
+    event.listen(engine, "handle_error", driver_errors.mark_disconnects)
+    event.listen(engine, "handle_error", driver_errors.hide_values)
+    # The driver gets what SQLAlchemy would give it.
+    arguments, named = engine.dialect.create_connect_args(engine.url)
+    unawaited = Unawaited(engine, partial(psycopg2.connect, *arguments, **{**named, **given}))
+    database = Database(engine, unawaited, statement_timeout_seconds=statement_timeout_seconds)
     ids.lead_with_time(not database.is_cockroach)
     return database
 
@@ -221,26 +229,3 @@ def _ping_idle_connections(engine: Engine, stalled: StalledConnections) -> None:
                 engine.dialect.do_ping(connection)
         except engine.dialect.loaded_dbapi.Error as error:
             raise DisconnectionError from error
-
-
-def _mark_disconnects(context: Any) -> None:
-    # SQLAlchemy's list of messages lacks CockroachDB's shutdown text; the SQLSTATE is the same on both engines.
-    # A server that is read-only (25006) was the primary before a failover: the next connection may find the new one.
-    state = getattr(context.original_exception, "pgcode", None)
-    if state is not None and (state.startswith(("08", "57P")) or state == "25006"):
-        context.is_disconnect = True
-
-
-def _hide_values(context: Any) -> None:
-    """Shorten what the server said to its first line and its SQLSTATE: the rest may hold whole rows.
-
-    So may the first line, where the server refuses a value (class 22).
-    """
-    original, wrapped = context.original_exception, context.sqlalchemy_exception
-    state = getattr(original, "pgcode", None)
-    if state is None:
-        return
-    line = type(original).__name__ if state.startswith("22") else str(original).partition("\n")[0]
-    original.args = (f"{line} (SQLSTATE {state})",)
-    if wrapped is not None:
-        wrapped.args = (f"({type(original).__name__}) {original.args[0]}",)

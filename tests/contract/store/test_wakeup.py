@@ -75,6 +75,35 @@ def test_the_listener_comes_back_after_its_connection_was_cut(
     assert listener.stop(60)
 
 
+def test_a_hint_waits_neither_for_the_pool_nor_for_the_one_before(process: WorkerProcess, database_url: str) -> None:
+    sender = db.connect(database_url, pool_size=1, application_name="te-test-sender")
+    if sender.is_cockroach:
+        pytest.skip("CockroachDB has no NOTIFY")
+    listener = WakeupListener(
+        process, PostgresSource(db.connect(database_url, pool_size=1, application_name="te-test-listener"))
+    )
+    http, kafka = threading.Event(), threading.Event()
+    process.on_wake("http", http.set)
+    process.on_wake("kafka", kafka.set)
+    listener.start()
+    assert http.wait(60)
+    http.clear()
+    notifier = Notifier.over(sender, "")
+    notifier.hint("http")
+    assert http.wait(60)
+    kafka.clear()
+
+    def is_heard() -> bool:
+        notifier.hint("kafka")
+        return kafka.is_set()
+
+    with sender.engine.connect():
+        eventually(is_heard, timeout=5)  # before a thread gives up its wait for the only connection
+    assert notifier.stop(60)
+    sender.close()
+    assert listener.stop(60)
+
+
 @pytest.fixture
 def many_descriptors() -> Iterator[None]:
     """Take every descriptor below 1,100, as a thousand open deliveries do."""
