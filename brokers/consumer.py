@@ -15,6 +15,7 @@ from app.catalog.retry_policy import RetryPolicy
 from app.errors import UnavailableError
 from app.executions import shards
 from app.executions.claim import claim_batch, claims_of
+from app.executions.database_clock import DatabaseClock
 from app.executions.model import DeliveryError
 from app.executions.verdict import Tried, decide
 from brokers.attempt import Attempt, Stage
@@ -49,6 +50,7 @@ class ClaimConsumer(Consumer):
         appetite = max(1, settings.capacity // 8)
         self._turns = Turns(settings.shards, appetite=appetite, longest_wait=settings.poll_interval_ms / 1000)
         self._survey_at = 0.0
+        self._clock = DatabaseClock()
         self._shards = shards.ShardCount(settings.shards, partial(shards.claimable_beyond, process.database, queue))
         process.on_wake(queue, self._woken)
         process.in_flight.on_room(queue, self._wake.set)
@@ -158,6 +160,7 @@ class ClaimConsumer(Consumer):
             limit=limit,
             ahead_ms=settings.claim_ahead_ms,
             since=turn.since,
+            clock=self._clock,
         )
         process.on_revision(claimed.catalog_revision)
         count = len(claimed.claims)

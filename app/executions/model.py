@@ -117,7 +117,7 @@ class Claim:
     scheduled_at: datetime
     claimed_at: datetime  # the database's clock
     due_in_seconds: float  # until run_at, by the database's clock at the claim; negative when late
-    claimed_here: float  # claimed_at on time.monotonic(), or later by what the answer was under way
+    claimed_here: float  # claimed_at on time.monotonic(), or a little later (app.executions.database_clock)
     input: Any = field(repr=False, default=None)
 
 

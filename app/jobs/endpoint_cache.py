@@ -33,6 +33,7 @@ class CachedEndpoint:
     name: str
     version: int
     type: EndpointType
+    queue: str
     max_attempts: int
     validator: Validator | None
     spec_updated_at: datetime | None
@@ -79,11 +80,12 @@ class EndpointCache:
             self._targets.pop(name, None)
             if not rows:
                 raise EndpointNotFoundError(f"There is no endpoint named {name!r}.")
-            row = rows[0]
+            row, type_ = rows[0], EndpointType(rows[0].endpoint_type)
             target = CachedEndpoint(
                 name=name,
                 version=row.version,
-                type=EndpointType(row.endpoint_type),
+                type=type_,
+                queue=type_.queue,
                 max_attempts=RetryPolicy.from_json(row.retry_policy).max_attempts,
                 validator=validation.compiled(row.schema_json) if row.spec_updated_at is not None else None,
                 spec_updated_at=row.spec_updated_at,

@@ -198,7 +198,7 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
     if new.timetable is not None:
         return params | new.timetable.as_columns() | _NO_EXECUTION
     execution_id = ids.execution_id()
-    execution = {"execution_id": execution_id, "queue": target.type.queue, "shard": ids.shard_of(execution_id, shards)}
+    execution = {"execution_id": execution_id, "queue": target.queue, "shard": ids.shard_of(execution_id, shards)}
     return params | _NO_TIMETABLE | execution
 
 

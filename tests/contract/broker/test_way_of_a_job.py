@@ -22,7 +22,7 @@ from schema.states import Trigger
 from tests import rows
 from tests.waiting import eventually
 
-MOST_FUNCTIONS = 55
+MOST_FUNCTIONS = 56
 JOBS = 5
 RunJob = Callable[[], None]
 ROOT = Path(__file__).parents[3]
