@@ -29,6 +29,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         command.add_argument("--in-flight", type=int, default=10_000, help="how many deliveries wait at once")
         command.add_argument("--held", type=float, default=5, help="seconds for which each of them waits")
         command.add_argument("--parts", help="of history, such as lists,prune; all by default")
+        command.add_argument("--filters", type=int, default=2, help="how many filters of a read are tried at once")
         command.add_argument("--finished", type=int, default=5_000_000, help="executions that ended, in the history")
         command.add_argument("--future", type=int, default=1_000_000, help="executions that wait, in the history")
         command.add_argument("--only", help="names of those to measure, such as ours,pgqueuer; ours is always there")
@@ -77,7 +78,7 @@ def _history(run: Run, options: Options) -> None:
             "drain": lambda: drain.measure(run, contenders, arrivals, options.executions, rounds),
             "create": lambda: create.measure(run, system, options.seconds, rounds),
             "latency": lambda: latency.measure(run, contenders, arrivals, options.samples, rounds),
-            "lists": lambda: lists.measure(run, system.all_ours),
+            "lists": lambda: lists.measure(run, system.all_ours, options.filters),
             "prune": lambda: prune.measure(run, old, arrivals, options.executions, rounds),
         }
         for name in parts if options.parts is None else options.parts.split(","):

@@ -18,14 +18,17 @@ _JOBS = {"CRON": {"trigger": "CRON"}, "ENDED": {"status": "RETIRED"}, "DELAYED":
 _EXECUTIONS = {"ENDED": {"status": "SUCCESS"}, "RETRIED": {"status": "FAILED"}, "WAITING": {"status": "PENDING"}}
 
 
-def reads(api: Api) -> Iterator[tuple[str, str]]:
-    """Yield what each is called, and its path; a read of what this database has none of is left out."""
+def reads(api: Api, filters: int) -> Iterator[tuple[str, str]]:
+    """Yield what each is called, and its path, with at most so many filters.
+
+    A read of what this database has none of is left out.
+    """
     places, values = _places(api), _values()
     values["job_id"] = list(places["job_id"].values())
     for path, item in api.get("/openapi.json")["paths"].items():
         parameters = item.get("get", {}).get("parameters", ())
         for name, place in _placed(path, places) if "get" in item else ():
-            for query in _queries(parameters, values):
+            for query in _queries(parameters, values, filters):
                 yield _shown(name, query, places), _shown(place, query)
             yield from _later_pages(api, name, place, parameters)
 
@@ -69,14 +72,14 @@ def _values() -> dict[str, list[str]]:
     }
 
 
-def _queries(parameters: Sequence[Mapping[str, Any]], values: Values) -> Iterator[Query]:
-    """Yield no filter, each value of each, and each pair of values of two; raises KeyError for an unknown filter."""
+def _queries(parameters: Sequence[Mapping[str, Any]], values: Values, filters: int) -> Iterator[Query]:
+    """Yield no filter, each value of each, each pair of values of two, …; raises KeyError for an unknown filter."""
     tried = {
         each["name"]: each["schema"].get("enum") or values[each["name"]]
         for each in parameters
         if each["in"] == "query" and each["name"] != "cursor"
     }
-    for count in range(3):
+    for count in range(filters + 1):
         for names in itertools.combinations(tried, count):
             for chosen in itertools.product(*(tried[name] for name in names)):
                 yield dict(zip(names, chosen, strict=True))

@@ -24,9 +24,9 @@ class _Timing:
     again: float
 
 
-def measure(run: Run, contenders: list[Ours]) -> Section:
-    """Time every read of each, and show the slowest of the last one's, the slowest first."""
-    timings = {ours.name: _timings(ours) for ours in contenders}
+def measure(run: Run, contenders: list[Ours], filters: int) -> Section:
+    """Time every read of each, with at most so many filters, and show the slowest of the last one's."""
+    timings = {ours.name: _timings(ours, filters) for ours in contenders}
     counts = ", ".join(f"{name}: {len(of_one)}" for name, of_one in timings.items())
     section = run.section(f"Reads of the API, the {_SHOWN} slowest (of {counts})")
     slowest = sorted(timings[contenders[-1].name].items(), key=lambda each: -max(each[1].first, each[1].again))
@@ -41,9 +41,9 @@ def measure(run: Run, contenders: list[Ours]) -> Section:
     return section
 
 
-def _timings(ours: Ours) -> dict[str, _Timing]:
+def _timings(ours: Ours, filters: int) -> dict[str, _Timing]:
     timed = {}
-    for label, path in reads(ours.stack.api):
+    for label, path in reads(ours.stack.api, filters):
         first, *more = (_milliseconds(ours, path) for _ in range(1 + _TIMES))
         timed[label] = _Timing(first, statistics.median(more))
     return timed

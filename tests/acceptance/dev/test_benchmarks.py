@@ -5,6 +5,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -20,12 +22,30 @@ pytestmark = pytest.mark.acceptance
 SMALL = ("--rounds", "1", "--executions", "100", "--samples", "5", "--seconds", "0.2")
 
 
-@pytest.fixture
-def home() -> Iterator[Path]:
-    """A directory that PostgreSQL's user may enter, unlike pytest's own."""
-    with tempfile.TemporaryDirectory() as directory:
-        Path(directory).chmod(0o755)
-        yield Path(directory)
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What the commands print that run beside each other, as they mostly wait, and where they keep things."""
+
+    all: str
+    history: str
+    soak: str
+    kept: Path
+
+
+@pytest.fixture(scope="module")
+def runs() -> Iterator[Runs]:
+    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor() as pool:
+        kept = Path(directory)
+        kept.chmod(0o755)  # PostgreSQL's user has to enter it
+        everything = ("--only", "ours", "--in-flight", "50", "--held", "0.5", "--keep", "--results", directory)
+        parts = ("--parts", "lists,prune", "--filters", "1")  # the other parts are those of `all`
+        size = ("--finished", "1000", "--future", "100")
+        outputs = [
+            pool.submit(run, "all", *SMALL, *everything),
+            pool.submit(run, "history", *SMALL, *parts, *size, BENCH_HOME=directory),
+            pool.submit(run, "soak", *SMALL, "--minutes", "0.02"),
+        ]
+        yield Runs(*(output.result() for output in outputs), kept)
 
 
 def run(*words: str, **env: str) -> str:
@@ -45,33 +65,29 @@ def values(output: str, figure: Figure) -> list[str]:
     return [cell.strip() for cell in row.strip("|").split("|")[1:]]
 
 
-def test_everything_of_ours_is_measured_and_kept(tmp_path: Path) -> None:
-    output = run(
-        "all", "--only", "ours", *SMALL, "--in-flight", "50", "--held", "0.5", "--keep", "--results", str(tmp_path)
-    )
+def test_everything_of_ours_is_measured_and_kept(runs: Runs) -> None:
+    output = runs.all
     for figure in (drain.STEADY, drain.PYTHON, drain.DATABASE, create.ALONE, *latency.IDLE, *latency.LATE, flight.RSS):
         assert all(values(output, figure)), output
     assert values(output, flight.MOST) == ["50"]
     assert values(output, drain.REPEATS) == ["0"]
     assert values(output, create.RATIO)[1] == "1.00", "Flask with an insert is the measure"
     assert "The machine was " in output
-    assert (tmp_path / "all.md").read_text() in output
-    assert ET.fromstring((tmp_path / "all.svg").read_text()).tag.endswith("svg")
+    assert (runs.kept / "all.md").read_text() in output
+    assert ET.fromstring((runs.kept / "all.svg").read_text()).tag.endswith("svg")
 
 
-def test_a_history_is_built_and_kept(home: Path) -> None:
-    parts = ("--parts", "lists,prune")  # the others are measured above
-    output = run("history", *SMALL, *parts, "--finished", "1000", "--future", "100", BENCH_HOME=str(home))
-    assert "building a history" in output
-    assert (home / "history-1000-100" / "built").exists()
-    assert all(values(output, prune.KEPT))
-    assert "GET /jobs/CRON-JOB/status" in output
+def test_a_history_is_built_and_kept(runs: Runs) -> None:
+    assert "building a history" in runs.history
+    assert (runs.kept / "history-1000-100" / "built").exists()
+    assert all(values(runs.history, prune.KEPT))
+    assert "Reads of the API" in runs.history
+    assert "| GET /executions" in runs.history
 
 
-def test_a_soak_says_how_everything_grew() -> None:
-    output = run("soak", *SMALL, "--minutes", "0.02")
+def test_a_soak_says_how_everything_grew(runs: Runs) -> None:
     for name in ("worker: threads", "web: descriptors", "PostgreSQL: connections"):
-        assert all(values(output, Figure(name, "")))
+        assert all(values(runs.soak, Figure(name, "")))
 
 
 @pytest.mark.skipif(not environment.has_peers(), reason="the peers' environment has not been built: make bench-drain")
