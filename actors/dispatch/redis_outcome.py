@@ -10,7 +10,7 @@ from app.executions.model import DeliveryError
 
 _NOT_ALLOWED = ("NOAUTH", "WRONGPASS", "NOPERM")
 # Another attempt would meet the same answer. Redis before 7 wraps the error of a command in one of the script.
-# Where the note may not be written the entry is there already: each attempt would append one more.
+# Before version 7 an entry is there already where its note may not be written: each attempt would append one more.
 _PERMANENT = re.compile(r"\b(WRONGTYPE|NOPERM|ACL failure|NOAUTH|WRONGPASS|CROSSSLOT|too many results to unpack)\b")
 
 

@@ -14,6 +14,11 @@ if appended then
   return '=' .. appended
 end
 
+-- A script undoes nothing: where the note may not be written, nothing is appended. Before version 7 nobody can ask.
+if redis.acl_check_cmd and not redis.acl_check_cmd('SET', KEYS[2], '', 'EX', ARGV[1]) then
+  return redis.error_reply("NOPERM this user has no permissions to run the 'set' command on the note of a delivery")
+end
+
 local command = {'XADD', KEYS[1]}
 if ARGV[2] ~= '' then
   command[#command + 1] = 'MAXLEN'

@@ -55,8 +55,9 @@ def test_refused_credentials_fail_for_good(user, client, password, stream):
 def test_a_command_that_the_user_may_not_run_fails_for_good(user, client, command):
     client.acl_setuser("te", enabled=True, commands=[f"-{command}"])
     error = fail(user("p%40ss%3A%2Fw%25"), stream="mine{1}")
-    assert (error.type, error.permanent) == ("STREAM_ERROR", True)
+    assert (error.type, error.permanent, error.may_have_been_delivered) == ("STREAM_ERROR", True, False)
     assert f"'{command}'" in error.message
+    assert client.xlen("mine{1}") == 0
 
 
 def test_a_refused_connection_appended_nothing():
