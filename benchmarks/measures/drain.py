@@ -17,6 +17,7 @@ STEADY = Figure("steady (10-90 %)", "1/s", is_yardstick=True)
 RATIO = Figure("steady, by ours of the same round", "", 2)
 PYTHON = Figure("CPU of the workers", "ms", 3)
 DATABASE = Figure("CPU of PostgreSQL", "ms", 3)
+RECEIVER = Figure("CPU of the receiver", "ms", 3)
 FILL = Figure("enqueued in bulk, one client", "1/s")
 REPEATS = Figure("sent twice", "")
 
@@ -42,10 +43,17 @@ class _Reading:
     arrived: int
     python: float
     database: float
+    receiver: float
 
 
 def drain(
-    contender: Contender, url: str, witness: Witness, count: int, *, beside: Callable[[], object] = bool
+    contender: Contender,
+    url: str,
+    witness: Witness,
+    count: int,
+    *,
+    receiver_pid: int | None = None,
+    beside: Callable[[], object] = bool,
 ) -> dict[Figure, float]:
     """Fill the queue, call `beside`, start the workers, wait for the last delivery, stop the workers."""
     fill = contender.fill(url, count)
@@ -56,9 +64,8 @@ def drain(
 
         def read(share: float) -> _Reading:
             arrived = witness.wait_for(int(count * share), check=lambda: check(workers))
-            python = machine.cpu_seconds(*(worker.pid for worker in workers))
-            database = machine.cpu_seconds(contender.database_pid) if contender.database_pid else 0.0
-            return _Reading(arrived, python, database)
+            others = (machine.cpu_seconds(pid) if pid else 0.0 for pid in (contender.database_pid, receiver_pid))
+            return _Reading(arrived, machine.cpu_seconds(*(worker.pid for worker in workers)), *others)
 
         first, last = (read(share) for share in _STEADY)
         witness.wait_for(count, check=lambda: check(workers))
@@ -70,6 +77,7 @@ def drain(
         STEADY: len(steady) / (steady[-1] - steady[0]),
         PYTHON: (last.python - first.python) / done * 1000,
         DATABASE: (last.database - first.database) / done * 1000,
+        RECEIVER: (last.receiver - first.receiver) / done * 1000,
         FILL: fill,
         REPEATS: witness.counts()["repeats"],
     }

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg2
 
@@ -21,7 +21,17 @@ _HTTP, _REDIS, _KAFKA = "ours, HTTP", "ours, Redis Stream", "ours, Kafka"
 _FIELDS = {name: "{{input." + name + "}}" for name in BODY}
 _TOPIC = "bench"
 
+_SHOWN = (drain.RATE, drain.STEADY, drain.PYTHON, drain.DATABASE, drain.RECEIVER, drain.REPEATS)
+
 RATIO = Figure("steady, by HTTP of the same round", "", 2)
+# The receivers differ, and take their CPU time from the same cores.
+RATIO_OF_CPU = Figure("CPU of HTTP's workers and PostgreSQL, by these", "", 2)
+
+
+class _Transport(NamedTuple):
+    type_: str
+    receiver_pid: int
+    spec: dict[str, Any]
 
 
 class Conclusions:
@@ -65,27 +75,33 @@ def measure(run: Run, system: System, count: int, rounds: int) -> Section:
     with Tansu() as tansu:
         tansu.create_topic(_TOPIC, 4)
         headers = {"Authorization": "Bearer bench"}
-        specs: Mapping[str, tuple[str, dict[str, Any]]] = {
-            _HTTP: (
+        transports = {
+            _HTTP: _Transport(
                 "HTTP",
+                system.arrivals.pid,
                 {"url": system.arrivals.url, "method": "POST", "headers": headers, "body_template": _FIELDS},
             ),
-            _REDIS: (
+            _REDIS: _Transport(
                 "REDIS_STREAM",
+                system.valkey.pid,
                 {"redis_url": system.valkey.url, "stream": "bench", "fields_template": _FIELDS},
             ),
-            _KAFKA: (
+            _KAFKA: _Transport(
                 "KAFKA",
+                tansu.pid,
                 {"bootstrap_servers": tansu.bootstrap, "topic": _TOPIC, "acks": "all", "value_template": _FIELDS},
             ),
         }
         for number in range(rounds):
             run.calibrate()
-            figures = {who: _drain(system.ours, f"{who} {number}", *specs[who], count) for who in specs}
-            for who, of_one in figures.items():
-                for figure in (drain.RATE, drain.STEADY, drain.PYTHON, drain.DATABASE, drain.REPEATS):
+            turns = transports if number % 2 == 0 else reversed(transports)
+            figures = {who: _drain(system.ours, f"{who} {number}", transports[who], count) for who in turns}
+            for who in transports:
+                of_one = figures[who]
+                for figure in _SHOWN:
                     section.add(figure, who, of_one[figure])
                 section.add(RATIO, who, of_one[drain.STEADY] / figures[_HTTP][drain.STEADY])
+                section.add(RATIO_OF_CPU, who, _cpu(figures[_HTTP]) / _cpu(of_one))
             print(
                 "  transports: " + ", ".join(f"{who} {of_one[drain.STEADY]:,.0f}/s" for who, of_one in figures.items())
             )
@@ -93,6 +109,10 @@ def measure(run: Run, system: System, count: int, rounds: int) -> Section:
     return section
 
 
-def _drain(ours: Ours, target: str, type_: str, spec: Mapping[str, Any], count: int) -> dict[Figure, float]:
-    endpoint = ours.register(target, type_, spec)
-    return drain.drain(ours, target, Conclusions(ours, endpoint), count)
+def _drain(ours: Ours, target: str, over: _Transport, count: int) -> dict[Figure, float]:
+    endpoint = ours.register(target, over.type_, over.spec)
+    return drain.drain(ours, target, Conclusions(ours, endpoint), count, receiver_pid=over.receiver_pid)
+
+
+def _cpu(figures: Mapping[Figure, float]) -> float:
+    return figures[drain.PYTHON] + figures[drain.DATABASE]
