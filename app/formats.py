@@ -1,4 +1,4 @@
-"""Formats of values: compact JSON, stored JSON, RFC 3339, JSON pointers."""
+"""Formats of values: compact JSON, stored JSON, SQL arrays, RFC 3339, JSON pointers."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -19,6 +19,15 @@ def stored_json(text: str) -> Any:
     An integer longer than a request may hold was a floating-point number.
     """
     return _STORED.decode(text)
+
+
+def array_literal(values: Iterable[object]) -> str:
+    """Write values as the text of an SQL array, to be cast to its type.
+
+    A list becomes an expression for each of its values, which costs the driver and the parser three times as much.
+    """
+    texts = [str(value).replace("\\", r"\\").replace('"', r"\"") for value in values]
+    return '{"' + '","'.join(texts) + '"}' if texts else "{}"
 
 
 def rfc3339(instant: datetime, timespec: str = "auto") -> str:

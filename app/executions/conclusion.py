@@ -11,6 +11,7 @@ from app.db import Database
 from app.executions.model import Claim, ClaimKey, LogLine
 from app.executions.settlement import settlement_of
 from app.executions.verdict import Verdict
+from app.formats import array_literal
 from app.sql import hot_statement, statement
 from schema.states import ExecutionStatus
 
@@ -156,21 +157,22 @@ def written(database: Database, conclusions: Sequence[Conclusion]) -> set[str]:
 def _params(worker_id: str, conclusions: Sequence[Conclusion]) -> dict[str, object]:
     now = time.monotonic()
     logs = [(c.claim.execution_id, line) for c in conclusions for line in c.logs]
+    # What may be long or NULL stays a list: `size` knows how the driver escapes it.
     return {
         "worker": worker_id,
-        "ids": [c.claim.execution_id for c in conclusions],
-        "attempts": [c.claim.attempt for c in conclusions],
-        "statuses": [c.verdict.status.value for c in conclusions],
-        "delays": [c.verdict.delay_ms or 0 for c in conclusions],
+        "ids": array_literal(c.claim.execution_id for c in conclusions),
+        "attempts": array_literal(c.claim.attempt for c in conclusions),
+        "statuses": array_literal(c.verdict.status.value for c in conclusions),
+        "delays": array_literal(c.verdict.delay_ms or 0 for c in conclusions),
         "outputs": [None if c.verdict.output is None else json.dumps(c.verdict.output) for c in conclusions],
         "errors": [None if c.verdict.error is None else json.dumps(c.verdict.error) for c in conclusions],
-        "started": [c.started_at for c in conclusions],
-        "ended_ago_ms": [int((now - c.ended_at) * 1000) for c in conclusions],
-        "durations": [c.duration_ms for c in conclusions],
-        "attempt_ids": [c.attempt_id for c in conclusions],
-        "log_ids": [ids.log_id() for _ in logs],
-        "log_executions": [execution_id for execution_id, _ in logs],
-        "log_levels": [line.level.value for _, line in logs],
+        "started": array_literal(c.started_at for c in conclusions),
+        "ended_ago_ms": array_literal(int((now - c.ended_at) * 1000) for c in conclusions),
+        "durations": array_literal(c.duration_ms for c in conclusions),
+        "attempt_ids": array_literal(c.attempt_id for c in conclusions),
+        "log_ids": array_literal(ids.log_id() for _ in logs),
+        "log_executions": array_literal(execution_id for execution_id, _ in logs),
+        "log_levels": array_literal(line.level.value for _, line in logs),
         "log_messages": [line.message for _, line in logs],
         "cancelled": "; it was asked to be cancelled, so it is not tried again",
     }
