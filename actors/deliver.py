@@ -8,7 +8,6 @@ import logging
 import random
 import time
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -69,7 +68,7 @@ class Deliveries:
             return Delivery(attempt, lambda _: fail(attempt, unexpected))
         else:
             # It is in the prepared request now, and an attempt may wait long for its answer.
-            attempt.claim = replace(claim, input=None)
+            attempt.claim = claim._replace(input=None)
             return Delivery(attempt, lambda dispatchers: deliver(dispatchers, attempt, prepared, history))
         return None
 

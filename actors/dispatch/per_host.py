@@ -7,8 +7,7 @@ fail without having been sent.
 import asyncio
 import math
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from app.executions.model import NotSentError
@@ -49,18 +48,31 @@ class PerHostLimit:
             for turn in target.waiting:
                 _give_up(turn, "the worker stops", DUE_NOW_MS)
 
-    @asynccontextmanager
-    async def take(self, key: Hashable, patience_seconds: float = math.inf) -> AsyncIterator[None]:
+    def take(self, key: Hashable, patience_seconds: float = math.inf) -> "_Turn":
         """Wait for a turn and hold it; a target that nobody holds or waits for is forgotten."""
-        target = self._targets.setdefault(key, _Target())
+        return _Turn(self, key, patience_seconds)
+
+    async def enter(self, key: Hashable, patience_seconds: float) -> None:
+        """Begin to hold a turn; whoever does calls `leave`."""
+        target = self._targets.get(key)
+        if target is None:
+            target = self._targets[key] = _Target()
         if target.holders < self._limit:
             target.holders += 1
         else:
             await self._wait(key, target, patience_seconds)
-        try:
-            yield
-        finally:
-            self._leave(key, target)
+
+    def leave(self, key: Hashable) -> None:
+        """Pass a turn on, or give it back."""
+        target = self._targets[key]
+        while target.waiting:
+            turn, _ = target.waiting.popitem(last=False)
+            if not turn.done():
+                turn.set_result(None)
+                return
+        target.holders -= 1
+        if not target.holders:
+            del self._targets[key]
 
     async def _wait(self, key: Hashable, target: _Target, patience_seconds: float) -> None:
         """Wait until somebody who leaves passes the turn on."""
@@ -77,22 +89,27 @@ class PerHostLimit:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self._leave(key, target)  # it was passed on to us in the same moment
+                self.leave(key)  # it was passed on to us in the same moment
             raise
         finally:
             target.waiting.pop(turn, None)
             if timer is not None:
                 timer.cancel()
 
-    def _leave(self, key: Hashable, target: _Target) -> None:
-        while target.waiting:
-            turn, _ = target.waiting.popitem(last=False)
-            if not turn.done():
-                turn.set_result(None)
-                return
-        target.holders -= 1
-        if not target.holders:
-            del self._targets[key]
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """The turn of one delivery, as a context manager."""
+
+    limit: PerHostLimit
+    key: Hashable
+    patience_seconds: float
+
+    async def __aenter__(self) -> None:
+        await self.limit.enter(self.key, self.patience_seconds)
+
+    async def __aexit__(self, *_exception: object) -> None:
+        self.limit.leave(self.key)
 
 
 def _give_up(turn: "asyncio.Future[None]", reason: str, put_off_ms: int) -> None:

@@ -1,7 +1,7 @@
 """Executions as values: stored records, and what travels from the claim of an attempt to its conclusion."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, NamedTuple, Self
 
@@ -100,8 +100,7 @@ class ClaimKey(NamedTuple):
     claimed_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """A claimed execution; `execution_id`, `worker_id` and `attempt` together are the fence."""
 
     key: ClaimKey
@@ -118,7 +117,10 @@ class Claim:
     claimed_at: datetime  # the database's clock
     due_in_seconds: float  # until run_at, by the database's clock at the claim; negative when late
     claimed_here: float  # claimed_at on time.monotonic(), or a little later (app.executions.database_clock)
-    input: Any = field(repr=False, default=None)
+    input: Any = None
+
+    def __repr__(self) -> str:
+        return f"Claim({self.execution_id}, attempt={self.attempt})"
 
 
 class DeliveryError(Exception):

@@ -1,6 +1,5 @@
 """Concluding: one fenced statement writes everything, or nothing."""
 
-import dataclasses
 import logging
 import re
 from collections.abc import Callable
@@ -81,7 +80,7 @@ def test_each_attempt_is_one_line_of_the_log(
 def test_an_attempt_is_never_recorded_as_ended_before_it_did(process: WorkerProcess) -> None:
     """The answer to the claim may be long under way, and so may the conclusion; a fixed delay counts from this end."""
     (mine,) = claimed(process)
-    claim = dataclasses.replace(mine.claim, claimed_at=mine.claim.claimed_at - timedelta(seconds=1))
+    claim = mine.claim._replace(claimed_at=mine.claim.claimed_at - timedelta(seconds=1))
     late = Attempt(claim, process.finalizer, process.in_flight)
     late.enter(Stage.STARTED)
     before = rows.database_now(process.database)
