@@ -2,53 +2,40 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from sqlalchemy import TextClause
+from datetime import datetime
 
 from app.db import Database
 from app.sql import statement
 
+# Begins where the batch before ended: what that deleted still has entries in the index, and is passed over each time.
 EXPIRED = statement(
     "executions.expired",
     """
-    SELECT execution_id FROM executions
-     WHERE shard = :shard AND completed_at IS NOT NULL
+    SELECT execution_id, completed_at FROM executions
+     WHERE shard = :shard AND completed_at IS NOT NULL AND completed_at >= CAST(:since AS TIMESTAMPTZ)
        AND completed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
      ORDER BY completed_at, execution_id LIMIT :limit
     """,
 )
 
-# All three return how many children they saw, not how many they deleted: another scheduler may have been faster.
-PRUNE_LOGS = statement(
-    "execution_logs.prune",
+# Returns how many children it saw in the table with most of them, not how many it deleted: another scheduler may have
+# been faster.
+PRUNE_CHILDREN = statement(
+    "executions.prune_children",
     """
-    WITH page AS MATERIALIZED (
+    WITH logs AS MATERIALIZED (
       SELECT log_id FROM execution_logs WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
        ORDER BY execution_id, logged_at, log_id LIMIT :limit),
-    gone AS (DELETE FROM execution_logs WHERE log_id IN (SELECT log_id FROM page) RETURNING log_id)
-    SELECT count(*) AS seen FROM page
-    """,
-)
-
-PRUNE_ATTEMPTS = statement(
-    "attempts.prune",
-    """
-    WITH page AS MATERIALIZED (
+    tried AS MATERIALIZED (
       SELECT attempt_id FROM attempts WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
        ORDER BY execution_id, attempt_number LIMIT :limit),
-    gone AS (DELETE FROM attempts WHERE attempt_id IN (SELECT attempt_id FROM page) RETURNING attempt_id)
-    SELECT count(*) AS seen FROM page
-    """,
-)
-
-PRUNE_EVENTS = statement(
-    "execution_events.prune",
-    """
-    WITH page AS MATERIALIZED (
+    events AS MATERIALIZED (
       SELECT event_id FROM execution_events WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
        ORDER BY execution_id, occurred_at, event_id LIMIT :limit),
-    gone AS (DELETE FROM execution_events WHERE event_id IN (SELECT event_id FROM page) RETURNING event_id)
-    SELECT count(*) AS seen FROM page
+    no_logs AS (DELETE FROM execution_logs WHERE log_id IN (SELECT log_id FROM logs) RETURNING log_id),
+    none_tried AS (DELETE FROM attempts WHERE attempt_id IN (SELECT attempt_id FROM tried) RETURNING attempt_id),
+    no_events AS (DELETE FROM execution_events WHERE event_id IN (SELECT event_id FROM events) RETURNING event_id)
+    SELECT GREATEST((SELECT count(*) FROM logs), (SELECT count(*) FROM tried), (SELECT count(*) FROM events)) AS seen
     """,
 )
 
@@ -111,29 +98,26 @@ class Pruned:
     jobs: int
 
 
-def expired(database: Database, *, shard: int, retention_ms: int, limit: int) -> list[str]:
-    """Read the ids of executions that finished before the retention, the oldest first."""
-    params = {"shard": shard, "retention_ms": retention_ms, "limit": limit}
-    return [row.execution_id for row in database.fetch(EXPIRED, params)]
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """Executions that finished before the retention, the oldest first, and when the last of them did."""
+
+    executions: list[str]
+    up_to: datetime
 
 
-def prune_logs(database: Database, executions: Sequence[str], *, limit: int) -> int:
-    """Delete up to `limit` log lines of these executions; returns how many there were, short of `limit` at the end."""
-    return _prune(database, PRUNE_LOGS, executions, limit)
+def expired(database: Database, *, shard: int, since: datetime, retention_ms: int, limit: int) -> Expired:
+    """Read the executions that finished from an instant on, and before the retention."""
+    rows = database.fetch(EXPIRED, {"shard": shard, "since": since, "retention_ms": retention_ms, "limit": limit})
+    return Expired([row.execution_id for row in rows], rows[-1].completed_at if rows else since)
 
 
-def prune_attempts(database: Database, executions: Sequence[str], *, limit: int) -> int:
-    """Delete up to `limit` attempts of these executions; returns how many there were, short of `limit` at the end."""
-    return _prune(database, PRUNE_ATTEMPTS, executions, limit)
+def prune_children(database: Database, executions: Sequence[str], *, limit: int) -> int:
+    """Delete up to `limit` log lines, attempts and events each of these executions.
 
-
-def prune_events(database: Database, executions: Sequence[str], *, limit: int) -> int:
-    """Delete up to `limit` events of these executions; returns how many there were, short of `limit` at the end."""
-    return _prune(database, PRUNE_EVENTS, executions, limit)
-
-
-def _prune(database: Database, children: TextClause, executions: Sequence[str], limit: int) -> int:
-    (row,) = database.fetch(children, {"ids": sorted(executions), "limit": limit})
+    Returns how many there were of one kind at most: short of `limit` at the end.
+    """
+    (row,) = database.fetch(PRUNE_CHILDREN, {"ids": sorted(executions), "limit": limit})
     seen: int = row.seen
     return seen
 

@@ -10,10 +10,13 @@ from app.catalog import superseded
 from app.config import Settings
 from app.db import Database
 from app.executions import pruning
+from app.formats import EPOCH
 from app.scheduler.chore import BATCH, Counts, Stopping, until_short
 
 DAY_MS = 24 * 3600 * 1000
 MAX_PRUNE_SECONDS = 900.0  # what is left waits for the next run
+# In one statement each. Most executions have one attempt and one log line: once through their children is the rule.
+EXECUTIONS, CHILDREN = 1_000, 2_000
 
 
 class Pruner:
@@ -35,23 +38,27 @@ class Pruner:
         # Anywhere, so that the last shards get their turn where time runs out, and several schedulers differ.
         first = random.randrange(shards)
         for shard in (*range(first, shards), *range(first)):
-            self._until_short(partial(self._prune_batch, shard, ends_at, counts), BATCH)
+            self._prune_shard(shard, ends_at, counts)
         counts.update(workers=pruning.prune_workers(self._database, limit=BATCH))
         return counts
 
-    def _prune_batch(self, shard: int, ends_at: float, counts: Counts) -> int:
-        if time.monotonic() >= ends_at:
-            return 0
-        retention_ms = int(self._settings.retention_days * DAY_MS)
-        expired = pruning.expired(self._database, shard=shard, retention_ms=retention_ms, limit=BATCH)
-        if not expired:
-            return 0
-        for children in (pruning.prune_logs, pruning.prune_attempts, pruning.prune_events):
-            self._until_short(partial(children, self._database, expired, limit=BATCH), BATCH)
+    def _prune_shard(self, shard: int, ends_at: float, counts: Counts) -> None:
+        retention_ms, since = int(self._settings.retention_days * DAY_MS), EPOCH
+        while not self._stopping() and time.monotonic() < ends_at:
+            expired = pruning.expired(
+                self._database, shard=shard, since=since, retention_ms=retention_ms, limit=EXECUTIONS
+            )
+            if expired.executions:
+                self._prune_batch(expired.executions, retention_ms, counts)
+            if len(expired.executions) < EXECUTIONS:
+                break
+            since = expired.up_to
+
+    def _prune_batch(self, executions: Sequence[str], retention_ms: int, counts: Counts) -> None:
+        self._until_short(partial(pruning.prune_children, self._database, executions, limit=CHILDREN), CHILDREN)
         if not self._stopping():
-            pruned = pruning.prune_executions(self._database, expired, retention_ms=retention_ms)
+            pruned = pruning.prune_executions(self._database, executions, retention_ms=retention_ms)
             counts.update(executions=pruned.executions, jobs=pruned.jobs)
-        return len(expired)
 
     def prune_versions(self, jobs: Sequence[str]) -> Counts:
         """Delete those of the repeating jobs that ended before the retention, old versions among them."""

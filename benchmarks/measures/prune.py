@@ -1,91 +1,112 @@
-"""Rate at which the oldest executions are pruned beside a drain, and what the drain keeps of its rate."""
+"""Rate at which the oldest executions are pruned, alone and beside deliveries, and what these keep of their rate."""
 
 import time
-from contextlib import closing
+from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-import psycopg2
-
-from app.dev.process.child import Child, ChildError
-from app.dev.stack import programs
 from benchmarks.arrivals import Arrivals
+from benchmarks.contenders.contender import Times, check
 from benchmarks.contenders.ours import Ours
 from benchmarks.measures import drain
-from benchmarks.report.results import Figure, Section
+from benchmarks.pruning import Pruning, pruning
+from benchmarks.report.results import Figure, Section, percentile
 from benchmarks.report.run import Run
 
-_SHARE = 30  # each round prunes one part in so many of what is there, the oldest
-_PATIENCE_SECONDS = 60.0
-_POLL_SECONDS = 0.2
+_ALONE_SECONDS = 4.0
+_NORMAL = 0.7  # of the rate of a drain
+_LEAD_SECONDS = 6.0  # for the start of workers and of the pruning
+_BATCH = 1000
+_FILL_RATE = 1500  # less than what a batch creates a second
 
-_CUT = """
-SELECT extract(epoch FROM now() - created_at) / 86400 FROM executions WHERE completed_at IS NOT NULL
- ORDER BY created_at OFFSET %s LIMIT 1
-"""
-_COUNT = "SELECT count(*) FROM executions WHERE completed_at IS NOT NULL"
-# What is there of those that are to go.
-_LEFT = "SELECT count(*) FROM executions WHERE created_at < now() - %s * INTERVAL '1 day'"
+PRUNED = Figure("executions pruned, 1/s", "")
+COST = Figure("CPU of PostgreSQL for each of them, ms", "", 3)
+KEPT = Figure("rate of the deliveries, by that without pruning", "", 2)
+LATE = {share: Figure(f"late by, p{share * 100:.0f}, ms", "", 1) for share in (0.5, 0.99)}
 
-PRUNED = Figure("executions pruned beside a drain", "1/s")
-KEPT = Figure("that drain, by one without", "", 2)
+NOTHING, DRAIN, NORMAL, PLAIN = "nothing else", "drain at full speed", f"{_NORMAL:.0%} of that", "that without pruning"
 
 
-@dataclass(slots=True)
-class _Pruning:
-    """One more scheduler whose retention ends within the history."""
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """What the measurements of a round have in common."""
 
+    run: Run
+    section: Section
     ours: Ours
-    child: Child | None = None
-    before: int = 0
-    began: float = 0.0
-    days: float = 0.0
+    arrivals: Arrivals
+    count: int
 
-    def start(self) -> None:
-        """Start it and wait until it has begun."""
-        count = int(self._ask(_COUNT))
-        self.days = float(self._ask(_CUT, count // _SHARE))
-        everything = int(self._ask(_LEFT, self.days))
-        name = f"pruner-{len(self.ours.stack.names)}"
-        self.child = self.ours.stack.launch(name, programs.SCHEDULER, TE_RETENTION_DAYS=f"{self.days:.6f}")
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while (left := self.left()) >= everything:
-            if time.monotonic() > deadline:
-                raise ChildError(f"nothing was pruned within {_PATIENCE_SECONDS:.0f} s:\n{self.child.tail()}")
-            time.sleep(_POLL_SECONDS)
-        self.before, self.began = left, time.monotonic()
+    def beside_nothing(self) -> None:
+        with pruning(self.ours) as pruned:
+            time.sleep(_ALONE_SECONDS)
+            self._add(NOTHING, pruned)
 
-    def stop(self) -> None:
-        """Stop it."""
-        if self.child is not None:
-            self.child.stop(30)
+    def beside_a_drain(self) -> float:
+        """Return the rate of a drain without pruning."""
+        alone, begun = drain.drain(self.ours, self.arrivals.url, self.arrivals, self.count), list[Pruning]()
+        with ExitStack() as stack:
 
-    def left(self) -> int:
-        """Return how many are still there of those that are to go."""
-        return int(self._ask(_LEFT, self.days))
+            def begin() -> None:
+                begun.append(stack.enter_context(pruning(self.ours)))
 
-    def _ask(self, query: str, *values: float) -> float:
-        with closing(psycopg2.connect(self.ours.stack.database_url)) as connection, connection.cursor() as cursor:
-            cursor.execute(query, values)
-            return float((cursor.fetchone() or [0])[0])
+            beside = drain.drain(self.ours, self.arrivals.url, self.arrivals, self.count, beside=begin)
+            self._add(DRAIN, begun[0])
+        self.section.add(KEPT, DRAIN, beside[drain.STEADY] / alone[drain.STEADY])
+        return alone[drain.STEADY]
+
+    def beside_a_load(self, rate: float) -> None:
+        """Deliver what comes due at a rate, without and with pruning."""
+        kept = [self._deliver(PLAIN, rate), self._deliver(NORMAL, rate)]
+        self.section.add(KEPT, NORMAL, kept[1] / kept[0])
+
+    def _deliver(self, who: str, rate: float) -> float:
+        """Return which share of the rate was kept."""
+        self.arrivals.clear()
+        due = _fill(self.ours, self.arrivals.url, rate, self.count)
+        self.ours.settle()
+        with ExitStack() as stack:
+            workers = stack.enter_context(self.ours.at_work())
+            pruned = stack.enter_context(pruning(self.ours)) if who is NORMAL else None
+            self.arrivals.wait_for(self.count, check=lambda: check(workers))
+            if pruned is not None:
+                self._add(who, pruned)
+        times = self.arrivals.times()
+        late = [(times[key] - instant) * 1000 for key, instant in due.items()]
+        for share, figure in LATE.items():
+            self.section.add(figure, who, percentile(late, share))
+        return self.count / rate / (max(times.values()) - min(due.values()))
+
+    def _add(self, who: str, pruned: Pruning) -> None:
+        rate, cost = pruned.rate()
+        self.section.add(PRUNED, who, rate)
+        if who is NOTHING:
+            self.section.add(COST, who, cost)
+        if pruned.is_over:
+            self.run.remark(f"prune beside {who}: nothing was left before the end, so its rate is too low")
 
 
 def measure(run: Run, ours: Ours, arrivals: Arrivals, count: int, rounds: int) -> Section:
-    """Drain without and with a pruning beside it; a part of the history is gone afterwards."""
-    section = run.section("Prune")
+    """Prune beside nothing, beside a drain and beside a load that leaves room; a part of the history is gone after."""
+    section = run.section("Prune, beside")
     for _ in range(rounds):
         run.calibrate()
-        alone = drain.drain(ours, arrivals.url, arrivals, count)
-        pruning = _Pruning(ours)
-        try:
-            beside = drain.drain(ours, arrivals.url, arrivals, count, beside=pruning.start)
-            left, took = pruning.left(), time.monotonic() - pruning.began
-        finally:
-            pruning.stop()
+        this = _Round(run, section, ours, arrivals, count)
+        this.beside_nothing()
+        rate = this.beside_a_drain()
+        this.beside_a_load(rate * _NORMAL)
         run.calibrate()
-        section.add(PRUNED, ours.name, (pruning.before - left) / took)
-        section.add(KEPT, ours.name, beside[drain.STEADY] / alone[drain.STEADY])
-        if left == 0:
-            run.remark(
-                "prune: it had nothing left to do before the drain ended, so its rate is too low; use a longer history"
-            )
     return section
+
+
+def _fill(ours: Ours, url: str, rate: float, count: int) -> Times:
+    """Create so many that come due one after the other, and return when."""
+    first = time.time() + count / _FILL_RATE + _LEAD_SECONDS
+    due = {}
+    for begun in range(0, count, _BATCH):
+        instants = [first + number / rate for number in range(begun, min(begun + _BATCH, count))]
+        run_at = [datetime.fromtimestamp(instant, UTC).isoformat() for instant in instants]
+        jobs = [ours.job(url, trigger="DELAYED", run_at=each) for each in run_at]
+        items = ours.stack.api.post("/jobs/batch", {"jobs": jobs})["items"]
+        due |= {item["job"]["execution"]["execution_id"]: at for item, at in zip(items, instants, strict=True)}
+    return due

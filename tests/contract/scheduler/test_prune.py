@@ -70,10 +70,18 @@ def test_old_executions_go_with_their_children_and_their_jobs(database: Database
 def test_an_execution_with_more_children_than_a_batch_goes_too(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.scheduler.pruner.BATCH", 4)
+    monkeypatch.setattr("app.scheduler.pruner.CHILDREN", 4)
     finish(database, rows.add_executions(database, 10), days_ago=31, children=7)
     assert chores(database).prune()["executions"] == 10
     assert left(database) == {"jobs": 0, "executions": 0, "attempts": 0, "execution_logs": 0, "execution_events": 0}
+
+
+def test_more_than_a_batch_that_ended_at_one_instant_goes_in_a_run(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.scheduler.pruner.EXECUTIONS", 3)
+    finish(database, rows.add_executions(database, 10), days_ago=31)
+    assert chores(database).prune()["executions"] == 10
 
 
 def test_a_run_ends_when_its_time_is_over(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +131,7 @@ def test_children_that_another_scheduler_deletes_meanwhile_do_not_end_the_search
     """Otherwise the executions would be deleted over the heads of those that are left."""
     if database.is_cockroach:
         pytest.skip("watches PostgreSQL's locks")
-    monkeypatch.setattr("app.scheduler.pruner.BATCH", 4)
+    monkeypatch.setattr("app.scheduler.pruner.CHILDREN", 4)
     finish(database, rows.add_executions(database, 2), days_ago=31, children=5)
     first_page = "SELECT log_id FROM execution_logs ORDER BY execution_id, logged_at, log_id LIMIT 4"
     waiting = text("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
