@@ -1,7 +1,7 @@
 """Load on an HTTP server, as cheap as it can be: a raw protocol on uvloop with kept connections.
 
-`python -m benchmarks.load FILE` reads a Plan as JSON, sends its template over and over, and prints as JSON how many
-were answered a second and how many seconds each took.
+`python -m benchmarks.load PLAN ANSWER` reads a Plan as JSON from a file, sends its template over and over, and writes
+to another file, as JSON too, how many were answered a second and how many seconds each took.
 """
 
 import asyncio
@@ -112,4 +112,6 @@ async def run(plan: Plan) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(uvloop.run(run(Plan(**json.loads(Path(sys.argv[1]).read_text()))))))
+    # No long line to an unbuffered output: what a pipe takes of it in one go may be only a part.
+    answer = uvloop.run(run(Plan(**json.loads(Path(sys.argv[1]).read_text()))))
+    Path(sys.argv[2]).write_text(json.dumps(answer))

@@ -90,6 +90,7 @@ def _bare(system: System, plan: Plan) -> Iterator[dict[str, Plan]]:
 def load_with(system: System, plan: Plan) -> Any:
     """Let a process of its own send the load, and return what it measured."""
     # A batch is longer than an argument of a command may be.
-    file = system.logs / "plan.json"
+    file, answer = system.logs / "plan.json", system.logs / "answer.json"
     file.write_text(json.dumps(asdict(plan)))
-    return json.loads(system.processes.run(("benchmarks.load", str(file))))
+    system.processes.run(("benchmarks.load", str(file), str(answer)))
+    return json.loads(answer.read_text())
