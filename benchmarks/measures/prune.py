@@ -14,7 +14,7 @@ from benchmarks.report.results import Figure, Section, percentile
 from benchmarks.report.run import Run
 
 _ALONE_SECONDS = 4.0
-_NORMAL = 0.7  # of the rate of a drain
+_NORMAL = 0.5  # of the rate of a drain; what comes due by itself has to be promoted too
 _LEAD_SECONDS = 6.0  # for the start of workers and of the pruning
 _BATCH = 1000
 _FILL_RATE = 1500  # less than what a batch creates a second
