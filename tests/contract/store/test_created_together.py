@@ -1,5 +1,6 @@
 """Jobs that are created together, by one statement: each gets its own outcome, as if it had come alone."""
 
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -175,6 +176,24 @@ def test_a_value_that_the_database_refuses_is_its_own_jobs_fault(
     assert sqlstate(refused) == "22P05"
     assert all(future.result(HUNG_SECONDS).is_new for future in (futures[0], *futures[2:]))
     assert keys(database) == {"warm-up", "a", "b", "c"}
+
+
+def test_who_could_not_be_written_together_writes_alone(
+    database: Database, proxied: Database, create: Create, lock: Lock
+) -> None:
+    """Whoever waited for the others once more could fail with them once more."""
+    jobs = [job("a"), job("bad", input={"text": "\0"}), job("b")]
+    futures = gathered(create, lock, [job("first"), *jobs])
+    alone = threading.Barrier(len(jobs))
+
+    def meet(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if "INSERT INTO jobs" in statement and "unnest" not in statement:
+            alone.wait(HUNG_SECONDS)
+
+    event.listen(proxied.engine, "before_cursor_execute", meet)
+    lock.let_go()
+    assert [future.exception(HUNG_SECONDS) is None for future in futures] == [True, True, False, True]
+    assert keys(database) == {"warm-up", "first", "a", "b"}
 
 
 def test_jobs_take_the_version_that_their_endpoint_has_got(database: Database, create: Create, lock: Lock) -> None:
