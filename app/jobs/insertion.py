@@ -13,7 +13,7 @@ from sqlalchemy import Row
 
 from app import ids
 from app.executions.insertion import OF_JOB, insert_executions
-from app.formats import EPOCH, compact_json
+from app.formats import EPOCH, array_literal, compact_json
 from app.jobs.endpoint_cache import CachedEndpoint
 from app.jobs.model import Job, NewJob
 from app.schedule.timetable import Timetable
@@ -169,6 +169,7 @@ SEVERAL_REPEATING = statement(
     """,
 )
 
+_PLAIN = ("job_id", "trigger_type", "execution_id", "queue", "shard")
 _target_of = itemgetter(*_OF_TARGET)
 _NO_EXECUTION = {"execution_id": None, "queue": None, "shard": None}
 _NO_TIMETABLE = Timetable(starts_at=EPOCH).as_columns() | {"cron_starts_at": None}
@@ -217,12 +218,12 @@ def _params_of_several(each: Iterable[Mapping[str, Any]], names: Iterable[str]) 
     ordered = sorted(each, key=lambda params: (params["endpoint"], params["idempotency_key"] or ""))
     numbers: dict[tuple[Any, ...], int] = {}
     targets = [numbers.setdefault(_target_of(params), len(numbers)) for params in ordered]
-    return {
-        "number": list(numbers.values()),
-        **{name: list(values) for name, values in zip(_OF_TARGET, zip(*numbers, strict=True), strict=True)},
-        "target": targets,
-        **{name: [params[name] for params in ordered] for name in names},
-    }
+    of_targets = zip(_OF_TARGET, zip(*numbers, strict=True), strict=True)
+    columns: dict[str, Any] = {name: [params[name] for params in ordered] for name in names}
+    # What is short and never NULL.
+    columns |= {name: array_literal(columns[name]) for name in _PLAIN if name in columns}
+    columns |= {name: list(values) for name, values in of_targets}
+    return columns | {"number": list(numbers.values()), "target": array_literal(targets)}
 
 
 def inserted(new: NewJob, params: Mapping[str, Any], row: Row[Any]) -> Job:
