@@ -2,7 +2,9 @@
 
 import json
 import logging
+import select
 import socket
+import threading
 from typing import Any
 
 from gunicorn import util
@@ -14,6 +16,7 @@ from app.api.http.errors import envelope, http_error
 
 log = logging.getLogger(__name__)
 
+LINGER_MS = 2
 _NOT_THE_CLIENTS = (http.ConfigurationProblem, http.InvalidResponseHeader, http.InvalidResponseHeaderName)
 _STATUS = {http.LimitRequestLine: 414, http.LimitRequestHeaders: 431, http.ExpectationFailed: 417}
 
@@ -40,6 +43,11 @@ class _Body:
 class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     """Answers what gunicorn itself refuses, before the application sees it."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._counting = threading.Lock()
+        self._busy = 0  # threads
+
     def load_wsgi(self) -> None:
         """Load the application, with `_Body` around the body of each request."""
         super().load_wsgi()
@@ -50,6 +58,22 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             return application(environ, start_response)
 
         self.wsgi: Any = guarded
+
+    def handle(self, conn: Any) -> Any:
+        """Handle a request, and the ones that follow it at once while there are threads enough for others.
+
+        Else the connection goes back to the main thread, and from there to another thread for its next request.
+        """
+        with self._counting:
+            self._busy += 1
+        try:
+            kept = super().handle(conn)
+            while kept is True and self.alive and 2 * self._busy <= self.cfg.threads and _speaks(conn):
+                kept = super().handle(conn)
+        finally:
+            with self._counting:
+                self._busy -= 1
+        return kept
 
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: Exception) -> None:
         """Answer with the envelope; gunicorn itself handles everything that is not the client's fault."""
@@ -69,3 +93,12 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             util.write_nonblock(client, head.encode() + body)
         except OSError:
             log.debug("request %s: the client did not wait for the answer", request_id)
+
+
+def _speaks(conn: Any) -> bool:
+    """Wait a moment for the next request on a connection."""
+    if conn.parser.unreader.buf.getvalue():
+        return True
+    poller = select.poll()
+    poller.register(conn.sock, select.POLLIN)
+    return bool(poller.poll(LINGER_MS))
