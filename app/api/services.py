@@ -61,7 +61,7 @@ class Services:
             key_limit=_limit("key", settings.rate_limit, counters),
             bad_key_limit=_limit("bad-keys", settings.rate_limit_bad_keys, counters),
             refusals=RefusalLog(),
-            creator=Creator(database, shards=shards, look_ahead_ms=look_ahead_ms),
+            creator=Creator(database, shards=shards, look_ahead_ms=look_ahead_ms, hint=wake),
             shards=shards,
             look_ahead_ms=look_ahead_ms,
             secret_box=SecretBox.from_setting(settings.secret_encryption_key)

@@ -1,6 +1,6 @@
 """Creation of a job: one statement, one round trip, once its endpoint is cached."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,7 @@ from app.jobs.endpoint_cache import EndpointCache
 from app.jobs.group_commit import GroupCommit
 from app.jobs.model import Job, NewJob
 from app.sql import statement
+from schema.states import ExecutionStatus
 
 MAX_TRIES = 4
 LARGEST_TOGETHER = 32_768  # characters of an input: a full group of such is 4 MiB at most; CockroachDB reads 16 MiB
@@ -33,11 +34,20 @@ class Created:
 class Creator:
     """Creates jobs; built once per process."""
 
-    def __init__(self, database: Database, *, shards: int, look_ahead_ms: int) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        shards: int,
+        look_ahead_ms: int,
+        hint: Callable[[str], object] = lambda _queue: None,
+    ) -> None:
+        """`hint` is told the queue of what can be claimed at once, as soon as `create` has stored it."""
         self.database = database
         self.targets = EndpointCache(database)
         self.shards = shards
         self.look_ahead_ms = look_ahead_ms
+        self._hint = hint
         self._group = GroupCommit[Mapping[str, Any], Row[Any]](self._insert_one_shots)
 
     def now(self) -> datetime:
@@ -71,11 +81,17 @@ class Creator:
                 rows = self.database.fetch(insertion.REPEATING if new.timetable else insertion.ONE_SHOT, params)
                 row = rows[0] if rows else None
             if row is not None:
+                # First of all: a worker can begin while the answer is worded.
+                if new.timetable is None and row.execution_status == ExecutionStatus.QUEUED:
+                    self._hint(target.queue)
                 return Created(insertion.inserted(new, params, row), is_new=True)
             # The same id: it is ours, written by a first run whose answer was lost.
             found = self._first_with_key(new) or queries.find_job(self.database, job_id)
             if found is not None:
-                return Created(found, is_new=found.job_id == job_id)
+                is_new = found.job_id == job_id
+                if is_new:
+                    self._hint(target.queue)
+                return Created(found, is_new=is_new)
             target = self.targets.checked(new.endpoint, new.input)
         raise UnavailableError("The endpoint keeps changing; try again.")
 

@@ -11,7 +11,7 @@ from app.api.jobs import idempotency
 from app.api.jobs.answer_schemas import JobSchema, shape_job
 from app.api.jobs.request_schemas import JobQuery, NewJobSchema, new_job
 from app.api.openapi.resource import Resource
-from app.api.services import services, wake
+from app.api.services import services
 from app.errors import (
     EndpointNotFoundError,
     ExecutionNotCancellableError,
@@ -24,7 +24,6 @@ from app.jobs import cancellation
 from app.jobs.job_filter import JobFilter
 from app.jobs.listing import page_of_jobs
 from app.jobs.queries import get_job
-from schema.states import ExecutionStatus
 
 resource = Resource("jobs", "Invocations of endpoints: now, later or on a schedule.", write_scope=Scope.JOBS_WRITE)
 
@@ -46,8 +45,6 @@ def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
     job = created.job
     if not created.is_new:
         return shape_job(job), 200, REPLAYED
-    if job.execution is not None and job.execution.status is ExecutionStatus.QUEUED:
-        wake(job.endpoint_type.queue)
     return shape_job(job), 201, {}
 
 
