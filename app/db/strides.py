@@ -22,7 +22,7 @@ from app.db import Database
 from app.db.paging import Part, Position
 from app.sql import statement
 
-FIRST_STRIDE, LONGEST_STRIDE = 250, 1_000  # entries, whose rows may lie far apart on a disk
+STRIDE = 250  # entries, whose rows may lie far apart on a disk
 
 # For PostgreSQL's planner, until the transaction ends: no plan in the order of the list but by an index in this order.
 # Where its statistics say too little it would sort what it finds in another way, all of it.
@@ -103,9 +103,9 @@ def _together(
 
 
 def pass_through(
-    database: Database, index: ListIndex, part: Part, stride: int, narrow: Callable[[Part], Select[Any]]
+    database: Database, index: ListIndex, part: Part, narrow: Callable[[Part], Select[Any]]
 ) -> tuple[Sequence[Row[Any]], Position | None]:
-    """Read a stride of so many entries, of which `narrow` makes the query.
+    """Read a stride of entries, of which `narrow` makes the query.
 
     Returns its rows, and where it ended before the part did.
 
@@ -114,7 +114,7 @@ def pass_through(
 
     def body(connection: Connection) -> tuple[Sequence[Row[Any]], Position | None]:
         _demand_order(database, connection)
-        end = connection.execute(index.read(part).offset(stride - 1).limit(1)).first()
+        end = connection.execute(index.read(part).offset(STRIDE - 1).limit(1)).first()
         reached = None if end is None else Position(end.at, end.key)
         seen = part if reached is None else replace(part, end=reached)
         return connection.execute(narrow(seen)).all(), reached

@@ -142,8 +142,7 @@ def test_every_statement_built_with_core_is_taken(
     api: Api, database: Database, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # So short that a list is not at its end before each way to read it was tried.
-    monkeypatch.setattr(strides, "FIRST_STRIDE", 1)
-    monkeypatch.setattr(strides, "LONGEST_STRIDE", 1)
+    monkeypatch.setattr(strides, "STRIDE", 1)
     ask_for_everything(api, database)
     for path, body in (("/endpoints", http_endpoint("fourth")), ("/configs", {"name": "fourth", "values": {}})):
         lose_the_next_answer(database, monkeypatch)

@@ -57,8 +57,7 @@ FILTERS: list[Mapping[str, Any]] = [
 
 @pytest.fixture(autouse=True)
 def short_strides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strides, "FIRST_STRIDE", 25)
-    monkeypatch.setattr(strides, "LONGEST_STRIDE", 50)
+    monkeypatch.setattr(strides, "STRIDE", 25)
     monkeypatch.setattr(listing, "OPEN", 7)
     monkeypatch.setattr(listing, "FEW", 40)
     monkeypatch.setattr(listing, "PAGE_SECONDS", 0.0)
