@@ -117,7 +117,7 @@ def _by_notify(database: Database) -> Send:
     def send(payload: str) -> None:
         database.fetch(NOTIFY, {"queues": payload})
         # Later ones need not wait for this thread.
-        database.unawaited.open()
+        database.open_unawaited()
 
     return send
 

@@ -50,7 +50,7 @@ class ClaimConsumer(Consumer):
         appetite = max(1, settings.capacity // 8)
         self._turns = Turns(settings.shards, appetite=appetite, longest_wait=settings.poll_interval_ms / 1000)
         self._survey_at = 0.0
-        self._clock = DatabaseClock()
+        self._clock = DatabaseClock(learns=not process.database.is_cockroach)
         self._shards = shards.ShardCount(settings.shards, partial(shards.claimable_beyond, process.database, queue))
         process.on_wake(queue, self._woken)
         process.in_flight.on_room(queue, self._wake.set)

@@ -87,6 +87,14 @@ def drop_constraint(table: str, name: str) -> None:
     _execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}")
 
 
+def set_storage(table: str, change: str) -> None:
+    """Change the parameters by which PostgreSQL vacuums a table.
+
+    Neither reads nor writes queue behind its lock, and an autovacuum gives way to who waits for longer than a second.
+    """
+    _execute_unhurried(f"ALTER TABLE {table} {change}")
+
+
 def execute_if_permitted(statement: str) -> None:
     """Execute a statement that only makes things faster; where this user may not, log a warning and go on."""
     try:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import select
 import socket
 import threading
@@ -68,12 +69,16 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             self._busy += 1
         try:
             kept = super().handle(conn)
-            while kept is True and self.alive and 2 * self._busy <= self.cfg.threads and _speaks(conn):
+            while kept is True and self._may_go_on() and 2 * self._busy <= self.cfg.threads and _speaks(conn):
                 kept = super().handle(conn)
         finally:
             with self._counting:
                 self._busy -= 1
         return kept
+
+    def _may_go_on(self) -> bool:
+        # Its master may have been killed: this process has to end too then.
+        return bool(self.alive) and os.getppid() == self.ppid
 
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: Exception) -> None:
         """Answer with the envelope; gunicorn itself handles everything that is not the client's fault."""

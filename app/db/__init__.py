@@ -18,7 +18,7 @@ from app.db.breaker import Breaker
 from app.db.joint import JointTransaction
 from app.db.retry import retried
 from app.db.stalled import ANSWER_SECONDS, StalledConnections
-from app.db.unawaited import Unawaited
+from app.db.unawaited import Unawaited, server_of
 from app.errors import UnavailableError
 from app.formats import stored_json
 from app.sql import HotStatement
@@ -106,6 +106,13 @@ class Database:
         For work in many batches. Does nothing where there is no joint transaction.
         """
         self._joint.commit()
+
+    def open_unawaited(self) -> None:
+        """Open the connection of `unawaited` to where the pool has connected, unless it is there or failed of late."""
+        if self.unawaited.is_wanting:
+            with self._connection() as connection:
+                server = server_of(connection.connection.dbapi_connection)
+            self.unawaited.open(server)
 
     def close(self) -> None:
         """Close the connections and end the thread that watches them, for good."""

@@ -3,9 +3,6 @@
 For each list the planner looks up the ends of such an index, and passes over what is dead there.
 """
 
-from alembic import op
-from sqlalchemy import text
-
 from schema import online
 
 revision = "0016"
@@ -17,10 +14,10 @@ TABLES = ("attempts", "execution_logs")
 def upgrade() -> None:
     """Set storage parameters; setting them again changes nothing."""
     for table in () if online.is_cockroach() else TABLES:
-        op.execute(text(f"ALTER TABLE {table} SET (autovacuum_vacuum_scale_factor = 0.02)"))
+        online.set_storage(table, "SET (autovacuum_vacuum_scale_factor = 0.02)")
 
 
 def downgrade() -> None:
     """Go back to the defaults."""
     for table in () if online.is_cockroach() else TABLES:
-        op.execute(text(f"ALTER TABLE {table} RESET (autovacuum_vacuum_scale_factor)"))
+        online.set_storage(table, "RESET (autovacuum_vacuum_scale_factor)")
