@@ -17,7 +17,6 @@ DAY_MS = 24 * 3600 * 1000
 MAX_PRUNE_SECONDS = 900.0  # what is left waits for the next run
 # In one statement each. Most executions have one attempt and one log line: once through their children is the rule.
 EXECUTIONS, CHILDREN = 1_000, 2_000
-PAUSE = 0.4  # of the time that a batch took: deliveries are more urgent
 
 
 class Pruner:
@@ -46,7 +45,6 @@ class Pruner:
     def _prune_shard(self, shard: int, ends_at: float, counts: Counts) -> None:
         retention_ms, since = int(self._settings.retention_days * DAY_MS), EPOCH
         while not self._stopping() and time.monotonic() < ends_at:
-            began = time.monotonic()
             expired = pruning.expired(
                 self._database, shard=shard, since=since, retention_ms=retention_ms, limit=EXECUTIONS
             )
@@ -55,7 +53,6 @@ class Pruner:
             if len(expired.executions) < EXECUTIONS:
                 break
             since = expired.up_to
-            time.sleep(PAUSE * min(1.0, time.monotonic() - began))
 
     def _prune_batch(self, executions: Sequence[str], retention_ms: int, counts: Counts) -> None:
         self._until_short(partial(pruning.prune_children, self._database, executions, limit=CHILDREN), CHILDREN)

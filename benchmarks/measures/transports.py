@@ -101,7 +101,8 @@ def measure(run: Run, system: System, count: int, rounds: int) -> Section:
                 for figure in _SHOWN:
                     section.add(figure, who, of_one[figure])
                 section.add(RATIO, who, of_one[drain.STEADY] / figures[_HTTP][drain.STEADY])
-                section.add(RATIO_OF_CPU, who, _cpu(figures[_HTTP]) / _cpu(of_one))
+                if cpu := _cpu(of_one):  # the kernel counts in hundredths of a second
+                    section.add(RATIO_OF_CPU, who, _cpu(figures[_HTTP]) / cpu)
             print(
                 "  transports: " + ", ".join(f"{who} {of_one[drain.STEADY]:,.0f}/s" for who, of_one in figures.items())
             )

@@ -139,7 +139,7 @@ class Overtaken(Database):
 
 
 def test_a_value_read_under_an_old_revision_does_not_outlive_it(catalog, database):
-    slow = Overtaken(database.engine)
+    slow = Overtaken(database.engine, database.unawaited)
     catalog = Catalog(slow, SecretBox.from_setting(KEY), config_ttl_seconds=60, secret_ttl_seconds=60)
 
     def change():

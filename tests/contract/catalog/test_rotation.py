@@ -52,7 +52,7 @@ class Interrupted(Database):
     """Lets something happen once, after a page of secrets was read and before it is written: the first, or a later."""
 
     def __init__(self, database: Database, meanwhile: Callable[[], None], page: int = 1) -> None:
-        super().__init__(database.engine)
+        super().__init__(database.engine, database.unawaited)
         self._meanwhile = meanwhile
         self._pages = page
 

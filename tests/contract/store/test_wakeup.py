@@ -91,6 +91,7 @@ def test_a_hint_waits_neither_for_the_pool_nor_for_the_one_before(process: Worke
     notifier = Notifier.over(sender, "")
     notifier.hint("http")
     assert http.wait(60)
+    eventually(lambda: sender.unawaited.send(text("SELECT 1"), {}), what="the connection for hints")
     kafka.clear()
 
     def is_heard() -> bool:

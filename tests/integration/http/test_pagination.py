@@ -163,7 +163,7 @@ def test_of_two_processes_that_make_a_key_both_use_the_same(database: Database) 
             return super().fetch(statement, params, **options)
 
     overtaking: list[bytes] = []
-    assert [SigningKey(Overtaken(database.engine), "cursors").get()] == overtaking
+    assert [SigningKey(Overtaken(database.engine, database.unawaited), "cursors").get()] == overtaking
 
 
 def test_a_cursor_belongs_to_its_list_and_filters(api: Api) -> None:
