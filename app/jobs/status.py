@@ -22,8 +22,8 @@ LATEST = 100  # of each final status
 OPEN = 10_000
 _EVER = timedelta(days=36_600)
 
-# However many executions lie behind the job, or wait: the open ones have an index of their own, which is read from the
-# oldest on, as claims take them, and of the others each status is read from the newest on.
+# However many executions lie behind the job, or wait: the open ones have an index of their own, which is read in the
+# order of their ids (on PostgreSQL from the oldest on), and of the others each status is read from the newest on.
 _BY_STATUS = {
     status: f"status = '{status}' AND completed_at IS NOT NULL" for status in ExecutionStatus if status in FINAL
 }

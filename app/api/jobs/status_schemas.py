@@ -20,7 +20,10 @@ _LAST_24H = (
     f"Of a repeating job only its newest {NEWEST:,}, and those created within 48 hours, count"
 )
 
-_ACTIVE = f"executions that are not over, up to {OPEN:,} of them; `pending` are all that wait"
+_ACTIVE = (
+    f"executions that are not over: `pending` wait, `running` run; at most {OPEN:,} are looked at, so where a job has "
+    "more those that run may be among the others"
+)
 _LAST_EXECUTION = (
     f"the newest that has begun; of each final status only the newest {LATEST} are looked at, so a job of which more "
     "were cancelled before they began may show an older one"
