@@ -62,7 +62,7 @@ def test_the_figures_of_a_job_say_which_executions_count() -> None:
     assert f"newest {NEWEST:,}" in schemas["Stats"]["properties"]["last_24h"]["description"]
     shown = schemas["Status"]["properties"]
     assert f"newest {LATEST:,}" in shown["last_execution"]["description"]
-    assert f"up to {OPEN:,}" in shown["active_executions"]["description"]
+    assert f"at most {OPEN:,}" in shown["active_executions"]["description"]
 
 
 def test_every_reference_resolves() -> None:
