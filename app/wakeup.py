@@ -33,8 +33,8 @@ SendAtOnce = Callable[[str], bool]
 class Notifier(BackgroundThread):
     """Sends hints after the caller's commit; the first at once, more of them batched, by a thread of its own.
 
-    The caller sends the first one itself where it need not wait for an answer: a thread that were woken for it would
-    get the interpreter only when the caller has worded what it answers.
+    The caller sends the first one itself where it need not wait for an answer: a thread woken for it would get the
+    interpreter only once the caller has made its own answer.
     """
 
     def __init__(self, send: Send | None, send_at_once: SendAtOnce = lambda _payload: False) -> None:

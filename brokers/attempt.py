@@ -44,7 +44,7 @@ class Attempt:
 
     def __init__(self, claim: Claim, finalizer: Finalizer, in_flight: InFlight) -> None:
         self.claim = claim
-        # On time.monotonic(), and never before run_at by the database's clock: `claimed_here` errs late.
+        # On time.monotonic(), and not before run_at by the database's clock: `claimed_here` errs late.
         self.due_at = claim.claimed_here + claim.due_in_seconds
         self.stage = Stage.CLAIMED
         self._finalizer = finalizer

@@ -42,10 +42,8 @@ def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
     """Create a job. The same idempotency key again answers 200 with the first job, whatever the body."""
     body["idempotency_key"] = idempotency.key_of(body)
     created = services().creator.create(new_job(body), together=True)
-    job = created.job
-    if not created.is_new:
-        return shape_job(job), 200, REPLAYED
-    return shape_job(job), 201, {}
+    answer = shape_job(created.job)
+    return (answer, 201, {}) if created.is_new else (answer, 200, REPLAYED)
 
 
 @resource.route("GET", "/jobs", query=JobQuery, returns=page_schema(JobSchema))
