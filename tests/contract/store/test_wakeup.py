@@ -2,8 +2,9 @@
 
 import os
 import resource
-import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
 
 import pytest
 from sqlalchemy import text
@@ -42,7 +43,7 @@ def listener(process: WorkerProcess, way: tuple[Source, str]) -> Iterator[Wakeup
 def test_a_hint_wakes_the_consumer_of_its_queue_only(
     process: WorkerProcess, database: Database, listener: WakeupListener, way: tuple[Source, str]
 ) -> None:
-    http, kafka = threading.Event(), threading.Event()
+    http, kafka = Event(), Event()
     process.on_wake("http", http.set)
     process.on_wake("kafka", kafka.set)
     listener.start()
@@ -58,51 +59,49 @@ def test_a_hint_wakes_the_consumer_of_its_queue_only(
     assert notifier.stop(60)
 
 
+@contextmanager
+def notified(process: WorkerProcess, url: str, *queues: str, name: str = "te-test-listener") -> Iterator[list[Event]]:
+    """Listen by NOTIFY, and yield an event of each queue once all were woken because the connection stands."""
+    source = PostgresSource(db.connect(url, pool_size=1, application_name=name))
+    listener, events = WakeupListener(process, source), [Event() for _ in queues]
+    for queue, event in zip(queues, events, strict=True):
+        process.on_wake(queue, event.set)
+    listener.start()
+    for event in events:
+        assert event.wait(60)
+        event.clear()
+    yield events
+    assert listener.stop(60)
+
+
 def test_the_listener_comes_back_after_its_connection_was_cut(
     process: WorkerProcess, database: Database, database_url: str
 ) -> None:
     if database.is_cockroach:
         pytest.skip("CockroachDB has no NOTIFY")
-    source = PostgresSource(db.connect(database_url, pool_size=1, application_name="te-cut"))
-    listener = WakeupListener(process, source)
-    http = threading.Event()
-    process.on_wake("http", http.set)
-    listener.start()
-    assert http.wait(60)
-    http.clear()
-    database.fetch(text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'te-cut'"))
-    assert http.wait(60), "it must listen again, and look at once"
-    assert listener.stop(60)
+    with notified(process, database_url, "http", name="te-cut") as (http,):
+        database.fetch(text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'te-cut'"))
+        assert http.wait(60), "it must listen again, and look at once"
 
 
 def test_a_hint_waits_neither_for_the_pool_nor_for_the_one_before(process: WorkerProcess, database_url: str) -> None:
     sender = db.connect(database_url, pool_size=1, application_name="te-test-sender")
     if sender.is_cockroach:
         pytest.skip("CockroachDB has no NOTIFY")
-    listener = WakeupListener(
-        process, PostgresSource(db.connect(database_url, pool_size=1, application_name="te-test-listener"))
-    )
-    http, kafka = threading.Event(), threading.Event()
-    process.on_wake("http", http.set)
-    process.on_wake("kafka", kafka.set)
-    listener.start()
-    assert http.wait(60)
-    http.clear()
     notifier = Notifier.over(sender, "")
-    notifier.hint("http")
-    assert http.wait(60)
-    eventually(lambda: sender.unawaited.send(text("SELECT 1"), {}), what="the connection for hints")
-    kafka.clear()
+    with notified(process, database_url, "http", "kafka") as (http, kafka):
+        notifier.hint("http")
+        assert http.wait(60)
+        eventually(lambda: sender.unawaited.send(text("SELECT 1"), {}), what="the connection for hints")
 
-    def is_heard() -> bool:
-        notifier.hint("kafka")
-        return kafka.is_set()
+        def is_heard() -> bool:
+            notifier.hint("kafka")
+            return kafka.is_set()
 
-    with sender.engine.connect():
-        eventually(is_heard, timeout=5)  # before a thread gives up its wait for the only connection
+        with sender.engine.connect():
+            eventually(is_heard, timeout=5)  # before a thread gives up its wait for the only connection
     assert notifier.stop(60)
     sender.close()
-    assert listener.stop(60)
 
 
 @pytest.fixture
@@ -126,17 +125,11 @@ def test_hints_are_heard_on_a_high_descriptor(
 ) -> None:
     if database.is_cockroach:
         pytest.skip("CockroachDB has no NOTIFY")
-    listener = WakeupListener(process, PostgresSource(db.connect(database_url, pool_size=1, application_name="te-hi")))
-    http = threading.Event()
-    process.on_wake("http", http.set)
-    listener.start()
-    assert http.wait(60)
-    http.clear()
     notifier = Notifier.over(database, "")
-    notifier.hint("http")
-    assert http.wait(60)
+    with notified(process, database_url, "http") as (http,):
+        notifier.hint("http")
+        assert http.wait(60)
     assert notifier.stop(60)
-    assert listener.stop(60)
 
 
 class Failing:
@@ -144,7 +137,7 @@ class Failing:
 
     def __init__(self, errors: list[Exception]) -> None:
         self._errors = errors
-        self._stopped = threading.Event()
+        self._stopped = Event()
 
     def listen(self, listener: WakeupListener) -> None:
         if self._errors:
@@ -163,7 +156,7 @@ def test_no_error_of_a_source_ends_the_listener_and_it_is_said_once(
     process: WorkerProcess, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(brokers.listener, "RECONNECT_SECONDS", 0.01)
-    http = threading.Event()
+    http = Event()
     process.on_wake("http", http.set)
     listener = WakeupListener(process, Failing([ValueError("x"), MemoryError(), RuntimeError("y")]))
     listener.start()
@@ -177,7 +170,7 @@ def test_a_redis_link_that_was_dropped_silently_is_replaced(
     process: WorkerProcess, valkey: Valkey, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(app.wakeup, "REDIS_HEALTH_SECONDS", 0.2)
-    http = threading.Event()
+    http = Event()
     process.on_wake("http", http.set)
     with Proxy(valkey.port) as proxy:
         listener = WakeupListener(process, RedisSource(proxy.url(valkey.url)))
