@@ -8,9 +8,9 @@ from datetime import timedelta
 from enum import IntEnum, auto
 
 from app import ids
+from app.executions.claiming.release import SHORTEST_PUT_OFF_MS, put_off_ms
 from app.executions.conclusion import Conclusion
 from app.executions.model import Claim, LogLine
-from app.executions.release import SHORTEST_PUT_OFF_MS, put_off_ms
 from app.executions.verdict import Verdict
 from brokers.finalizer import Finalizer
 from brokers.in_flight import InFlight

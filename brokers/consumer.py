@@ -13,8 +13,8 @@ from dramatiq.message import Message
 
 from app.catalog.retry_policy import RetryPolicy
 from app.errors import UnavailableError
-from app.executions import shards
-from app.executions.claim import claim_batch, claims_of
+from app.executions.claiming import shards
+from app.executions.claiming.claim import claim_batch, claims_of
 from app.executions.database_clock import DatabaseClock
 from app.executions.model import DeliveryError
 from app.executions.verdict import Tried, decide

@@ -16,12 +16,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.db import Database
 from app.db.retry import explained, is_rows_fault, is_statements_fault
 from app.errors import UnavailableError
+from app.executions.claiming.release import Release, release
 from app.executions.conclusion import Conclusion, conclude, still_held, written
 from app.executions.model import ClaimKey
-from app.executions.release import Release, release
 from app.threads import STOP_SECONDS, BackgroundThread
 from brokers.counters import Counters
-from brokers.lane import FITTING, RETRY_SECONDS, TRIES_WHOLE, Batch, Lane, by_bytes
+from brokers.unwritten import FITTING, RETRY_SECONDS, TRIES_WHOLE, Batch, Unwritten, by_bytes
 
 T = TypeVar("T", Conclusion, Release)
 
@@ -42,8 +42,8 @@ class Finalizer(BackgroundThread):
         self._worker_id = worker_id
         self._counters = counters
         self._ready = threading.Condition()
-        self._conclusions = Lane[Conclusion](lambda conclusion: conclusion.claim.key)
-        self._releases = Lane[Release](lambda item: item.claim)
+        self._conclusions = Unwritten[Conclusion](lambda conclusion: conclusion.claim.key)
+        self._releases = Unwritten[Release](lambda item: item.claim)
         self._writing: set[ClaimKey] = set()
         self._failures = 0  # in a row, of either kind
         self._abandoned = False
@@ -126,28 +126,30 @@ class Finalizer(BackgroundThread):
                     return releases, conclusions
                 if self.stopping.is_set():
                     return None
-                dues = [lane.next_due() - now for lane in (self._releases, self._conclusions) if lane.count]
+                dues = [
+                    unwritten.next_due() - now for unwritten in (self._releases, self._conclusions) if unwritten.count
+                ]
                 self._ready.wait(max(0.0, min(dues)) if dues else None)
 
-    def _try(self, lane: Lane[T], batch: Batch[T], write: Callable[[Batch[T]], None]) -> None:
+    def _try(self, unwritten: Unwritten[T], batch: Batch[T], write: Callable[[Batch[T]], None]) -> None:
         """Write a batch, or keep it; no item may hold up the others."""
         try:
             write(batch)
         except (UnavailableError, SQLAlchemyError, ValueError) as error:
             if is_rows_fault(error) and not is_statements_fault(error):
-                self._divide(lane, batch, error)
+                self._divide(unwritten, batch, error)
             else:
-                self._postpone(lane, batch, error)
+                self._postpone(unwritten, batch, error)
         else:
             self._failures = 0
 
-    def _postpone(self, lane: Lane[T], batch: Batch[T], error: Exception) -> None:
+    def _postpone(self, unwritten: Unwritten[T], batch: Batch[T], error: Exception) -> None:
         """Keep a batch that the database cannot write now."""
         self._failures += 1
         with self._ready:
             if self._abandoned:
                 return
-            lane.retry(batch, time.monotonic())
+            unwritten.retry(batch, time.monotonic())
             # Said at the beginning of an outage, and of the one item that fails while others pass.
             is_news = batch.failures == 1 or len(batch.items) == 1
             if self._failures == 1 and is_news and not batch.is_reported:
@@ -159,27 +161,27 @@ class Finalizer(BackgroundThread):
                     lambda: self._abandoned or self.stopping.is_set(), min(pause, LONGEST_PAUSE_SECONDS)
                 )
 
-    def _divide(self, lane: Lane[T], batch: Batch[T], error: Exception) -> None:
+    def _divide(self, unwritten: Unwritten[T], batch: Batch[T], error: Exception) -> None:
         """Find the item that the database refuses; store its bare outcome, or else keep it until its claim is lost."""
         now = time.monotonic()
         with self._ready:
             if self._abandoned:
                 return
             if len(batch.items) > 1:
-                lane.put_back_halves(batch, now)
+                unwritten.put_back_halves(batch, now)
                 return
             item = batch.items[0]
             if isinstance(item, Conclusion) and not batch.is_bare:
                 self._counters.add("results_refused", 1)
                 log.error("the result of %s was refused: %s", item.claim.execution_id, explained(error))
                 bare = item.without_payload("the result could not be stored")
-                lane.put_back(Batch([bare], is_bare=True), now)
+                unwritten.put_back(Batch([bare], is_bare=True), now)
                 return
             if not batch.is_refused:
                 log.error("the outcome of %s could not be written: %s", _named(batch), explained(error))
             # The reclaim of stuck executions will find the row; nothing else depends on it.
             batch.is_refused, batch.failures = True, TRIES_WHOLE
-            lane.put_back(batch, now + RETRY_SECONDS[-1])
+            unwritten.put_back(batch, now + RETRY_SECONDS[-1])
 
     def _release(self, batch: Batch[Release]) -> None:
         if batch.failures >= TRIES_WHOLE:

@@ -6,8 +6,8 @@ from datetime import datetime
 from math import inf
 from typing import NamedTuple
 
+from app.executions.claiming.shards import NextDue
 from app.executions.low_water import LowWater
-from app.executions.shards import NextDue
 
 FIRST_IDLE_WAIT_SECONDS = 0.01
 MOST_PER_CLAIM = 200

@@ -100,6 +100,21 @@ class WorkerStatus(StrEnum):
     DEAD = "DEAD"
 
 
+class BreakerState(StrEnum):
+    """The state of a circuit breaker: closed lets all through, open nothing, half open a single probe."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+class RouteSource(StrEnum):
+    """Where the routes from endpoints to queues come from: TE_ROUTES, until somebody sets others through the API."""
+
+    ENVIRONMENT = "environment"
+    API = "api"
+
+
 _S = ExecutionStatus
 
 FINAL = frozenset({_S.SUCCESS, _S.FAILED, _S.CANCELLED})

@@ -35,7 +35,7 @@ _CANDIDATES = """
       FROM executions AS e
       LEFT JOIN endpoint_versions AS v ON v.endpoint = e.endpoint AND v.version = e.endpoint_version
      WHERE e.status = 'RUNNING' AND {condition}
-     ORDER BY e.worker_id, e.execution_id LIMIT :limit
+     ORDER BY e.endpoint, e.limit_key, e.worker_id, e.execution_id LIMIT :limit
     """
 LOST = statement("executions.lost", _CANDIDATES.format(condition=_IS_LOST))
 STUCK = statement("executions.stuck", _CANDIDATES.format(condition=_IS_STUCK))

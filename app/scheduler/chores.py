@@ -11,11 +11,11 @@ from app.config import Settings
 from app.db import Database
 from app.errors import TaskExecutorError
 from app.executions import holding, reclaim
+from app.executions.claiming.shards import SURVEY_SECONDS, ShardCount, stored_beyond
 from app.executions.low_water import LowWater
 from app.executions.materialization import due, materialize
 from app.executions.promotion import promote
 from app.executions.reclaim import Candidate, Reclaimed
-from app.executions.shards import SURVEY_SECONDS, ShardCount, stored_beyond
 from app.executions.sweep import fail_exhausted
 from app.jobs import time_zones, unfinished
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks

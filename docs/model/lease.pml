@@ -99,7 +99,7 @@ inline conclude(c) { /* app/executions/conclusion.py */
     status = (mail[c] == OK -> SUCCESS : (attempts == most_attempts -> FAILED : NEXT))
 }
 
-inline release(c) { /* app/executions/release.py */
+inline release(c) { /* app/executions/claiming/release.py */
     assert(!IS_FINAL);
     assert(row_claim == c);
     attempts--;
@@ -121,7 +121,7 @@ inline arrive() {
     fi
 }
 
-inline claim(w) { /* app/executions/claim.py */
+inline claim(w) { /* app/executions/claiming/claim.py */
     assert(lease[w]);
     claims++;
     attempts++;

@@ -15,6 +15,7 @@ from schema.tables.catalog import (
 )
 from schema.tables.columns import metadata
 from schema.tables.executions import attempts, execution_events, execution_logs, executions
+from schema.tables.flow import breaker_counts, breaker_events, breakers, gate_windows, gates, routes
 from schema.tables.jobs import jobs, time_zone_rules, unfinished_changes
 from schema.tables.service import (
     api_keys,
@@ -30,6 +31,9 @@ __all__ = [
     "api_keys",
     "attempts",
     "audit_log",
+    "breaker_counts",
+    "breaker_events",
+    "breakers",
     "catalog_revision",
     "configs",
     "endpoint_versions",
@@ -37,12 +41,15 @@ __all__ = [
     "execution_events",
     "execution_logs",
     "executions",
+    "gate_windows",
+    "gates",
     "idempotency_keys",
     "jobs",
     "metadata",
     "payload_specs",
     "region_heartbeats",
     "region_status",
+    "routes",
     "secrets",
     "signing_keys",
     "superseded_configs",

@@ -4,7 +4,7 @@ from sqlalchemy import Column, ForeignKeyConstraint, Index, LargeBinary, Primary
 from sqlalchemy.dialects.postgresql import JSONB
 
 from schema.states import EndpointType, KeepResponse
-from schema.tables.columns import count, instant, metadata, one_of, word
+from schema.tables.columns import count, instant, metadata, one_of, priority_range, word
 
 payload_specs = Table(
     "payload_specs",
@@ -39,7 +39,8 @@ secrets = Table(
     PrimaryKeyConstraint("name", name="pk_secrets"),
 )
 
-# One row: counts changes of configs and secrets, read with each claim so that a change is seen by the next one.
+# Counts changes, read with each claim so that a change is seen by the next one: of configs and secrets (catalog), of
+# limits, breakers and pauses of endpoints (flow), of the routes from endpoints to queues (routes).
 catalog_revision = Table(
     "catalog_revision",
     metadata,
@@ -70,6 +71,15 @@ endpoints = Table(
     Column("retry_policy", JSONB),
     word("keep_response", default=KeepResponse.ALWAYS),
     count("version", default=1),
+    # How its executions flow, which is no part of a version: each change counts in flow_revision.
+    word("queue"),
+    # The queue by the routes; NULL: none matches.
+    word("routed_queue"),
+    count("priority", default=128),
+    Column("limits", JSONB),
+    Column("breaker", JSONB),
+    instant("paused_at"),
+    count("flow_revision", default=0),
     instant("created_at", default_now=True),
     instant("updated_at", default_now=True),
     instant("deleted_at"),
@@ -78,8 +88,15 @@ endpoints = Table(
     ForeignKeyConstraint(["config_ref"], ["configs.name"], name="fk_endpoints_config"),
     one_of("endpoint_type", "chk_endpoints_type", EndpointType),
     one_of("keep_response", "chk_endpoints_keep_response", KeepResponse),
+    priority_range("endpoints"),
 )
 Index("idx_endpoints_type", endpoints.c.endpoint_type)
+# Workers read the few endpoints of which they must know more than the versions say.
+Index(
+    "idx_endpoints_flow",
+    endpoints.c.name,
+    postgresql_where=text("limits IS NOT NULL OR breaker IS NOT NULL OR paused_at IS NOT NULL"),
+)
 
 # Immutable: a job keeps the version it was created with, and workers cache a version for ever.
 endpoint_versions = Table(

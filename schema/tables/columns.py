@@ -37,6 +37,11 @@ def one_of(column: str, name: str, values: type[StrEnum]) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({', '.join(repr(v.value) for v in values)})", name=name)
 
 
+def priority_range(table: str) -> CheckConstraint:
+    """Make the CHECK of a table's `priority`; NULL passes it."""
+    return CheckConstraint("priority >= 0 AND priority <= 255", name=f"chk_{table}_priority")
+
+
 def flag(name: str, *, default: bool) -> Column[bool]:
     """Make a BOOLEAN column."""
     return Column(name, Boolean, nullable=False, server_default=text(str(default).lower()))

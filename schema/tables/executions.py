@@ -17,7 +17,7 @@ from schema.states import (
     ExecutionStatus,
     LogLevel,
 )
-from schema.tables.columns import count, flag, instant, metadata, one_of, region, word
+from schema.tables.columns import count, flag, instant, metadata, one_of, priority_range, region, word
 
 executions = Table(
     "executions",
@@ -30,6 +30,9 @@ executions = Table(
     word("endpoint_type", required=True),
     word("queue", required=True),
     count("shard", required=True),
+    # With queue, shard and endpoint: the lane in which it waits. '' where the endpoint has no limit per key.
+    word("limit_key", default=""),
+    count("priority", default=128),
     word("idempotency_key"),
     word("status", default=ExecutionStatus.PENDING),
     Column("output", JSONB),
@@ -46,6 +49,8 @@ executions = Table(
     flag("on_hold", default=False),
     # Requested while it was RUNNING: no attempt follows the current one.
     instant("cancel_requested_at"),
+    # Requested while it was RUNNING: its worker breaks the current attempt off.
+    instant("abort_requested_at"),
     # The catalogue revision of the first claim: configs are as they were then, in all attempts.
     count("config_revision"),
     instant("created_at", default_now=True),
@@ -62,11 +67,13 @@ executions = Table(
         name="chk_executions_completed",
     ),
     CheckConstraint("NOT on_hold OR status = 'PENDING'", name="chk_executions_on_hold"),
+    priority_range("executions"),
 )
 Index("idx_executions_tick", executions.c.job_id, executions.c.idempotency_key, unique=True)
 # Lists, newest first, of all executions, of an endpoint's and of a job's: each status for itself, so that a rare one is
-# found at once. What runs is in none of them: it is found by idx_executions_running, and what is unfinished of a job by
-# idx_executions_open. So the claim of an execution writes no entry here, and its end one in each of the last three.
+# found at once. What runs is in none of them: it is found by idx_executions_running_lanes, and what is unfinished of a
+# job by idx_executions_open. So the claim of an execution writes no entry here, and its end one in each of the last
+# three.
 # No condition of the claim's, or of the promoter's, implies theirs: by statistics from after a burst, in which next to
 # nothing waits, either would read all of it for its few rows.
 _WAITS = text("completed_at IS NULL AND status IN ('PENDING', 'QUEUED', 'RETRYING')")
@@ -101,6 +108,20 @@ Index(
     executions.c.execution_id,
     postgresql_where=text("status IN ('QUEUED', 'RETRYING')"),
 )
+# The lanes of what may be claimed, each in the order of its instants. Its condition says the same as that of
+# idx_executions_pickup in words from which PostgreSQL infers nothing about others: whatever the statistics, no other
+# index is taken for a lane, where it would read what waits of all endpoints.
+Index(
+    "idx_executions_lanes",
+    executions.c.queue,
+    executions.c.shard,
+    executions.c.endpoint,
+    executions.c.limit_key,
+    executions.c.priority,
+    executions.c.run_at,
+    executions.c.execution_id,
+    postgresql_where=text("status NOT IN ('PENDING', 'RUNNING', 'SUCCESS', 'FAILED', 'CANCELLED')"),
+)
 Index(
     "idx_executions_waiting",
     executions.c.shard,
@@ -109,10 +130,18 @@ Index(
     postgresql_where=text("status = 'PENDING' AND NOT on_hold"),
 )
 Index(
-    "idx_executions_running",
+    "idx_executions_running_lanes",
+    executions.c.endpoint,
+    executions.c.limit_key,
     executions.c.worker_id,
     executions.c.execution_id,
     postgresql_where=text("status = 'RUNNING'"),
+)
+Index(
+    "idx_executions_aborts",
+    executions.c.worker_id,
+    executions.c.execution_id,
+    postgresql_where=text("status = 'RUNNING' AND abort_requested_at IS NOT NULL"),
 )
 Index(
     "idx_executions_finished",

@@ -18,7 +18,7 @@ from schema.states import (
     Overlap,
     Trigger,
 )
-from schema.tables.columns import count, flag, instant, metadata, one_of, region, word
+from schema.tables.columns import count, flag, instant, metadata, one_of, priority_range, region, word
 
 # One row: the digest of the time zone rules by which the next runs of cron jobs were computed.
 time_zone_rules = Table(
@@ -51,6 +51,11 @@ jobs = Table(
     Column("labels", JSONB),
     Column("input", JSONB),
     count("max_attempts", default=1),
+    # NULL: as the endpoint has it.
+    word("queue"),
+    count("priority"),
+    # What the endpoint's limit per key makes of the input; '' where it has none.
+    word("limit_key", default=""),
     instant("run_at"),
     word("cron_expression"),
     word("cron_timezone"),
@@ -90,6 +95,7 @@ jobs = Table(
     CheckConstraint("(status = 'PAUSED') = (paused_at IS NOT NULL)", name="chk_jobs_paused_at"),
     one_of("catch_up", "chk_jobs_catch_up", CatchUp),
     one_of("overlap", "chk_jobs_overlap", Overlap),
+    priority_range("jobs"),
 )
 # None of these indexes holds the status or the time of the end: that of a job that runs once then changes none of them.
 #

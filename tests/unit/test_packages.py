@@ -10,7 +10,7 @@ import pytest
     ("module", "absent"),
     [
         ("app", "flask"),
-        ("app.executions.claim", "flask"),
+        ("app.executions.claiming.claim", "flask"),
         ("app.scheduler", "dramatiq"),
         ("app.api", "dramatiq"),
         ("brokers.broker", "flask"),

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from app.executions.claiming.shards import NextDue
 from app.executions.low_water import SLACK, SWEEP_SECONDS
-from app.executions.shards import NextDue
 from app.formats import EPOCH
 from brokers.turns import Turns
 

@@ -5,7 +5,7 @@ What a row lock gives is a hint: on CockroachDB it may be lost. Exactness must c
 
 from sqlalchemy import text
 
-from app.executions import claim
+from app.executions.claiming import claim
 
 assert "FOR UPDATE SKIP LOCKED" in claim.CLAIM.text
 claim.CLAIM = text(claim.CLAIM.text.replace("FOR UPDATE SKIP LOCKED", ""))

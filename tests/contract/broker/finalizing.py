@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from app import ids, workers
 from app.db import Database
-from app.executions.claim import claim_batch
+from app.executions.claiming.claim import claim_batch
 from app.executions.conclusion import Conclusion
 from app.executions.model import Claim, LogLine
 from app.executions.verdict import Verdict

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.executions.claim import claim_batch
+from app.executions.claiming.claim import claim_batch
 from app.executions.model import ClaimKey
 from app.executions.verdict import Verdict
 from brokers import middleware, turns

@@ -18,7 +18,7 @@ from app.catalog.crypto import SecretBox, generate_key
 from app.db import Database
 from app.dev.receiver import Receiver
 from app.dev.servers import Valkey
-from app.executions.release import SHORTEST_PUT_OFF_MS
+from app.executions.claiming.release import SHORTEST_PUT_OFF_MS
 from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType
 from tests import rows

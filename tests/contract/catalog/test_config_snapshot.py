@@ -9,10 +9,10 @@ from app.audit.change import AuditedChange
 from app.catalog import configs, superseded
 from app.catalog.loader import Catalog
 from app.db import Database
-from app.executions.claim import claim_batch
+from app.executions.claiming.claim import claim_batch
+from app.executions.claiming.release import release
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError
-from app.executions.release import release
 from app.executions.retry import retry_execution
 from app.executions.verdict import Verdict
 from brokers.worker_process import WorkerProcess

@@ -9,8 +9,8 @@ from sqlalchemy import text
 
 from app import db, ids, workers
 from app.db import Database, hot
-from app.executions import shards
-from app.executions.claim import claim_batch
+from app.executions.claiming import shards
+from app.executions.claiming.claim import claim_batch
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim
 from app.executions.verdict import Verdict
@@ -136,7 +136,7 @@ def test_a_plan_from_a_small_table_is_given_up_once_an_answer_was_slow(
         "ALTER TABLE jobs ADD CONSTRAINT chk_more CHECK (job_id <> '') NOT VALID",
         "CREATE INDEX idx_more ON executions (queue, shard, run_at)",
         "DROP INDEX idx_executions_pickup",
-        "DROP INDEX idx_executions_running",
+        "DROP INDEX idx_executions_running_lanes",
         "ANALYZE",
     ],
 )

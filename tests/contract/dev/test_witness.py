@@ -6,8 +6,8 @@ from app import workers
 from app.db import Database
 from app.dev.verify.stored import OtherWorkError, refuse_other_work
 from app.dev.verify.witness import Witness
-from app.executions import claim
-from app.executions.release import release
+from app.executions.claiming import claim
+from app.executions.claiming.release import release
 from schema.states import ExecutionStatus
 from tests import rows
 

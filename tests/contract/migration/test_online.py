@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from app import workers
 from app.db import Database
-from app.executions.claim import claim_batch
+from app.executions.claiming.claim import claim_batch
 from schema import migrate
 from tests import rows
 from tests.contract.migration.conftest import Migrator, waiting_builder

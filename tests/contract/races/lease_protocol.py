@@ -15,11 +15,11 @@ from app import ids, workers
 from app.errors import ExecutionNotCancellableError
 from app.executions import reclaim
 from app.executions.cancellation import cancel_execution
-from app.executions.claim import claim_batch
+from app.executions.claiming.claim import claim_batch
+from app.executions.claiming.release import release
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import DeliveryError
 from app.executions.promotion import promote
-from app.executions.release import release
 from app.executions.verdict import Verdict
 from schema.states import FINAL, ExecutionStatus
 from tests import rows

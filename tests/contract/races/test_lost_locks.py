@@ -16,7 +16,8 @@ from sqlalchemy import text
 from app import workers
 from app.db import Database
 from app.errors import ConflictError, ExecutionNotCancellableError
-from app.executions import cancellation, claim, holding, promotion, retry, sweep
+from app.executions import cancellation, holding, promotion, retry, sweep
+from app.executions.claiming import claim
 from app.jobs import run_now
 from tests import rows
 from tests.contract.races.racing import schedulers

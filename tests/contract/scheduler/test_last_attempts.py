@@ -5,7 +5,7 @@ from sqlalchemy import text
 
 from app import workers
 from app.db import Database
-from app.executions.claim import claim_batch
+from app.executions.claiming.claim import claim_batch
 from app.executions.conclusion import conclude
 from app.scheduler.chore import Counts
 from tests import rows

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from app import workers
 from app.db import Database
 from app.executions import reclaim
-from app.executions.claim import claim_batch
+from app.executions.claiming.claim import claim_batch
 from app.executions.conclusion import conclude
 from tests import rows
 from tests.contract.races.racing import Hints, schedulers, total

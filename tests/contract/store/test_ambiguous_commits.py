@@ -14,7 +14,7 @@ from app import db, ids, workers
 from app.db import Database
 from app.errors import UnavailableError
 from app.executions import reclaim
-from app.executions.claim import claim_batch
+from app.executions.claiming.claim import claim_batch
 from app.executions.conclusion import Conclusion
 from app.executions.model import Claim
 from app.executions.verdict import Verdict

@@ -9,10 +9,10 @@ from app import ids
 from app.db import Database
 from app.executions import reclaim
 from app.executions.cancellation import Cancelled, cancel_execution
-from app.executions.claim import claim_batch
+from app.executions.claiming.claim import claim_batch
+from app.executions.claiming.release import release
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError, LogLine
-from app.executions.release import release
 from app.executions.verdict import Verdict
 from brokers.worker_process import WorkerProcess
 from schema.states import LogLevel

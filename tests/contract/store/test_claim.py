@@ -9,9 +9,9 @@ from sqlalchemy import TextClause, text
 
 from app import workers
 from app.db import Database
-from app.executions.claim import CLAIM, Claimed, claim_batch, claims_of
-from app.executions.release import release
-from app.executions.shards import CLAIMABLE_BEYOND, NEXT_DUE, PROBED, STORED_BEYOND, next_due
+from app.executions.claiming.claim import CLAIM, Claimed, claim_batch, claims_of
+from app.executions.claiming.release import release
+from app.executions.claiming.shards import CLAIMABLE_BEYOND, NEXT_DUE, PROBED, STORED_BEYOND, next_due
 from app.formats import EPOCH
 from brokers.worker_process import WorkerProcess
 from tests import rows

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from app import ids
-from app.executions.claim import claim_batch
+from app.executions.claiming.claim import claim_batch
 from app.executions.conclusion import CONCLUDE, Conclusion, conclude
 from app.executions.model import DeliveryError, LogLine
 from app.executions.verdict import Verdict

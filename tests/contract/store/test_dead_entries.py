@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import TextClause, text
 
 from app.db import Database
-from app.executions.claim import CLAIM
+from app.executions.claiming.claim import CLAIM
+from app.executions.claiming.shards import NEXT_DUE, PROBED
 from app.executions.low_water import SLACK
 from app.executions.materialization import DUE
 from app.executions.promotion import PROMOTE
-from app.executions.shards import NEXT_DUE, PROBED
 from app.formats import EPOCH
 from tests import rows
 from tests.contract.blocks import blocks

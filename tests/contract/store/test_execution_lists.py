@@ -140,7 +140,7 @@ def index_of(wanted: ExecutionFilter) -> str:
     if wanted.job_id is not None:
         return "idx_executions_ended_of_job" if wanted.status in FINAL else "idx_executions_open"
     if wanted.status is ExecutionStatus.RUNNING:
-        return "idx_executions_running"
+        return "idx_executions_running_lanes"
     return f"idx_executions_{kind}_of_endpoint" if wanted.endpoint is not None else f"idx_executions_{kind}"
 
 

@@ -11,10 +11,10 @@ from sqlalchemy import text
 from app import ids
 from app.executions import reclaim
 from app.executions.cancellation import cancel_execution
-from app.executions.claim import claim_batch
+from app.executions.claiming.claim import claim_batch
+from app.executions.claiming.release import release
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError
-from app.executions.release import release
 from app.executions.verdict import Verdict
 from brokers.worker_process import WorkerProcess
 from tests import rows

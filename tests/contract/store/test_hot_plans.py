@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import TextClause, text
 
 from app.db import Database
-from app.executions.claim import CLAIM
+from app.executions.claiming.claim import CLAIM
+from app.executions.claiming.release import RELEASE
 from app.executions.conclusion import CONCLUDE, HELD
 from app.executions.promotion import PROMOTE
-from app.executions.release import RELEASE
 from app.formats import EPOCH
 from tests import rows
 

@@ -11,11 +11,11 @@ from app.catalog.retry_policy import RetryPolicy
 from app.errors import TaskExecutorError
 from app.executions import holding, reclaim
 from app.executions.cancellation import cancel_execution
-from app.executions.claim import claim_batch
+from app.executions.claiming.claim import claim_batch
+from app.executions.claiming.release import release
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, ClaimKey, DeliveryError
 from app.executions.promotion import promote
-from app.executions.release import release
 from app.executions.retry import retry_execution
 from app.executions.sweep import fail_exhausted
 from app.executions.verdict import Tried, Verdict, decide

@@ -8,7 +8,7 @@ import pytest
 from app import workers
 from app.db import Database
 from app.executions.cancellation import CANCEL
-from app.executions.claim import CLAIM
+from app.executions.claiming.claim import CLAIM
 from app.formats import EPOCH
 from tests import rows
 from tests.integration.client import Api, pointers, problem

@@ -10,9 +10,9 @@ from sqlalchemy import text
 from app import workers
 from app.db import Database
 from app.executions import reclaim
+from app.executions.claiming.release import release
 from app.executions.promotion import promote
 from app.executions.reading import history
-from app.executions.release import release
 from app.executions.verdict import Verdict
 from tests import rows
 from tests.integration.client import Api, problem

@@ -4,7 +4,7 @@ from sqlalchemy import text
 
 from app import ids
 from app.db import Database
-from app.executions.claim import claim_batch
+from app.executions.claiming.claim import claim_batch
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError
 from app.executions.verdict import Verdict

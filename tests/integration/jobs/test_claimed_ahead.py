@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from app import workers
 from app.db import Database
-from app.executions.claim import claim_batch
+from app.executions.claiming.claim import claim_batch
 from tests import rows
 from tests.contract.scheduler.conftest import chores
 from tests.integration.client import Api, problem

@@ -2,7 +2,7 @@
 
 import re
 
-from app.executions.claim import CLAIM
+from app.executions.claiming.claim import CLAIM
 from app.executions.reading.explanation import QUEUE
 from schema.tables import executions
 
@@ -21,7 +21,7 @@ def orders_in(sql: str) -> list[list[str]]:
 
 
 def test_the_claim_is_ordered_as_its_index_is() -> None:
-    """Else the claim sorts; see CLAIM in app.executions.claim and the index in schema.tables.executions."""
+    """Else the claim sorts; see CLAIM in app.executions.claiming.claim and the index in schema.tables.executions."""
     claimed, following = orders_in(CLAIM.text)
     assert claimed == ORDER
     assert following[0] == "run_at", "whatever the order, a worker wakes up for the row that is due next"

@@ -32,11 +32,14 @@ TARGET = CachedEndpoint("target", 1, EndpointType.HTTP, "http", 3, None, None)
 EXECUTION = {"execution_id": "exec_1", "execution_status": "QUEUED", "execution_created_at": NOW}
 
 # What the database fills in by itself, and what a client is not shown.
-BY_DATABASE = {"crdb_region", "created_at"}
+FLOW = {"queue", "priority", "limit_key"}
+BY_DATABASE = {"crdb_region", "created_at", *FLOW}
 NOT_SHOWN = {"first_version_id", "last_tick_at", "skipped_catch_up", "skipped_overlap"}
+HIDDEN = {"queue", "shard", "limit_key", "priority", "on_hold", "abort_requested_at", "config_revision", "input"}
 EXECUTION_DEFAULTS = {
     *("crdb_region", "output", "attempt_count", "worker_id", "started_at", "completed_at", "duration_ms"),
     *("on_hold", "cancel_requested_at", "config_revision", "created_at"),
+    *("limit_key", "priority", "abort_requested_at"),
 }
 
 
@@ -97,7 +100,7 @@ def test_a_job_holds_every_column() -> None:
         Job.from_columns(reads)
         read |= reads.names
     # The number of attempts is the endpoint's, and shown with the execution.
-    assert set(tables.jobs.c.keys()) - {"crdb_region", "max_attempts"} == read - EXECUTION.keys()
+    assert set(tables.jobs.c.keys()) - {"crdb_region", "max_attempts", *FLOW} == read - EXECUTION.keys()
 
 
 def test_a_timetable_is_read_as_it_was_written() -> None:
@@ -161,7 +164,7 @@ def test_a_new_executions_row_has_every_column(statement: Any) -> None:
 @pytest.mark.parametrize(
     ("table", "record", "schema", "hidden"),
     [
-        (tables.executions, Execution, ExecutionSchema, {"queue", "shard", "on_hold", "config_revision", "input"}),
+        (tables.executions, Execution, ExecutionSchema, HIDDEN),
         (tables.attempts, AttemptRecord, AttemptSchema, set[str]()),
         (tables.execution_logs, LogRecord, LogLineSchema, set[str]()),
     ],

@@ -1,4 +1,4 @@
-"""Lane: what waits to be written to the database, and the batches in which it is tried.
+"""Unwritten: what waits to be written to the database, and the batches in which it is tried.
 
 What fails together is tried once more together and then in halves, down to single items, so that no item holds up the
 others for longer than it takes to find it. Batches that have failed take turns with new ones.
@@ -34,7 +34,7 @@ class Batch(Generic[T]):
     is_refused: bool = False  # refused for good: waits for nothing but the loss of its claim
 
 
-class Lane(Generic[T]):
+class Unwritten(Generic[T]):
     """New items in the order of their arrival, and batches to be tried again: `count` items; not thread-safe."""
 
     def __init__(self, key_of: Callable[[T], ClaimKey]) -> None:

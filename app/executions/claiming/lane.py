@@ -1,0 +1,21 @@
+"""Lane: the claimable executions of a queue that share shard, endpoint, limit key and priority."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+
+class Lane(NamedTuple):
+    """One prefix of the claim's index, in the order of `run_at`."""
+
+    shard: int
+    endpoint: str
+    limit_key: str
+    priority: int
+
+
+class Wanted(NamedTuple):
+    """A lane from which up to `quota` executions are to be claimed; nothing of it waits before `since`."""
+
+    lane: Lane
+    quota: int
+    since: datetime

@@ -1,0 +1,99 @@
+"""Flow: the gates of limited endpoints, the breakers of targets, and the routes from endpoints to queues."""
+
+from sqlalchemy import CheckConstraint, Index, PrimaryKeyConstraint, Table
+
+from schema.states import BreakerState, RouteSource
+from schema.tables.columns import count, instant, metadata, one_of, word
+
+# A row per endpoint with limits, and one per limit key that is in use: each claim through it raises its revision, so
+# that no two claims count the same executions in flight. Names of endpoints hold no '=', limit keys begin with one.
+gates = Table(
+    "gates",
+    metadata,
+    word("gate_id", required=True),
+    count("revision", default=0),
+    # Theoretical arrival time of the token bucket: ns since 1970 by the database's clock.
+    count("tat_ns", default=0),
+    instant("used_at", default_now=True),
+    PrimaryKeyConstraint("gate_id", name="pk_gates"),
+)
+
+# What a sliding window counts: the executions that were started, by parts of the window.
+gate_windows = Table(
+    "gate_windows",
+    metadata,
+    word("gate_id", required=True),
+    # ns since 1970 at which this part begins.
+    count("bucket", required=True),
+    count("started", required=True),
+    PrimaryKeyConstraint("gate_id", "bucket", name="pk_gate_windows"),
+)
+
+# Only targets with a failure in their window have a row: what has none is closed.
+breakers = Table(
+    "breakers",
+    metadata,
+    word("target", required=True),
+    word("state", default=BreakerState.CLOSED),
+    count("revision", default=0),
+    word("reason"),
+    # The figures that opened it.
+    count("failed"),
+    count("results"),
+    instant("changed_at", default_now=True),
+    instant("open_until"),
+    word("probe_worker"),
+    instant("probe_until"),
+    instant("watched_until", required=True),
+    PrimaryKeyConstraint("target", name="pk_breakers"),
+    one_of("state", "chk_breakers_state", BreakerState),
+)
+
+# Results of a watched target, by the process that saw them and by parts of the breaker's window.
+breaker_counts = Table(
+    "breaker_counts",
+    metadata,
+    word("target", required=True),
+    count("slot", required=True),
+    word("worker_id", required=True),
+    count("ok", required=True),
+    count("failed", required=True),
+    PrimaryKeyConstraint("target", "slot", "worker_id", name="pk_breaker_counts"),
+)
+
+breaker_events = Table(
+    "breaker_events",
+    metadata,
+    word("event_id", required=True),
+    word("target", required=True),
+    word("from_state", required=True),
+    word("to_state", required=True),
+    word("reason", required=True),
+    # Who decided: a worker, or the one who closed it by hand.
+    word("actor"),
+    instant("open_until"),
+    instant("occurred_at", default_now=True),
+    PrimaryKeyConstraint("event_id", name="pk_breaker_events"),
+    one_of("from_state", "chk_breaker_events_from", BreakerState),
+    one_of("to_state", "chk_breaker_events_to", BreakerState),
+)
+Index(
+    "idx_breaker_events_target",
+    breaker_events.c.target,
+    breaker_events.c.occurred_at,
+    breaker_events.c.event_id,
+)
+Index("idx_breaker_events_time", breaker_events.c.occurred_at, breaker_events.c.event_id)
+
+# Which queue the executions of an endpoint wait in, by its name: the first pattern that matches.
+routes = Table(
+    "routes",
+    metadata,
+    count("position", required=True),
+    word("pattern", required=True),
+    word("queue", required=True),
+    word("source", required=True),
+    PrimaryKeyConstraint("position", name="pk_routes"),
+    one_of("source", "chk_routes_source", RouteSource),
+    CheckConstraint("position >= 0", name="chk_routes_position"),
+)
