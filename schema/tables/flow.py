@@ -18,15 +18,17 @@ gates = Table(
     PrimaryKeyConstraint("gate_id", name="pk_gates"),
 )
 
-# What a sliding window counts: the executions that were started, by parts of the window.
+# What a sliding window counts: the executions that were started, by parts of the window. The slots are a ring, so that
+# a window never has more rows than parts.
 gate_windows = Table(
     "gate_windows",
     metadata,
     word("gate_id", required=True),
+    count("slot", required=True),
     # ns since 1970 at which this part begins.
     count("bucket", required=True),
     count("started", required=True),
-    PrimaryKeyConstraint("gate_id", "bucket", name="pk_gate_windows"),
+    PrimaryKeyConstraint("gate_id", "slot", name="pk_gate_windows"),
 )
 
 # Only targets with a failure in their window have a row: what has none is closed.

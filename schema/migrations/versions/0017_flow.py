@@ -37,8 +37,8 @@ TABLES = {
         "used_at TIMESTAMPTZ DEFAULT now() NOT NULL, CONSTRAINT pk_gates PRIMARY KEY (gate_id)"
     ),
     "gate_windows": (
-        "gate_id TEXT NOT NULL, bucket BIGINT NOT NULL, started BIGINT NOT NULL, "
-        "CONSTRAINT pk_gate_windows PRIMARY KEY (gate_id, bucket)"
+        "gate_id TEXT NOT NULL, slot BIGINT NOT NULL, bucket BIGINT NOT NULL, started BIGINT NOT NULL, "
+        "CONSTRAINT pk_gate_windows PRIMARY KEY (gate_id, slot)"
     ),
     "breakers": (
         "target TEXT NOT NULL, state TEXT DEFAULT 'closed' NOT NULL, revision BIGINT DEFAULT 0 NOT NULL, reason TEXT, "
