@@ -10,6 +10,9 @@ from typing import Any, Self
 from app.dev.process.child import ChildError
 from app.dev.stack.processes import Processes
 
+HOSTS = 20
+"""How many there are beside the first."""
+
 _POLL_SECONDS = 0.01
 _KEYS_POLL_SECONDS = 0.25
 
@@ -18,10 +21,10 @@ class Arrivals:
     """Runs the receiver as a process; a context manager."""
 
     def __init__(self, processes: Processes) -> None:
-        self._child = processes.launch("receiver", ("benchmarks.receiver",))
+        self._child = processes.launch("receiver", ("benchmarks.receiver", str(HOSTS)))
         processes.wait_for_line(self._child, "listens on")
-        self._port = int(self._child.tail(1).split()[-1])
-        self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
+        self._ports = self._child.tail(1).split()[-1 - HOSTS :]
+        self._connection = http.client.HTTPConnection("127.0.0.1", int(self._ports[0]), timeout=30)
 
     def __enter__(self) -> Self:
         return self
@@ -33,11 +36,15 @@ class Arrivals:
     @property
     def url(self) -> str:
         """Return where deliveries go."""
-        return f"http://127.0.0.1:{self._port}/deliver"
+        return self.url_of("/deliver")
 
-    def held_url(self, seconds: float) -> str:
-        """Return where deliveries go that are answered so much later."""
-        return f"http://127.0.0.1:{self._port}/hold/{seconds:g}"
+    def held_url(self, seconds: float, name: str = "") -> str:
+        """Return where deliveries go that are answered so much later; with a name, it has a path of its own."""
+        return self.url_of(f"/hold/{seconds:g}" + (f"/{name}" if name else ""))
+
+    def url_of(self, path: str, host: int = 0) -> str:
+        """Return where deliveries go that are counted by this path; below /hang they get no answer."""
+        return f"http://127.0.0.1:{self._ports[host]}{path}"
 
     @property
     def pid(self) -> int:
@@ -52,6 +59,16 @@ class Arrivals:
         """Return the first arrival of each key, as Unix time."""
         answer: dict[str, float] = self._ask("/_times")
         return answer
+
+    def times_of(self, path: str) -> list[float]:
+        """Return when requests to a path came, as Unix times in order."""
+        answer: list[float] = self._ask(f"/_arrivals{path}")
+        return answer
+
+    def most_open(self) -> dict[str, int]:
+        """Return the most requests that were open at once, by path, of those that do not get their answer at once."""
+        answer: dict[str, dict[str, int]] = self._ask("/_open")
+        return {path: counts["most"] for path, counts in answer.items()}
 
     def clear(self) -> None:
         """Forget all."""

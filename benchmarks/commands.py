@@ -5,8 +5,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from benchmarks.contenders import peer, variants
+from benchmarks.contenders import crowd, peer, variants
 from benchmarks.measures import create, drain, flight, latency, lists, prune, soak, transports
+from benchmarks.measures.flow import isolation
 from benchmarks.report.run import RESULTS, Run
 from benchmarks.system import System, running
 
@@ -28,7 +29,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         command.add_argument("--minutes", type=float, default=20, help="how long the soak lasts")
         command.add_argument("--in-flight", type=int, default=10_000, help="how many deliveries wait at once")
         command.add_argument("--held", type=float, default=5, help="seconds for which each of them waits")
-        command.add_argument("--parts", help="of history, such as lists,prune; all by default")
+        command.add_argument("--load", type=float, default=600, help="deliveries a second beside others, in flow")
+        command.add_argument("--due", type=int, default=5000, help="backlog of each endpoint that hangs, in flow")
+        command.add_argument("--parts", help="of history or flow, such as lists,prune; all by default")
         command.add_argument("--filters", type=int, default=2, help="how many filters of a read are tried at once")
         command.add_argument("--finished", type=int, default=5_000_000, help="executions that ended, in the history")
         command.add_argument("--future", type=int, default=1_000_000, help="executions that wait, in the history")
@@ -81,8 +84,23 @@ def _history(run: Run, options: Options) -> None:
             "lists": lambda: lists.measure(run, system.all_ours, options.filters),
             "prune": lambda: prune.measure(run, old, arrivals, options.executions, rounds),
         }
-        for name in parts if options.parts is None else options.parts.split(","):
-            parts[name]()
+        _take(parts, options)
+
+
+def _flow(run: Run, options: Options) -> None:
+    with _running(options, "pgqueuer") as system:
+        crowds, arrivals = crowd.of(system.contenders), system.arrivals
+        load = isolation.Load(options.load, options.seconds)
+        parts: dict[str, Callable[[], object]] = {
+            "isolation": lambda: isolation.measure(run, crowds, arrivals, load, due=options.due, rounds=options.rounds),
+        }
+        _take(parts, options)
+
+
+def _take(parts: dict[str, Callable[[], object]], options: Options) -> None:
+    """Measure the parts that were asked for."""
+    for name in parts if options.parts is None else options.parts.split(","):
+        parts[name]()
 
 
 def _soak(run: Run, options: Options) -> None:
@@ -107,6 +125,7 @@ _COMMANDS: dict[str, tuple[Callable[[Run, Options], None], str]] = {
     "create": (_create, "create jobs through the API, beside bare Flask"),
     "latency": (_latency, "from accepted to the receiver, and lateness; peers and harder cases of ours"),
     "history": (_history, "drain, create, latency, lists and prune over a long history, beside a small database"),
+    "flow": (_flow, "isolation, limits, priorities and overload, beside pgqueuer"),
     "flight": (_flight, "many deliveries that wait for their answers at once"),
     "soak": (_soak, "minutes of steady load: what grows"),
 }

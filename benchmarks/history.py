@@ -42,7 +42,7 @@ _CRON_JOB = text(
 )
 
 
-def _id(prefix: str, at: str) -> str:
+def id_of(prefix: str, at: str) -> str:
     """Return the expression of an id as app.ids makes it: the nanoseconds of an instant, and 64 random bits."""
     time = f"lpad(to_hex(CAST(extract(epoch FROM {at}) * 1000000 AS BIGINT) * 1000), 16, '0')"
     return f"'{prefix}_' || {time} || substr(replace(CAST(gen_random_uuid() AS TEXT), '-', ''), 17)"
@@ -54,7 +54,7 @@ _JOB = f"""
     created_at, 1 + n % 1000 AS user_id, n % {CRON_JOB_SHARE} = 0 AS of_cron,
     CASE WHEN n % 20 = 1 THEN 'report-' || n % 400 END AS name,
     CASE WHEN n % 20 = 3 THEN jsonb_build_object('team', 'team-' || n % 400, 'stage', 'live') END AS labels,
-    {_id("job", "created_at")} AS own_job_id, {_id("exec", "created_at")} AS execution_id,
+    {id_of("job", "created_at")} AS own_job_id, {id_of("exec", "created_at")} AS execution_id,
     replace(CAST(gen_random_uuid() AS TEXT), '-', '') AS own_key"""
 _INSERT_JOBS = """
       INSERT INTO jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, status, idempotency_key, name,
@@ -100,12 +100,12 @@ _FINISHED = text(
     attempt AS (
       INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
                             duration_ms, output, error, created_at)
-      SELECT {_id("att", "tried_at")}, execution_id, number, status, :worker, tried_at - INTERVAL '20 milliseconds',
+      SELECT {id_of("att", "tried_at")}, execution_id, number, status, :worker, tried_at - INTERVAL '20 milliseconds',
              tried_at, 20, output,
              CASE WHEN output IS NULL THEN jsonb_build_object('type', 'HTTP_ERROR', 'status_code', 500) END, tried_at
         FROM tried)
     INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message, logged_at)
-    SELECT {_id("log", "tried_at")}, execution_id, number, CASE WHEN output IS NULL THEN 'WARN' ELSE 'INFO' END,
+    SELECT {id_of("log", "tried_at")}, execution_id, number, CASE WHEN output IS NULL THEN 'WARN' ELSE 'INFO' END,
            'Attempt ' || number || '/3 ' ||
            CASE WHEN output IS NULL THEN 'failed: HTTP_ERROR' ELSE 'delivered over HTTP' END, tried_at
       FROM tried

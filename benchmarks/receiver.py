@@ -1,12 +1,16 @@
 """Receiver of all deliveries: a process of its own, as cheap as it can be, that notes when each key arrived first.
 
-`python -m benchmarks.receiver` prints its port. POST /… is answered 200, POST /hold/5 after five seconds. A report is a
-GET: /_counts, /_times (Unix time of the first arrival by idempotency key), /_clear (forget all).
+`python -m benchmarks.receiver 20` prints its ports, the first and so many more: to a client each is a host of its own.
+POST /… is answered 200, POST /hold/5/… after five seconds, and POST /hang/… never. A report is a GET: /_counts, /_times
+(Unix time of the first arrival by idempotency key), /_arrivals/… (Unix times of all requests to the path behind it),
+/_open (by path, how many are open and the most that were), /_clear (forget all).
 """
 
 import asyncio
 import json
+import sys
 import time
+from collections import Counter, defaultdict
 from typing import cast
 
 import uvloop
@@ -25,34 +29,45 @@ class Book:
     def clear(self) -> None:
         """Forget all."""
         self.times: dict[str, float] = {}
+        self.arrivals = defaultdict[str, list[float]](list)
         self.repeats = 0
+        self.open = Counter[str]()
+        self.most_open = Counter[str]()
         self.held = 0
         self.most_held = 0
 
-    def note(self, key: str) -> None:
-        """Keep the first arrival of a key, and count the others."""
-        if key in self.times:
+    def note(self, path: str, key: str) -> None:
+        """Keep the arrival of a request, and of a key the first one."""
+        now = time.time()
+        self.arrivals[path].append(now)
+        if self.times.setdefault(key, now) != now:
             self.repeats += 1
-        else:
-            self.times[key] = time.time()
 
-    def hold(self, by: int) -> None:
-        """Count a request that waits for its answer, or one that has got it."""
+    def hold(self, path: str, by: int) -> None:
+        """Count a request that waits for its answer, or one that waits no longer."""
         self.held += by
         self.most_held = max(self.most_held, self.held)
+        self.open[path] += by
+        self.most_open[path] = max(self.most_open[path], self.open[path])
 
-    def report(self, path: bytes) -> bytes:
+    def report(self, path: str) -> object:
         """Answer a GET."""
-        if path == b"/_clear":
+        if path == "/_clear":
             self.clear()
-        counts = {"arrived": len(self.times), "repeats": self.repeats, "held": self.held, "most_held": self.most_held}
-        return json.dumps(self.times if path == b"/_times" else counts).encode()
+        if path == "/_times":
+            return self.times
+        if path == "/_open":
+            return {each: {"now": self.open[each], "most": most} for each, most in self.most_open.items()}
+        if path.startswith("/_arrivals/"):
+            return self.arrivals.get(path.removeprefix("/_arrivals"), [])
+        return {"arrived": len(self.times), "repeats": self.repeats, "held": self.held, "most_held": self.most_held}
 
 
 class _Connection(asyncio.Protocol):
     def __init__(self, book: Book) -> None:
         self._book = book
         self._buffer = b""
+        self._held: str | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -68,22 +83,34 @@ class _Connection(asyncio.Protocol):
             self._buffer = self._buffer[total:]
             self._answer(head, headers)
 
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._let_go()
+
     def _answer(self, head: bytes, headers: bytes) -> None:
-        method, path, _version = head.split(b"\r\n", 1)[0].split(b" ")
+        method, target, _version = head.split(b"\r\n", 1)[0].split(b" ")
+        path = target.decode()
         if method == b"GET":
-            body = self._book.report(path)
+            body = json.dumps(self._book.report(path)).encode()
             self._transport.write(_HEAD + str(len(body)).encode() + b"\r\n\r\n" + body)
             return
-        self._book.note(_header(headers, b"idempotency-key").decode())
-        if path.startswith(b"/hold/"):
-            self._book.hold(1)
-            asyncio.get_running_loop().call_later(float(path[6:]), self._release)
-        else:
+        self._book.note(path, _header(headers, b"idempotency-key").decode())
+        if path.startswith(("/hold/", "/hang/")):
+            self._held = path
+            self._book.hold(path, 1)
+        if path.startswith("/hold/"):
+            asyncio.get_running_loop().call_later(float(path.split("/")[2]), self._release)
+        elif self._held is None:
             self._transport.write(_OK)
 
     def _release(self) -> None:
-        self._book.hold(-1)
+        self._let_go()
         self._transport.write(_OK)
+
+    def _let_go(self) -> None:
+        """Count the request that waits as one that waits no longer; its answer, or the end of its connection, came."""
+        if self._held is not None:
+            self._book.hold(self._held, -1)
+            self._held = None
 
 
 def _header(headers: bytes, name: bytes) -> bytes:
@@ -95,14 +122,16 @@ def _header(headers: bytes, name: bytes) -> bytes:
     return headers[start : end if end >= 0 else None].strip()
 
 
-async def serve() -> None:
-    """Listen on a free port of 127.0.0.1 until the process is ended."""
+async def serve(more: int) -> None:
+    """Listen on free ports of 127.0.0.1 until the process is ended."""
     book = Book()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Connection(book), "127.0.0.1", 0, backlog=_BACKLOG)
-    print(f"listens on {server.sockets[0].getsockname()[1]}", flush=True)
-    await server.serve_forever()
+    servers = [
+        await loop.create_server(lambda: _Connection(book), "127.0.0.1", 0, backlog=_BACKLOG) for _ in range(1 + more)
+    ]
+    print("listens on", *(server.sockets[0].getsockname()[1] for server in servers), flush=True)
+    await asyncio.gather(*(server.serve_forever() for server in servers))
 
 
 if __name__ == "__main__":
-    uvloop.run(serve())
+    uvloop.run(serve(int(sys.argv[1])))

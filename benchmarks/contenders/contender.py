@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from app.dev.process.child import Child, ChildError
 
@@ -45,12 +45,17 @@ class Contender(ABC):
     @contextmanager
     def at_work(self) -> Iterator[list[Child]]:
         """Lend the workers; they are stopped at the end."""
-        workers = self.start()
-        try:
-            yield workers
-        finally:
-            for worker in workers:
-                worker.stop(_STOP_SECONDS)
+        with ExitStack() as stack:
+            yield [stack.enter_context(ended(worker)) for worker in self.start()]
+
+
+@contextmanager
+def ended(worker: Child) -> Iterator[Child]:
+    """Lend a worker that has been started, and stop it at the end."""
+    try:
+        yield worker
+    finally:
+        worker.stop(_STOP_SECONDS)
 
 
 def check(workers: list[Child]) -> None:

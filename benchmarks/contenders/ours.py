@@ -80,19 +80,19 @@ class Ours(Contender):
     def __exit__(self, *_exception: object) -> None:
         self.stack.stop()
 
-    def endpoint(self, url: str) -> str:
-        """Return the name of the endpoint for a URL, registered when it is new."""
+    def endpoint(self, url: str, **fields: Any) -> str:
+        """Return the name of the endpoint for a URL, registered with these fields when it is new."""
         if url not in self._endpoints:
             headers = {"Authorization": "Bearer {{secret.token-" + self._run + "}}"}
             spec = {"url": url, "method": "POST", "headers": headers, "body_template": _TEMPLATE}
-            self.register(url, "HTTP", spec)
+            self.register(url, "HTTP", spec, **fields)
         return self._endpoints[url]
 
-    def register(self, target: str, type_: str, spec: Mapping[str, Any]) -> str:
+    def register(self, target: str, type_: str, spec: Mapping[str, Any], **fields: Any) -> str:
         """Register an endpoint for a target, and return its name."""
         name = self._endpoints[target] = f"bench-{self._run}-{len(self._endpoints) + 1}"
         body = {"name": name, "type": type_, "spec": spec, "payload_spec": f"bench-{self._run}"}
-        self.stack.api.post("/endpoints", body)
+        self.stack.api.post("/endpoints", body | fields)
         return name
 
     def job(self, url: str, **fields: Any) -> dict[str, Any]:

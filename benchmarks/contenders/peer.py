@@ -35,7 +35,7 @@ class Peer(Contender):
     def __init__(self, name: str, processes: Processes) -> None:
         self.name = name
         self._module = f"benchmarks.peers.{name}_peer"
-        self._processes = processes
+        self.processes = processes
         self._copies = 2 if name in _EACH_PROCESS_BY_ITSELF else 1
         self.remark = f"{self._copies} x `{' '.join(WORKERS[name])}`"
         self._started = 0
@@ -46,7 +46,7 @@ class Peer(Contender):
     def start(self) -> list[Child]:
         self._started += 1
         return [
-            self._processes.launch(f"{self.name}-{self._started}-{copy}", WORKERS[self.name])
+            self.processes.launch(f"{self.name}-{self._started}-{copy}", WORKERS[self.name])
             for copy in range(self._copies)
         ]
 
@@ -63,7 +63,7 @@ class Peer(Contender):
     def _tell(self, command: str, url: str, count: int) -> str:
         """Run a command of its module, and return what it writes."""
         words = (self._module, command, url, str(count), json.dumps(BODY), TOKEN)
-        return self._processes.run(words, timeout=_SECONDS).strip()
+        return self.processes.run(words, timeout=_SECONDS).strip()
 
 
 class PgQueuer(Peer):

@@ -8,6 +8,7 @@
 /one-in/<n>          503 to one in n requests, at random, 200 to the others
 /redirect            302 to /ok/redirected              /big            200 with 10 MB
 /held                200 once Receiver.release says so
+/broken              503 until Receiver.release says so, then 200
 /hang                never answers                      /drip           one byte each 100 ms, for ever
 /close               closes in the middle of the body   /garbage        answers something that is not HTTP
 """
@@ -28,7 +29,7 @@ _CHUNK = b"x" * 65_536
 _DRIP_SECONDS = 0.1
 
 GATES = web.AppKey("gates", defaultdict[str, asyncio.Event])
-"""Events that /held waits for, by path."""
+"""Events that /held and /broken wait for, by path."""
 
 Behaviour = Callable[[web.Request, Received, str, int], Awaitable[web.StreamResponse]]
 """Takes the request, its record, the second word of its path and how often it came."""
@@ -102,6 +103,12 @@ async def _held(request: web.Request, received: Received, argument: str, times: 
     return await _ok(request, received, argument, times)
 
 
+async def _broken(request: web.Request, received: Received, argument: str, times: int) -> web.StreamResponse:
+    if not request.app[GATES][received.path].is_set():
+        return web.json_response({"failure": times}, status=503)
+    return await _ok(request, received, argument, times)
+
+
 async def _drip(request: web.Request, _received: Received, _argument: str, _times: int) -> web.StreamResponse:
     response = web.StreamResponse()
     await response.prepare(request)
@@ -149,6 +156,7 @@ _BEHAVIOURS: dict[str, Behaviour] = {
     "retry-after": _retry_after,
     "redirect": _redirect,
     "held": _held,
+    "broken": _broken,
     "hang": _hang,
     "drip": _drip,
     "big": _big,

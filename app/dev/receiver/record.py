@@ -14,9 +14,9 @@ DEFAULT_LIMIT = 100_000
 Predicate = Callable[[list["Received"]], bool]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Received:
-    """One request."""
+    """One request; all but its end is known from the beginning."""
 
     method: str
     path: str
@@ -28,6 +28,8 @@ class Received:
     """When its head was there, on the machine's monotonic clock: comparable between processes."""
     time: float
     """The same instant as a Unix time."""
+    ended: float | None = None
+    """When its answer was ready or its connection had broken, on the clock of `monotonic`; None while it is open."""
 
     @property
     def json(self) -> Any:
@@ -44,7 +46,7 @@ class Received:
             body = {"body": self.body.decode()}
         except UnicodeDecodeError:
             body = {"body_base64": base64.b64encode(self.body).decode()}
-        return fields | body | {"monotonic": self.monotonic, "time": self.time}
+        return fields | body | {"monotonic": self.monotonic, "time": self.time, "ended": self.ended}
 
 
 class Record:
@@ -53,6 +55,8 @@ class Record:
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self._requests: deque[Received] = deque(maxlen=limit)
         self._seen: Counter[tuple[str, str]] = Counter()
+        self._open: Counter[str] = Counter()
+        self._most_open: Counter[str] = Counter()
         self._changed = threading.Condition()
 
     def add(self, received: Received) -> int:
@@ -60,13 +64,29 @@ class Record:
         with self._changed:
             self._requests.append(received)
             self._seen[received.path, received.idempotency_key] += 1
+            self._open[received.path] += 1
+            self._most_open[received.path] = max(self._most_open[received.path], self._open[received.path])
             self._changed.notify_all()
             return self._seen[received.path, received.idempotency_key]
 
+    def end(self, received: Received) -> None:
+        """Note that a request is open no longer."""
+        with self._changed:
+            received.ended = time.monotonic()
+            self._open[received.path] -= 1
+            self._changed.notify_all()
+
+    def most_open(self, path: str) -> int:
+        """Return the most requests to exactly this path that were open at once."""
+        with self._changed:
+            return self._most_open[path]
+
     def clear(self) -> None:
+        """Forget what came; what is open stays open."""
         with self._changed:
             self._requests.clear()
             self._seen.clear()
+            self._most_open = +self._open
 
     def matching(self, path: str = "") -> list[Received]:
         """Return the requests whose path starts with `path`."""

@@ -69,7 +69,7 @@ class Receiver:
         return self.base_url + path
 
     def release(self, path: str) -> None:
-        """Answer what a path of /held has kept waiting, and what comes to it later."""
+        """Answer what a path of /held has kept waiting, and what comes to it later; heal a path of /broken."""
         self._release(path)
 
     def clear(self) -> None:
@@ -124,4 +124,8 @@ class Receiver:
             monotonic=monotonic,
             time=wall,
         )
-        return await respond(request, received, self.record.add(received))
+        times = self.record.add(received)
+        try:
+            return await respond(request, received, times)
+        finally:
+            self.record.end(received)

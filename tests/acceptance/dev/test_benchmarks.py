@@ -15,6 +15,7 @@ import pytest
 from benchmarks import environment
 from benchmarks.contenders import peer
 from benchmarks.measures import create, drain, flight, latency, prune
+from benchmarks.measures.flow import isolation
 from benchmarks.report.results import Figure
 
 pytestmark = pytest.mark.acceptance
@@ -28,6 +29,7 @@ class Runs:
 
     all: str
     history: str
+    flow: str
     soak: str
     kept: Path
 
@@ -43,6 +45,7 @@ def runs() -> Iterator[Runs]:
         outputs = [
             pool.submit(run, "all", *SMALL, *everything),
             pool.submit(run, "history", *SMALL, *parts, *size, BENCH_HOME=directory),
+            pool.submit(run, "flow", *SMALL, "--only", "ours", "--load", "100", "--due", "5"),
             pool.submit(run, "soak", *SMALL, "--minutes", "0.02"),
         ]
         yield Runs(*(output.result() for output in outputs), kept)
@@ -83,6 +86,11 @@ def test_a_history_is_built_and_kept(runs: Runs) -> None:
     assert sum(value != "" for value in values(runs.history, prune.KEPT)) == 2, "beside a drain, and beside a load"
     assert "Reads of the API" in runs.history
     assert "| GET /executions" in runs.history
+
+
+def test_flow_is_measured(runs: Runs) -> None:
+    for figure in (isolation.KEPT, isolation.WORST, isolation.TIMES, isolation.HELD):
+        assert all(values(runs.flow, figure)), runs.flow
 
 
 def test_a_soak_says_how_everything_grew(runs: Runs) -> None:

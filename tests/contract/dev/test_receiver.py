@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -92,6 +93,29 @@ def test_held_answers_once_it_is_released(own: Receiver, client: requests.Sessio
     assert client.get(own.url("/held/one")).status_code == 200
     with pytest.raises(requests.ReadTimeout):
         client.get(own.url("/held/other"), timeout=0.2)
+
+
+def test_a_request_is_open_until_its_answer_or_the_end_of_its_connection(
+    own: Receiver, client: requests.Session
+) -> None:
+    with ThreadPoolExecutor() as pool:
+        held = [pool.submit(requests.post, own.url("/held/one"), timeout=HUNG_SECONDS) for _ in range(3)]
+        own.wait_for(3)
+        own.release("/held/one")
+        assert {each.result().status_code for each in held} == {200}
+    with pytest.raises(requests.ReadTimeout):
+        client.post(own.url("/hang"), timeout=0.2)
+    client.close()
+    requests_ = own.wait_for(lambda found: len(found) == 4 and all(each.ended is not None for each in found))
+    assert all(each.monotonic <= (each.ended or 0) <= time.monotonic() for each in requests_)
+    assert [own.record.most_open(path) for path in ("/held/one", "/hang", "/other")] == [3, 1, 0]
+
+
+def test_broken_heals_when_it_is_released(own: Receiver, client: requests.Session) -> None:
+    assert [client.post(own.url("/broken/a")).status_code for _ in range(2)] == [503, 503]
+    own.release("/broken/a")
+    assert client.post(own.url("/broken/b")).status_code == 503
+    assert client.post(own.url("/broken/a")).status_code == 200
 
 
 def test_drip_never_ends_and_never_pauses_for_long(own: Receiver, client: requests.Session) -> None:

@@ -1,0 +1,160 @@
+"""Crowd: deliveries to many URLs for one contender, as backlogs and as steady streams."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from app.dev.process.child import Child
+from app.dev.stack.processes import Processes
+from benchmarks import backlog
+from benchmarks.contenders.contender import BODY, TOKEN, Contender, Times, ended
+from benchmarks.contenders.ours import Ours
+from benchmarks.contenders.peer import PgQueuer
+
+_BATCH = 1000
+_SLOTS = 200  # of each worker process, as ours have by default
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """So many deliveries to one URL, the first due at a Unix time, each other one `apart` seconds after it.
+
+    Without `first` they are all due when they are enqueued.
+    """
+
+    url: str
+    count: int
+    first: float | None = None
+    apart: float = 0.0
+
+    def instants(self) -> list[float]:
+        """Return when each is due."""
+        return [(self.first or 0.0) + number * self.apart for number in range(self.count)]
+
+
+class Crowd(ABC):
+    """A contender with an endpoint for each URL."""
+
+    name: str
+    remark: str
+    database_pid: int | None = None
+
+    @abstractmethod
+    def register(self, urls: Sequence[str], **fields: Any) -> None:
+        """Make an endpoint for each URL; `fields` are added to those of ours."""
+
+    @abstractmethod
+    def enqueue(self, streams: Sequence[Stream]) -> dict[str, Times]:
+        """Enqueue deliveries, and return by URL when each is due that is due later."""
+
+    @abstractmethod
+    def start(self) -> Child:
+        """Start a worker of two processes, each with 200 slots."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Remove all that waits; no worker runs."""
+
+    @contextmanager
+    def at_work(self, workers: int = 1) -> Iterator[list[Child]]:
+        """Lend so many workers; they are stopped at the end."""
+        with ExitStack() as stack:
+            yield [stack.enter_context(ended(self.start())) for _ in range(workers)]
+
+
+class OurCrowd(Crowd):
+    """Endpoints of ours."""
+
+    def __init__(self, ours: Ours) -> None:
+        self.ours = ours
+        self.name, self.remark, self.database_pid = ours.name, ours.remark, ours.database_pid
+
+    def register(self, urls: Sequence[str], **fields: Any) -> None:
+        for url in urls:
+            self.ours.endpoint(url, **fields)
+
+    def enqueue(self, streams: Sequence[Stream]) -> dict[str, Times]:
+        backlogs: dict[int, list[str]] = {}
+        for stream in streams:
+            if stream.first is None:
+                backlogs.setdefault(stream.count, []).append(stream.url)
+        for count, urls in backlogs.items():
+            self.fill(urls, count)
+        later = [stream for stream in streams if stream.first is not None]
+        wanted = sorted((instant, stream.url) for stream in later for instant in stream.instants())
+        due: dict[str, Times] = {stream.url: {} for stream in later}
+        for begun in range(0, len(wanted), _BATCH):
+            batch = wanted[begun : begun + _BATCH]
+            run_at = [datetime.fromtimestamp(instant, UTC).isoformat() for instant, _url in batch]
+            jobs = [
+                self.ours.job(url, trigger="DELAYED", run_at=at) for at, (_, url) in zip(run_at, batch, strict=True)
+            ]
+            items = self.ours.stack.api.post("/jobs/batch", {"jobs": jobs})["items"]
+            for item, (instant, url) in zip(items, batch, strict=True):
+                due[url][item["job"]["execution"]["execution_id"]] = instant
+        self.ours.settle()
+        return due
+
+    def fill(self, urls: Sequence[str], count: int, **options: Any) -> None:
+        """Write a backlog for each URL; see backlog.fill."""
+        names = [self.ours.endpoint(url) for url in urls]
+        backlog.fill(self.ours.stack.database_url, names, count, json.dumps(BODY), **options)
+
+    def start(self) -> Child:
+        return self.ours.start()[0]
+
+    def clear(self) -> None:
+        backlog.clear(self.ours.stack.database_url)
+
+
+class PgQueuerCrowd(Crowd):
+    """Entrypoints of pgqueuer, each limited to so many deliveries at once over all processes; 0: no limit."""
+
+    def __init__(self, processes: Processes, database_pid: int | None, limit: int) -> None:
+        self.name = f"pgqueuer, concurrency_limit={limit}" if limit else "pgqueuer"
+        self.remark = f"two processes with max_concurrent_tasks={_SLOTS}, an entrypoint for each URL"
+        self.database_pid = database_pid
+        self._processes = processes
+        self._limit = limit
+        self._entrypoints: dict[str, str] = {}
+        self._started = 0
+
+    def register(self, urls: Sequence[str], **_fields: Any) -> None:
+        for url in urls:
+            self._entrypoints.setdefault(url, f"post-{len(self._entrypoints)}")
+
+    def enqueue(self, streams: Sequence[Stream]) -> dict[str, Times]:
+        plan = [asdict(stream) | {"entrypoint": self._entrypoints[stream.url]} for stream in streams]
+        due: dict[str, Times] = self._tell("enqueue", {"streams": plan, "body": BODY, "token": TOKEN})
+        return due
+
+    def start(self) -> Child:
+        self._started += 1
+        words = ("work", str(len(self._entrypoints)), str(self._limit), str(_SLOTS))
+        return self._processes.launch(f"{self.name}-{self._started}", (_PEER, *words))
+
+    def clear(self) -> None:
+        self._tell("clear", {})
+
+    def _tell(self, command: str, plan: Mapping[str, Any]) -> Any:
+        file = self._processes.logs / "plan.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(plan))
+        return json.loads(self._processes.run((_PEER, command, str(file))))
+
+
+_PEER = "benchmarks.peers.pgqueuer_crowd"
+_LIMITS = (0, 10)
+
+
+def of(contenders: Sequence[Contender]) -> list[Crowd]:
+    """Return the crowds of those that can limit: ours, and pgqueuer without and with limits."""
+    crowds: list[Crowd] = [OurCrowd(one) for one in contenders if isinstance(one, Ours)]
+    for one in contenders:
+        if isinstance(one, PgQueuer):
+            crowds += [PgQueuerCrowd(one.processes, one.database_pid, limit) for limit in _LIMITS]
+    return crowds

@@ -1,0 +1,1 @@
+"""Flow: what limits, priorities, overload and endpoints that misbehave do to all others."""

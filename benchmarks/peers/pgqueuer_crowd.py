@@ -1,0 +1,93 @@
+"""pgqueuer with many entrypoints: `python -m benchmarks.peers.pgqueuer_crowd work 200 10 200`.
+
+The numbers are those of the entrypoints, of deliveries at once that each may have over all processes (0: no limit), and
+of deliveries at once of a process. `work` runs two processes; `enqueue FILE` and `clear FILE` do what a plan says.
+"""
+
+import asyncio
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import asyncpg
+import uvloop
+from pgqueuer import PgQueuer
+from pgqueuer.db import AsyncpgDriver
+from pgqueuer.queries import Queries
+
+from benchmarks.peers.pgqueuer_peer import post
+
+_PROCESSES = 2
+_BATCH = 100
+_AT_ONCE = 1000
+_TIMEOUT_SECONDS = 30  # that of our endpoints
+
+
+async def _work(entrypoints: int, limit: int, slots: int) -> None:
+    """Deliver until SIGTERM."""
+    connection = await asyncpg.connect(os.environ["PGDSN"])
+    timeout = aiohttp.ClientTimeout(total=_TIMEOUT_SECONDS)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout) as session:
+        pgq = PgQueuer(AsyncpgDriver(connection), resources={"session": session})
+        for number in range(entrypoints):
+            pgq.entrypoint(f"post-{number}", concurrency_limit=limit)(post)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, pgq.shutdown.set)
+        print("ready", flush=True)
+        await pgq.run(batch_size=_BATCH, max_concurrent_tasks=slots)
+
+
+def _work_in_one(*numbers: int) -> None:
+    uvloop.run(_work(*numbers))
+
+
+def _work_in_all(*numbers: int) -> None:
+    """Run the processes, and end them with SIGTERM."""
+    processes = [multiprocessing.Process(target=_work_in_one, args=numbers) for _ in range(_PROCESSES)]
+    for process in processes:
+        process.start()
+    signal.signal(signal.SIGTERM, lambda *_: [process.terminate() for process in processes])
+    for process in processes:
+        process.join()
+
+
+async def _enqueue(plan: dict[str, Any]) -> dict[str, dict[str, float]]:
+    connection = await asyncpg.connect(os.environ["PGDSN"])
+    queries, run = Queries(AsyncpgDriver(connection)), os.urandom(4).hex()
+    due: dict[str, dict[str, float]] = {}
+    for number, stream in enumerate(plan["streams"]):
+        keys = [f"{run}-{number}-{each}" for each in range(stream["count"])]
+        message = {"url": stream["url"], "body": plan["body"], "token": plan["token"]}
+        payloads = [json.dumps(message | {"key": key}).encode() for key in keys]
+        after: list[timedelta | None] = [None] * len(keys)
+        if stream["first"] is not None:
+            instants = [stream["first"] + each * stream["apart"] for each in range(len(keys))]
+            after = [timedelta(seconds=instant - time.time()) for instant in instants]
+            due[stream["url"]] = dict(zip(keys, instants, strict=True))
+        for begun in range(0, len(keys), _AT_ONCE):
+            part = payloads[begun : begun + _AT_ONCE]
+            names, priorities = [stream["entrypoint"]] * len(part), [0] * len(part)
+            await queries.enqueue(names, list(part), priorities, after[begun : begun + _AT_ONCE])
+    await connection.execute("ANALYZE")
+    await connection.close()
+    return due
+
+
+async def _clear(_plan: dict[str, Any]) -> None:
+    connection = await asyncpg.connect(os.environ["PGDSN"])
+    await connection.execute("TRUNCATE pgqueuer, pgqueuer_log")
+    await connection.close()
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "work":
+        _work_in_all(*map(int, sys.argv[2:]))
+    else:
+        does = {"enqueue": _enqueue, "clear": _clear}[sys.argv[1]]
+        print(json.dumps(asyncio.run(does(json.loads(Path(sys.argv[2]).read_text())))))
