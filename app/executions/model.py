@@ -118,6 +118,11 @@ class Claim(NamedTuple):
     due_in_seconds: float  # until run_at, by the database's clock at the claim; negative when late
     claimed_here: float  # claimed_at on time.monotonic(), or a little later (app.executions.database_clock)
     input: Any = None
+    queue: str = ""
+    shard: int = 0
+    limit_key: str = ""
+    priority: int = 128
+    wait_ns: int = 0  # how long the pace of its limits has it wait from the claim on
 
     def __repr__(self) -> str:
         return f"Claim({self.execution_id}, attempt={self.attempt})"

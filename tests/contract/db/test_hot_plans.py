@@ -11,6 +11,8 @@ from app import db, ids, workers
 from app.db import Database, hot
 from app.executions.claiming import shards
 from app.executions.claiming.claim import claim_batch
+from app.executions.claiming.look import look
+from app.executions.claiming.sweep import Sweep
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim
 from app.executions.verdict import Verdict
@@ -20,6 +22,7 @@ from app.jobs.creation import Creator
 from app.jobs.model import NewJob
 from schema.states import Trigger
 from tests import rows
+from tests.claiming import TARGET, take
 
 WORKER = "wrk_1"
 MANY = 20_000
@@ -47,6 +50,11 @@ def run_all(one: Database) -> int:
     create_many(creator, [NewJob(endpoint="target", trigger=Trigger.DELAYED, input={}, run_at=LATER)] * 2)
     shards.next_due(one, queue="http", since=[EPOCH])
     claims = claimed(one)
+    for lanes in (1, 4, 16):
+        take(one, WORKER, 1, lanes=(TARGET,) * lanes)
+    for shard_count in (1, 16):
+        look(one, queue="http", since=[EPOCH] * shard_count, horizon_ms=250)
+    Sweep(1).step(one, "http")
     verdict = Verdict.success({})
     ended = [Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ()) for claim in claims]
     return len(conclude(one, WORKER, ended))
@@ -98,15 +106,28 @@ def test_the_plan_for_all_values_goes_by_keys_and_by_the_index_of_the_claim(
     assert run_all(one) == 1
     found = plans(one)
     creation = {"jobs_create_one_shot", "jobs_create_one_shots"}
-    assert set(found) == creation | {"executions_next_due", "executions_claim", "executions_conclude"}
-    for plan in found.values():
-        assert not re.search(r"Seq Scan on (executions|jobs)|Sort", plan), plan
+    looks = {"executions_look_1", "executions_look_16"}
+    lanes = looks | {"executions_claim_1", "executions_claim_4", "executions_claim_16", "executions_next_lanes"}
+    assert set(found) == creation | lanes | {"executions_next_due", "executions_claim", "executions_conclude"}
+    for name, plan in found.items():
+        assert not re.search(r"Seq Scan on (executions|jobs)|Sort", plan) or name in looks, plan
     # By nested loops a batch would compare each of its jobs with each other one.
     assert re.search(r"Hash Cond: \(\w+\.job_id = \w+\.job_id\)", found["jobs_create_one_shots"])
     claim = found["executions_claim"]
     assert re.search(r"idx_executions_pickup on executions .*\n *Index Cond: .*>= \$\d.* <= ", claim), claim
     assert claim.count("idx_executions_pickup") == 2, claim
     assert found["executions_next_due"].count("Index Only Scan using idx_executions_pickup") == shards.PROBED
+    for arms in (1, 4, 16):
+        claim = found[f"executions_claim_{arms}"]
+        assert re.findall(r"using (\w+) on executions(?! e )", claim) == ["idx_executions_lanes"] * arms, claim
+        assert len(re.findall(r"\(priority = \$\d+\) AND \(run_at >= \$\d+\) AND \(run_at <= ", claim)) == arms, claim
+        assert "using pk_executions on executions e" in claim, claim
+    for shard_count in (1, 16):
+        plan = found[f"executions_look_{shard_count}"]
+        assert re.findall(r"using (\w+) on executions", plan) == ["idx_executions_pickup"] * shard_count, plan
+    hops = found["executions_next_lanes"]
+    assert re.findall(r"Index Only Scan using (\w+) on executions", hops) == ["idx_executions_lanes"] * 16, hops
+    assert len(re.findall(r"Index Cond: .*ROW\(endpoint, limit_key, priority\) > .*ROW\(endpoint", hops)) == 16, hops
     assert "Index Scan using pk_executions" in found["executions_conclude"], found["executions_conclude"]
     assert "idx_executions_running" not in found["executions_conclude"]
 

@@ -2,17 +2,28 @@
 
 import re
 
-from app.executions.claiming.claim import CLAIM
+import pytest
+
+from app.executions.claiming.arms import CLAIMABLE
+from app.executions.claiming.claim import CLAIM, CLAIM_1, CLAIM_4, CLAIM_16
+from app.executions.claiming.look import LOOK_1, LOOK_16
+from app.executions.claiming.sweep import NEXT_LANES
 from app.executions.reading.explanation import QUEUE
+from app.sql import HotStatement
+from schema.states import ExecutionStatus
 from schema.tables import executions
 
-ORDER = [
-    column.name
-    for index in executions.indexes
-    if index.name == "idx_executions_pickup"
-    for column in index.columns
-    if column.name not in {"queue", "shard"}
-]
+BY_NAME = {index.name: index for index in executions.indexes}
+
+
+def columns_behind(index: str, *leading: str) -> list[str]:
+    """Return the columns of an index, which begins with others."""
+    columns = [column.name for column in BY_NAME[index].columns]
+    assert columns[: len(leading)] == list(leading)
+    return columns[len(leading) :]
+
+
+ORDER = columns_behind("idx_executions_pickup", "queue", "shard")
 
 
 def orders_in(sql: str) -> list[list[str]]:
@@ -32,3 +43,25 @@ def test_the_explanation_counts_what_the_claim_takes_earlier() -> None:
     assert orders_in(QUEUE.text) == [ORDER]
     (compared,) = re.findall(r"\(([\w., ]+)\)\s*<", QUEUE.text)
     assert [name.strip().removeprefix("o.") for name in compared.split(",")] == ORDER
+
+
+@pytest.mark.parametrize(("claim", "arms"), [(CLAIM_1, 1), (CLAIM_4, 4), (CLAIM_16, 16)])
+def test_each_arm_of_a_claim_is_ordered_as_a_lane_is_in_its_index(claim: HotStatement, arms: int) -> None:
+    """Else an arm sorts; see app.executions.claiming.arms and the index in schema.tables.executions."""
+    behind = columns_behind("idx_executions_lanes", "queue", "shard", "endpoint", "limit_key", "priority")
+    assert orders_in(claim.text) == [behind] * arms
+
+
+def test_looks_and_sweeps_are_ordered_as_their_indexes_are() -> None:
+    assert orders_in(LOOK_1.text) == [ORDER]
+    assert orders_in(LOOK_16.text) == [ORDER] * 16
+    assert orders_in(NEXT_LANES.text) == [columns_behind("idx_executions_lanes", "queue", "shard")] * 16
+
+
+def test_both_indexes_of_what_can_be_claimed_hold_the_same() -> None:
+    """One says what is in it and the other what is not: a new status belongs to one of the two lists."""
+    conditions = {name: str(BY_NAME[name].dialect_options["postgresql"]["where"]) for name in BY_NAME}
+    assert conditions["idx_executions_lanes"] == CLAIMABLE
+    left_out = re.findall(r"'(\w+)'", CLAIMABLE)
+    held = re.findall(r"'(\w+)'", conditions["idx_executions_pickup"])
+    assert sorted(left_out + held) == sorted(ExecutionStatus)
