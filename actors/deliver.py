@@ -22,6 +22,7 @@ from app.db import Database
 from app.db.retry import explained
 from app.errors import TemplateError, UnavailableError
 from app.executions.model import Claim, DeliveryError, LogLine, NotSentError
+from app.executions.policy import Action, outcome, refusal
 from app.executions.reading.queries import uncertain_for
 from app.executions.verdict import Tried, Verdict, decide, is_too_late
 from brokers.attempt import Attempt, Stage
@@ -90,7 +91,12 @@ async def deliver(
     identity = Identity.of(claim, prepared.scrubber, may_send, history)
     try:
         output = await dispatchers[prepared.endpoint_type].send(prepared.spec, identity)
-        verdict = Verdict.success(prepared.kept(output, MAX_BODY_BYTES, failed=False))
+        # An answer that was expected is a success, unless the policy refuses what it says.
+        refused = refusal(output, policy) if policy.reads_answers else None
+        if refused is None:
+            verdict = Verdict.success(prepared.kept(output, MAX_BODY_BYTES, failed=False))
+        else:
+            verdict = _verdict_on(*refused, claim, prepared)
     except NotSentError as error:
         if not is_too_late(_tried(claim), policy):
             log.info("%s handed back: %s", claim.execution_id, error)
@@ -98,9 +104,10 @@ async def deliver(
             return
         verdict = Verdict.fail(_too_late(claim, policy))
     except DeliveryError as error:
-        verdict = judge(_scrubbed(error, prepared), claim, policy)
+        verdict = _verdict_on(error, outcome(error, error.extra, policy), claim, prepared)
     except Exception as error:  # noqa: BLE001 - see the module docstring
-        verdict = judge(_scrubbed(_unexpected(error, may_have_been_delivered=True), prepared), claim, policy)
+        unexpected = _unexpected(error, may_have_been_delivered=True)
+        verdict = _verdict_on(unexpected, outcome(unexpected, {}, policy), claim, prepared)
     attempt.conclude(verdict, _line(claim, verdict))
 
 
@@ -108,9 +115,14 @@ def _may_send(attempt: Attempt, policy: RetryPolicy) -> bool:
     return attempt.still_held() and not is_too_late(_tried(attempt.claim), policy)
 
 
-def judge(error: DeliveryError, claim: Claim, policy: RetryPolicy) -> Verdict:
+def _verdict_on(error: DeliveryError, action: Action | None, claim: Claim, prepared: Prepared) -> Verdict:
+    # The policy has looked at the answer as it came. What is stored of it is scrubbed.
+    return judge(_scrubbed(error, prepared), action, claim, prepared.policy)
+
+
+def judge(error: DeliveryError, action: Action | None, claim: Claim, policy: RetryPolicy) -> Verdict:
     """Decide what a failed attempt means, now."""
-    return decide(error, _tried(claim), policy, random.uniform(-1, 1))
+    return decide(error, action, _tried(claim), policy, random.uniform(-1, 1))
 
 
 def _tried(claim: Claim) -> Tried:
@@ -128,16 +140,17 @@ def _too_late(claim: Claim, policy: RetryPolicy) -> DeliveryError:
 
 async def fail(attempt: Attempt, error: DeliveryError) -> None:
     """Conclude an attempt that could not be prepared, so that only the default policy is known."""
-    verdict = judge(error, attempt.claim, RetryPolicy())
+    verdict = judge(error, None, attempt.claim, RetryPolicy())
     attempt.conclude(verdict, _line(attempt.claim, verdict))
 
 
 def _line(claim: Claim, verdict: Verdict) -> LogLine:
     label = f"attempt {claim.attempt} of {claim.max_attempts}"
-    if verdict.status is ExecutionStatus.SUCCESS:
+    if verdict.error is None:
         return LogLine(LogLevel.INFO, f"{label} delivered over {claim.endpoint_type}")
-    error = verdict.error or {}
-    reason = f"{error.get('type')}: {error.get('message')}"
+    reason = f"{verdict.error.get('type')}: {verdict.error.get('message')}"
+    if verdict.status is ExecutionStatus.SUCCESS:
+        return LogLine(LogLevel.WARN, f"{label} failed, which its retry policy ignores: {reason}")
     if verdict.status is ExecutionStatus.RETRYING:
         return LogLine(LogLevel.WARN, f"{label} failed, next in {verdict.delay_ms} ms: {reason}")
     return LogLine(LogLevel.ERROR, f"{label} failed for good: {reason}")

@@ -197,4 +197,4 @@ def _conclude_without_verdict(attempt: Attempt, reason: str) -> None:
     error = DeliveryError("NO_VERDICT", reason)
     claim = attempt.claim
     tried = Tried(claim.execution_id, claim.attempt, claim.max_attempts)
-    attempt.conclude(decide(error, tried, RetryPolicy(), spread=0.0))
+    attempt.conclude(decide(error, None, tried, RetryPolicy(), spread=0.0))

@@ -122,7 +122,6 @@ class Claim(NamedTuple):
     shard: int = 0
     limit_key: str = ""
     priority: int = 128
-    wait_ns: int = 0  # how long the pace of its limits has it wait from the claim on
 
     def __repr__(self) -> str:
         return f"Claim({self.execution_id}, attempt={self.attempt})"

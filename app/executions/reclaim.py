@@ -18,6 +18,7 @@ from app import ids
 from app.catalog.retry_policy import RetryPolicy
 from app.db import Database
 from app.executions.model import DeliveryError
+from app.executions.policy import outcome
 from app.executions.settlement import settlement_of
 from app.executions.verdict import Tried, Verdict, decide
 from app.sql import statement
@@ -49,13 +50,14 @@ RECLAIM = statement(
     WITH lost AS (
       SELECT * FROM unnest(
         CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:max_attempts AS BIGINT[]), CAST(:statuses AS TEXT[]),
-        CAST(:errors AS TEXT[]), CAST(:levels AS TEXT[]), CAST(:messages AS TEXT[]), CAST(:attempt_ids AS TEXT[]),
-        CAST(:log_ids AS TEXT[]))
-      AS u (execution_id, attempt, max_attempts, status, error, level, message, attempt_id, log_id)),
+        CAST(:outputs AS TEXT[]), CAST(:errors AS TEXT[]), CAST(:levels AS TEXT[]), CAST(:messages AS TEXT[]),
+        CAST(:attempt_ids AS TEXT[]), CAST(:log_ids AS TEXT[]))
+      AS u (execution_id, attempt, max_attempts, status, output, error, level, message, attempt_id, log_id)),
     taken AS (
       UPDATE executions AS e
          SET status = CASE WHEN lost.status = 'RETRYING' AND e.cancel_requested_at IS NOT NULL
                            THEN 'CANCELLED' ELSE lost.status END,
+             output = CAST(lost.output AS JSONB),
              run_at = CASE WHEN lost.status = 'RETRYING' AND e.cancel_requested_at IS NULL
                            THEN now() ELSE e.run_at END,
              completed_at = CASE WHEN lost.status = 'RETRYING' AND e.cancel_requested_at IS NULL
@@ -69,12 +71,14 @@ RECLAIM = statement(
          AND e.max_attempts = lost.max_attempts
          AND CASE WHEN CAST(:stuck_ms AS BIGINT) IS NULL THEN {_IS_LOST} ELSE {_IS_STUCK} END
       RETURNING e.execution_id, e.job_id, e.queue, e.worker_id, e.attempt_count, e.status, e.scheduled_at,
-                e.started_at, e.duration_ms, lost.error, lost.level, lost.message, lost.attempt_id, lost.log_id),
+                e.started_at, e.duration_ms, lost.output, lost.error, lost.level, lost.message, lost.attempt_id,
+                lost.log_id),
     tried AS (
       INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
-                            duration_ms, error)
-      SELECT taken.attempt_id, taken.execution_id, taken.attempt_count, 'FAILED', taken.worker_id, taken.started_at,
-             now(), taken.duration_ms, CAST(taken.error AS JSONB)
+                            duration_ms, output, error)
+      SELECT taken.attempt_id, taken.execution_id, taken.attempt_count,
+             CASE WHEN taken.status = 'SUCCESS' THEN 'SUCCESS' ELSE 'FAILED' END, taken.worker_id, taken.started_at,
+             now(), taken.duration_ms, CAST(taken.output AS JSONB), CAST(taken.error AS JSONB)
         FROM taken
       ON CONFLICT (execution_id, attempt_number) DO NOTHING
       RETURNING attempt_id),
@@ -107,12 +111,16 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Reclaimed:
-    """Counts of the executions that were taken back, by their next state; `queues` hold those to retry."""
+    """Counts of the executions that were taken back, by their next state; `queues` hold those to retry.
+
+    `ignored` are those whose retry policy makes a success of it.
+    """
 
     queues: frozenset[str]
     retrying: int
     failed: int
     cancelled: int
+    ignored: int
 
 
 def lost(database: Database, *, limit: int) -> list[Candidate]:
@@ -142,18 +150,18 @@ def _candidate(row: Row[Any], reason: LossReason) -> Candidate:
     tried = Tried(row.execution_id, row.attempt_count, row.max_attempts, age_ms, first_loss)
     error = DeliveryError(reason.name, reason.value, may_have_been_delivered=True)
     try:
-        verdict = decide(error, tried, RetryPolicy.from_json(row.retry_policy), None)
+        policy = RetryPolicy.from_json(row.retry_policy)
     except (AttributeError, TypeError, ValueError):
         # A policy that was edited manually must not keep the other executions from being taken back.
-        verdict = decide(error, tried, RetryPolicy(), None)
-    return Candidate(tried, verdict)
+        policy = RetryPolicy()
+    return Candidate(tried, decide(error, outcome(error, {}, policy), tried, policy, None))
 
 
 def _reclaim(
     database: Database, candidates: Sequence[Candidate], reason: LossReason, stuck_ms: int | None
 ) -> Reclaimed:
     if not candidates:
-        return Reclaimed(frozenset(), 0, 0, 0)
+        return Reclaimed(frozenset(), 0, 0, 0, 0)
     rows = database.fetch(RECLAIM, _params(candidates, reason, stuck_ms))
     counts = Counter[str]()
     for row in rows:
@@ -163,6 +171,7 @@ def _reclaim(
         retrying=counts["RETRYING"],
         failed=counts["FAILED"],
         cancelled=counts["CANCELLED"],
+        ignored=counts["SUCCESS"],
     )
 
 
@@ -175,6 +184,7 @@ def _params(candidates: Sequence[Candidate], reason: LossReason, stuck_ms: int |
         "attempts": [c.tried.attempt for c in ordered],
         "max_attempts": [c.tried.max_attempts for c in ordered],
         "statuses": [c.verdict.status.value for c in ordered],
+        "outputs": [None if c.verdict.output is None else json.dumps(c.verdict.output) for c in ordered],
         "errors": [json.dumps(c.verdict.error) for c in ordered],
         "levels": [(LogLevel.ERROR if failed else LogLevel.WARN).value for failed in fails],
         "messages": [f"{reason.value}; {_consequence(c)}" for c in ordered],
@@ -186,6 +196,8 @@ def _params(candidates: Sequence[Candidate], reason: LossReason, stuck_ms: int |
 
 
 def _consequence(candidate: Candidate) -> str:
+    if candidate.verdict.status is ExecutionStatus.SUCCESS:
+        return "the retry policy ignores it"
     if candidate.verdict.status is ExecutionStatus.RETRYING:
         is_extra = candidate.tried.attempt >= candidate.tried.max_attempts
         return "trying once more, since it may never have been sent" if is_extra else "trying again"

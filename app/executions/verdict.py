@@ -5,6 +5,7 @@ from typing import Any
 
 from app.catalog.retry_policy import RetryPolicy, delay_ms
 from app.executions.model import DeliveryError
+from app.executions.policy import Action
 from schema.states import ExecutionStatus
 
 
@@ -23,6 +24,13 @@ class Verdict:
         return cls(ExecutionStatus.SUCCESS, output=output)
 
     @classmethod
+    def ignore(cls, error: DeliveryError) -> "Verdict":
+        """RUNNING -> SUCCESS in spite of an error, which is kept: in the output without the receiver's answer to it."""
+        kept = error.as_json(retryable=False)
+        own = {name: value for name, value in kept.items() if name not in error.extra}
+        return cls(ExecutionStatus.SUCCESS, output={**error.extra, "ignored_error": own}, error=own)
+
+    @classmethod
     def retry(cls, error: DeliveryError, delay_ms: int) -> "Verdict":
         """RUNNING -> RETRYING, claimable again after `delay_ms` by the database's clock."""
         return cls(ExecutionStatus.RETRYING, delay_ms=delay_ms, error=error.as_json(retryable=True))
@@ -31,6 +39,11 @@ class Verdict:
     def fail(cls, error: DeliveryError, *, is_final: bool = False) -> "Verdict":
         """RUNNING -> FAILED; the error says whether another attempt could succeed, as far as the policy allows any."""
         return cls(ExecutionStatus.FAILED, error=error.as_json(retryable=not (error.permanent or is_final)))
+
+    @classmethod
+    def reject(cls, error: DeliveryError) -> "Verdict":
+        """RUNNING -> FAILED for good, marked as what nobody has to look at."""
+        return cls(ExecutionStatus.FAILED, error=error.as_json(retryable=False) | {"rejected": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +66,20 @@ class Tried:
         return self.max_attempts + int(self.first_loss)
 
 
-def decide(error: DeliveryError, tried: Tried, policy: RetryPolicy, spread: float | None) -> Verdict:
-    """Choose between another attempt and giving up; `spread` in [-1, 1] is the jitter of the wait, None for no wait."""
-    if is_final(error, policy):
+def decide(
+    error: DeliveryError, action: Action | None, tried: Tried, policy: RetryPolicy, spread: float | None
+) -> Verdict:
+    """Choose what follows an error of which the policy wants `action`.
+
+    `spread` in [-1, 1] is the jitter of the wait before another attempt, None for no wait.
+    """
+    if action is Action.IGNORE:
+        return Verdict.ignore(error)
+    if action is Action.REJECT:
+        return Verdict.reject(error)
+    if action is Action.FAIL:
         return Verdict.fail(error, is_final=True)
-    if error.permanent or tried.attempt >= tried.most_attempts:
+    if _is_hopeless(error, action) or tried.attempt >= tried.most_attempts:
         return Verdict.fail(error)
     wait = 0
     if spread is not None:
@@ -67,6 +89,11 @@ def decide(error: DeliveryError, tried: Tried, policy: RetryPolicy, spread: floa
     return Verdict.retry(error, wait)
 
 
+def _is_hopeless(error: DeliveryError, action: Action | None) -> bool:
+    # Whoever names the answer in `retry_on` knows better than "410 Gone". What cannot even be sent, no policy helps.
+    return error.permanent and not (action is Action.RETRY and "status_code" in error.extra)
+
+
 def is_too_late(tried: Tried, policy: RetryPolicy) -> bool:
     """Return whether `max_age_ms` rules out that the attempt starts; never for the first one, or after a manual retry.
 
@@ -74,8 +101,3 @@ def is_too_late(tried: Tried, policy: RetryPolicy) -> bool:
     """
     first = max(1, tried.max_attempts - policy.max_attempts + 1)
     return tried.attempt > first and policy.max_age_ms is not None and tried.age_ms > policy.max_age_ms
-
-
-def is_final(error: DeliveryError, policy: RetryPolicy) -> bool:
-    """Return whether the policy's `fail_on` names the error's type or the status that the receiver answered."""
-    return error.type in policy.fail_on or error.extra.get("status_code") in policy.fail_on

@@ -163,9 +163,9 @@ class Chores:
             candidates = find()
             done = take(candidates)
             self._hint_all(done.queues)
-            counts.update(retrying=done.retrying, failed=done.failed, cancelled=done.cancelled)
+            counts.update(retrying=done.retrying, failed=done.failed, cancelled=done.cancelled, ignored=done.ignored)
             # Where nothing was taken, only others make progress: they may have what is left.
-            return len(candidates) if done.retrying + done.failed + done.cancelled else 0
+            return len(candidates) if done.retrying + done.failed + done.cancelled + done.ignored else 0
 
         self._until_short(batch, BATCH)
         return counts

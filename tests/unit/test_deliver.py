@@ -38,4 +38,4 @@ def test_the_age_counts_from_the_instant_first_planned(
         claimed_here=time.monotonic() - claimed_ago,
     )
     policy = RetryPolicy(max_attempts=3, initial_delay_ms=1000, max_age_ms=60_000)
-    assert judge(DeliveryError("TIMEOUT", "no answer"), claim, policy).status is status
+    assert judge(DeliveryError("TIMEOUT", "no answer"), None, claim, policy).status is status

@@ -29,7 +29,9 @@ class ExecutionSchema(Schema):
         ERROR,
         required=True,
         allow_none=True,
-        metadata={"description": "of the latest attempt that has ended, if it failed; without its `body`"},
+        metadata={
+            "description": "of the latest attempt that has ended, if it failed or was ignored; without its `body`"
+        },
     )
     attempt_count = fields.Integer(required=True)
     max_attempts = fields.Integer(required=True)
@@ -60,7 +62,9 @@ class AttemptSchema(Schema):
     completed_at = Instant(required=True, allow_none=True)
     duration_ms = fields.Integer(required=True, allow_none=True)
     output = AnyOf(*OUTPUTS, required=True, allow_none=True)
-    error = AnyOf(ERROR, required=True, allow_none=True)
+    error = AnyOf(
+        ERROR, required=True, allow_none=True, metadata={"description": "of a SUCCESS: what `ignore_on` ignores"}
+    )
     created_at = Instant(required=True)
 
 

@@ -198,6 +198,9 @@ def _cancelled(database: Database, facts: _Facts) -> Explanation:
 
 def _succeeded(facts: _Facts) -> Explanation:
     text = f"It was delivered by attempt {facts.attempt_count} of {facts.max_attempts}."
+    if facts.error:
+        text = f"Attempt {facts.attempt_count} of {facts.max_attempts} failed ({_of(facts.error)}), which its retry"
+        text += " policy ignores."
     details = {"attempts": facts.attempt_count, "worker_id": facts.worker_id}
     return Explanation(ExecutionStatus.SUCCESS, "SUCCEEDED", text, facts.completed_at, None, details)
 

@@ -149,7 +149,7 @@ def _of_event(event: _Record) -> _Fact:
 def _of_attempt(tried: _Record, asked_at: datetime | None) -> list[_Fact]:
     by = "scheduler" if tried.reason in _RECLAIMED else tried.actor
     after = _S.SUCCESS if tried.after is _S.SUCCESS else None
-    reason = "DELIVERED" if after else tried.reason or "FAILED"
+    reason = tried.reason or ("DELIVERED" if after else "FAILED")
     end = _Fact(tried.at, _S.RUNNING, after, tried.attempt, by, reason)
     return [_claim(tried.began_at, tried.attempt, tried.actor, asked_at), end]
 

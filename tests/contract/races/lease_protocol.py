@@ -184,7 +184,7 @@ class LeaseProtocol(LeaseModel):
                 row.lose()
                 taken += 1
         done = reclaim.reclaim_lost(self.database, self.read[scheduler])
-        assert done.retrying + done.failed + done.cancelled == taken
+        assert done.retrying + done.failed + done.cancelled + done.ignored == taken
 
     @precondition(lambda self: self.count(*OPEN) > MOST_OPEN // 2)
     @rule(data=st.data(), ask_running=st.booleans())

@@ -114,3 +114,26 @@ def test_a_cron_job_goes_on_after_a_failed_execution(database: Database) -> None
     database.fetch(text(DEATHS["its row is missing"]))
     assert chores(database).reclaim_from_dead_workers()["failed"] == 1
     assert rows.job_of(database, claim.execution_id).status == "ACTIVE"
+
+
+@pytest.mark.parametrize(
+    ("policy", "status", "count"),
+    [
+        ('{"ignore_on": ["WORKER_LOST"]}', "SUCCESS", "ignored"),
+        ('{"reject_on": ["WORKER_LOST"]}', "FAILED", "failed"),
+        ('{"retry_on": ["5xx"]}', "FAILED", "failed"),
+        ('{"retry_on": ["WORKER_LOST"]}', "RETRYING", "retrying"),
+    ],
+)
+def test_a_lost_worker_is_judged_by_the_same_lists(database: Database, policy: str, status: str, count: str) -> None:
+    (claim,) = claimed(database)
+    database.fetch(text("UPDATE endpoint_versions SET retry_policy = CAST(:policy AS JSONB)"), {"policy": policy})
+    database.fetch(text(DEATHS["it shut down cleanly"]))
+    assert chores(database).reclaim_from_dead_workers()[count] == 1
+    row = rows.execution(database, claim.execution_id)
+    assert (row.status, row.completed_at is None) == (status, status == "RETRYING")
+    assert rows.job_of(database, claim.execution_id).status == ("ACTIVE" if status == "RETRYING" else "RETIRED")
+    (tried,) = rows.attempts(database, claim.execution_id)
+    assert (tried.status, tried.error["type"]) == ("SUCCESS" if status == "SUCCESS" else "FAILED", "WORKER_LOST")
+    assert tried.error.get("rejected", False) is ("reject_on" in policy)
+    assert row.output == tried.output == ({"ignored_error": tried.error} if status == "SUCCESS" else None)

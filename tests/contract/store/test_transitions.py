@@ -73,7 +73,7 @@ def do_reclaim(process: WorkerProcess, execution_id: str) -> None:
     process.database.fetch(text("UPDATE workers SET lease_expires_at = now() - INTERVAL '1 second'"))
     row = rows.execution(process.database, execution_id)
     tried = Tried(execution_id, row.attempt_count, row.max_attempts)
-    candidate = reclaim.Candidate(tried, decide(ERROR, tried, RetryPolicy(), None))
+    candidate = reclaim.Candidate(tried, decide(ERROR, None, tried, RetryPolicy(), None))
     reclaim.reclaim_lost(process.database, [candidate])
     process.database.fetch(text("UPDATE workers SET lease_expires_at = now() + INTERVAL '1 minute'"))
 

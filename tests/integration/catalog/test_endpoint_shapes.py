@@ -60,6 +60,9 @@ WHOLE: dict[str, tuple[Schema, dict[str, Any]]] = {
             "max_delay_ms": 86_400_000,
             "delays_ms": [0, 5],
             "fail_on": [404, "TIMEOUT"],
+            "reject_on": ["4xx"],
+            "ignore_on": [{"pointer": "/a~1b", "in": ["x", 1, None, True], "status": "2xx"}],
+            "retry_on": [{"pointer": "", "equals": 1.5, "status": 422}],
             "max_age_ms": 1000,
         },
     ),
@@ -71,6 +74,10 @@ VALUES: list[Any] = [
     *("", "x", "GET", "all", "TIMEOUT", "http://h/", "HTTPS://h", "redis://h", "http://", "x http://h/", "x" * 1025),
     *("{{config.a}}", "x{{config.a}}", " {{secret.a}}\n", "{{secret.a}} x", "{{secret.}}", "x" * 8193),
     *([], [0], [200], [1.5], ["TIMEOUT"], [None], [1] * 101),
+    *(["6xx"], [{"pointer": "/a", "equals": "x"}], [{"pointer": "a", "equals": "x"}], [{"pointer": "/a"}]),
+    *([{"pointer": "/a", "equals": 1, "in": [1]}], [{"pointer": "/~", "equals": 1}], [{"pointer": "/a", "in": []}]),
+    *([{"pointer": "/a", "equals": []}], [{"equals": 1}], [{"pointer": "/a", "equals": 1, "status": "600"}]),
+    *([{"pointer": "/a", "equals": "x" * 201}], [{"pointer": "/" + "x" * 200, "equals": 1}]),
     *({}, {"a": "b"}, {"a": 1}, {"a b": "c"}, {"": "c"}, {"sasl.password": "p"}, {"sasl.password": None}),
 ]
 

@@ -145,9 +145,9 @@ def test_outputs_and_errors_of_attempts_are_described() -> None:
     for name in ("Execution", "Attempt"):
         named = {option.get("$ref", "").rsplit("/", 1)[-1] for option in schemas[name]["properties"]["output"]["anyOf"]}
         outputs = {type(transport.output).__name__ for transport in TRANSPORTS.values()}
-        assert named == outputs | {""}  # the last one is null
+        assert named == outputs | {"IgnoredError", ""}  # the last one is null
     error = schemas["AttemptError"]
-    assert {"status_code", "retryable", "may_have_been_delivered"} < set(error["properties"])
+    assert {"status_code", "retryable", "rejected", "may_have_been_delivered"} < set(error["properties"])
     assert error["required"] == ["message", "type"]
 
 

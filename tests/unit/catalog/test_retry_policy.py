@@ -104,4 +104,7 @@ def test_a_policy_is_read_and_written_as_it_was() -> None:
     assert RetryPolicy.from_json(plain).as_json() == plain
     added = plain | {"backoff": "custom", "delays_ms": [1, 2], "fail_on": [401, "TIMEOUT"], "max_age_ms": 9}
     assert RetryPolicy.from_json(added).as_json() == added
+    matcher = {"pointer": "/ok", "in": [False, 0], "status": "2xx"}
+    named = plain | {"fail_on": [matcher], "reject_on": ["4xx"], "ignore_on": [404], "retry_on": ["TIMEOUT"]}
+    assert RetryPolicy.from_json(named).as_json() == named
     assert RetryPolicy.from_json(plain | {"max_age_ms": None, "fail_on": []}).as_json() == plain

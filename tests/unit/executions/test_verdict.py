@@ -4,6 +4,7 @@ import pytest
 
 from app.catalog.retry_policy import RetryPolicy
 from app.executions.model import DeliveryError
+from app.executions.policy import Action, outcome
 from app.executions.verdict import Tried, Verdict, decide, is_too_late
 from schema.states import ExecutionStatus, may_become
 
@@ -11,7 +12,7 @@ POLICY = RetryPolicy(max_attempts=3)
 
 
 def judge(error: DeliveryError, attempt: int) -> Verdict:
-    return decide(error, Tried("exec_1", attempt, 3), POLICY, spread=0.0)
+    return decide(error, None, Tried("exec_1", attempt, 3), POLICY, spread=0.0)
 
 
 def test_a_failure_is_retried_while_attempts_are_left() -> None:
@@ -41,7 +42,13 @@ def test_the_error_keeps_the_briefs_shape_and_what_is_added_to_it() -> None:
 
 @pytest.mark.parametrize(
     "verdict",
-    [Verdict.success({}), Verdict.retry(DeliveryError("X", ""), 1), Verdict.fail(DeliveryError("X", ""))],
+    [
+        Verdict.success({}),
+        Verdict.ignore(DeliveryError("X", "")),
+        Verdict.retry(DeliveryError("X", ""), 1),
+        Verdict.fail(DeliveryError("X", "")),
+        Verdict.reject(DeliveryError("X", "")),
+    ],
 )
 def test_every_verdict_is_a_legal_transition(verdict: Verdict) -> None:
     assert may_become(ExecutionStatus.RUNNING, verdict.status)
@@ -58,30 +65,58 @@ def test_every_verdict_is_a_legal_transition(verdict: Verdict) -> None:
 )
 def test_what_fail_on_names_is_final(error: DeliveryError, fails: bool) -> None:
     policy = RetryPolicy(max_attempts=3, fail_on=(401, "TIMEOUT"))
-    verdict = decide(error, Tried("exec_1", 1, 3), policy, spread=0.0)
+    verdict = decide(error, outcome(error, error.extra, policy), Tried("exec_1", 1, 3), policy, spread=0.0)
     assert (verdict.status is ExecutionStatus.FAILED) == fails
     assert verdict.error is not None
     assert verdict.error["retryable"] is not fails
 
 
+def test_each_action_has_its_end() -> None:
+    error = DeliveryError("HTTP_ERROR", "answered 503", extra={"status_code": 503, "body": "busy"})
+    by_action = {action: decide(error, action, Tried("exec_1", 1, 3), POLICY, spread=0.0) for action in Action}
+    assert {action: verdict.status.value for action, verdict in by_action.items()} == {
+        Action.FAIL: "FAILED",
+        Action.REJECT: "FAILED",
+        Action.IGNORE: "SUCCESS",
+        Action.RETRY: "RETRYING",
+    }
+    rejected = by_action[Action.REJECT].error
+    assert rejected is not None
+    assert (rejected["rejected"], rejected["retryable"]) == (True, False)
+    # The answer is kept once, the error beside it.
+    own = {"type": "HTTP_ERROR", "message": "answered 503", "retryable": False, "may_have_been_delivered": False}
+    ignored = by_action[Action.IGNORE]
+    assert ignored.output == {"status_code": 503, "body": "busy", "ignored_error": own}
+    assert ignored.error == own
+
+
+@pytest.mark.parametrize(("extra", "status"), [({"status_code": 410}, "RETRYING"), ({}, "FAILED")])
+def test_who_names_an_answer_knows_better_than_gone_but_what_cannot_be_sent_fails(
+    extra: dict[str, object], status: str
+) -> None:
+    error = DeliveryError("HTTP_ERROR", "for good", permanent=True, extra=extra)
+    assert decide(error, Action.RETRY, Tried("exec_1", 1, 3), POLICY, spread=0.0).status == status
+    assert decide(error, None, Tried("exec_1", 1, 3), POLICY, spread=0.0).status == "FAILED"
+
+
 def test_no_retry_starts_later_than_the_greatest_age() -> None:
     policy = RetryPolicy(max_attempts=3, backoff="fixed", initial_delay_ms=1000, max_age_ms=5000)
     error = DeliveryError("TIMEOUT", "no answer")
-    statuses = [decide(error, Tried("exec_1", 1, 3, age), policy, spread=0.0).status for age in (0, 4000, 4001)]
+    statuses = [decide(error, None, Tried("exec_1", 1, 3, age), policy, spread=0.0).status for age in (0, 4000, 4001)]
     assert statuses == [ExecutionStatus.RETRYING, ExecutionStatus.RETRYING, ExecutionStatus.FAILED]
 
 
 def test_a_retry_at_once_may_start_at_the_greatest_age() -> None:
     policy = RetryPolicy(max_attempts=3, max_age_ms=5000)
     error = DeliveryError("WORKER_LOST", "no result")
-    verdicts = [decide(error, Tried("exec_1", 1, 3, age), policy, None) for age in (5000, 5001)]
+    verdicts = [decide(error, None, Tried("exec_1", 1, 3, age), policy, None) for age in (5000, 5001)]
     assert [verdict.delay_ms for verdict in verdicts] == [0, None]
 
 
 def test_a_receivers_own_wish_counts_for_the_age() -> None:
     policy = RetryPolicy(max_attempts=3, max_age_ms=5000)
     error = DeliveryError("HTTP_ERROR", "answered 429", retry_after_ms=5001)
-    assert decide(error, Tried("exec_1", 1, 3), policy, spread=0.0).status is ExecutionStatus.FAILED
+    assert decide(error, None, Tried("exec_1", 1, 3), policy, spread=0.0).status is ExecutionStatus.FAILED
 
 
 def test_nothing_leaves_a_final_state_except_for_another_try() -> None:
@@ -107,7 +142,10 @@ LOST = DeliveryError("WORKER_LOST", "no result", may_have_been_delivered=True)
 def test_the_first_lost_worker_spends_no_last_attempt(
     attempt: int, first_loss: bool, policy: RetryPolicy, status: ExecutionStatus
 ) -> None:
-    assert decide(LOST, Tried("exec_1", attempt, 1, 10, first_loss), policy, None).status is status
+    assert (
+        decide(LOST, outcome(LOST, {}, policy), Tried("exec_1", attempt, 1, 10, first_loss), policy, None).status
+        is status
+    )
 
 
 @pytest.mark.parametrize(

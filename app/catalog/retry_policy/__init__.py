@@ -5,13 +5,14 @@ The arithmetic is pure: randomness is an argument.
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from dataclasses import fields as dataclass_fields
 from typing import Any, Literal, get_args
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from app.catalog.specs import TRANSPORTS
-from app.catalog.specs.fields import Described, whole
+from app.catalog.retry_policy.matchers import InAnswer, Matcher, matchers_field, read_matchers, shown_matchers
+from app.catalog.specs.fields import whole
 
 Backoff = Literal["fixed", "linear", "exponential", "custom", "decorrelated"]
 BACKOFFS: tuple[str, ...] = get_args(Backoff)
@@ -20,17 +21,8 @@ MAX_DELAY_MS = 24 * 3600 * 1000
 
 MAX_AGE_MS = 30 * MAX_DELAY_MS
 MAX_DELAYS = 100
-MAX_FINAL = 100
-
-# Types of errors that are retried unless `fail_on` lists them: those of each transport, and the service's own.
-RETRIED_ERRORS = tuple(
-    dict.fromkeys(
-        [
-            *(error for transport in TRANSPORTS.values() for error in transport.errors),
-            *("INTERNAL_ERROR", "WORKER_LOST", "STUCK"),
-        ]
-    )
-)
+_MATCHERS = ("fail_on", "reject_on", "ignore_on", "retry_on")
+_LISTS = frozenset({"delays_ms", *_MATCHERS})
 
 MAX_RETRY_AFTER_MS = MAX_DELAY_MS
 INITIAL_DELAY_MS = 1000
@@ -47,8 +39,19 @@ class RetryPolicy:
     initial_delay_ms: int = INITIAL_DELAY_MS
     max_delay_ms: int = 60_000
     delays_ms: tuple[int, ...] = ()  # of "custom", which ignores the two above
-    fail_on: tuple[int | str, ...] = ()  # HTTP statuses and types of errors that are final
+    # What the first of these lists that names an error or an answer says is done.
+    fail_on: tuple[Matcher, ...] = ()  # final
+    reject_on: tuple[Matcher, ...] = ()  # final, and nobody need look at it
+    ignore_on: tuple[Matcher, ...] = ()  # a success
+    retry_on: tuple[Matcher, ...] = ()  # what else is retried, unless this is empty: nothing
     max_age_ms: int | None = None  # since scheduled_at; no retry is planned for later
+    reads_answers: bool = field(init=False, repr=False, compare=False)
+    """Whether an answer that was expected may be refused for what it says."""
+
+    def __post_init__(self) -> None:
+        """Look once whether any list is about answers, and not at each delivery."""
+        refusing = (*self.fail_on, *self.reject_on, *self.retry_on)
+        object.__setattr__(self, "reads_answers", any(isinstance(matcher, InAnswer) for matcher in refusing))
 
     @property
     def longest_wait_ms(self) -> int:
@@ -60,22 +63,23 @@ class RetryPolicy:
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> "RetryPolicy":
         """Read a stored policy; absent fields take the defaults, and no default exceeds a cap that is given."""
-        known: dict[str, Any] = {name: item for name, item in (value or {}).items() if name in cls.__dataclass_fields__}
-        for name in known.keys() & {"delays_ms", "fail_on"}:
-            known[name] = tuple(known[name])
+        known: dict[str, Any] = {name: item for name, item in (value or {}).items() if name in _STORED}
+        for name in known.keys() & _LISTS:
+            known[name] = tuple(known[name]) if name == "delays_ms" else read_matchers(known[name])
         if "max_delay_ms" in known:
             known.setdefault("initial_delay_ms", min(INITIAL_DELAY_MS, known["max_delay_ms"]))
         return cls(**known)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the policy with its defaults; `delays_ms`, `fail_on` and `max_age_ms` only where they are set."""
+        """Return the policy with its defaults; lists and `max_age_ms` only where they are set."""
         shown: dict[str, Any] = {
             "max_attempts": self.max_attempts,
             "backoff": self.backoff,
             "initial_delay_ms": self.initial_delay_ms,
             "max_delay_ms": self.max_delay_ms,
         }
-        added = {"delays_ms": list(self.delays_ms), "fail_on": list(self.fail_on), "max_age_ms": self.max_age_ms}
+        matchers = {name: shown_matchers(getattr(self, name)) for name in _MATCHERS}
+        added = {"delays_ms": list(self.delays_ms), **matchers, "max_age_ms": self.max_age_ms}
         return shown | {name: value for name, value in added.items() if value}
 
 
@@ -119,15 +123,7 @@ def _decorrelated_ms(policy: RetryPolicy, attempt: int, seed: str) -> int:
 
 
 _DEFAULT = RetryPolicy()
-_STATUS_OR_TYPE_SCHEMA = {
-    "anyOf": [{"type": "integer", "minimum": 100, "maximum": 599}, {"type": "string", "enum": list(RETRIED_ERRORS)}]
-}
-
-
-def _check_status_or_type(value: Any) -> None:
-    is_status = isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599
-    if not is_status and not (isinstance(value, str) and value in RETRIED_ERRORS):
-        raise ValidationError(f"an HTTP status, 100 to 599, or one of {', '.join(RETRIED_ERRORS)} is needed")
+_STORED = frozenset(each.name for each in dataclass_fields(RetryPolicy) if each.init)
 
 
 class RetryPolicySpec(Schema):
@@ -142,11 +138,10 @@ class RetryPolicySpec(Schema):
         validate=validate.Length(1, MAX_DELAYS),
         metadata={"description": "of `custom`, which needs them: the waits; the last one repeats"},
     )
-    fail_on = fields.List(
-        Described(_check_status_or_type, _STATUS_OR_TYPE_SCHEMA),
-        validate=validate.Length(max=MAX_FINAL),
-        metadata={"description": "HTTP statuses and types of errors that are final"},
-    )
+    fail_on = matchers_field("what is final: looked at first")
+    reject_on = matchers_field("what is final too, marked `rejected`: it needs nobody's attention")
+    ignore_on = matchers_field("what counts as a success, with the error kept")
+    retry_on = matchers_field("what is tried again; where it is given, no other error is, not even a lost worker")
     max_age_ms = whole(
         1,
         MAX_AGE_MS,

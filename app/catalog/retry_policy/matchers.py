@@ -1,0 +1,199 @@
+"""Matchers of a retry policy: how it names errors and answers.
+
+A matcher is an HTTP status, a class of statuses ("5xx"), a type of error, or what the JSON of an answer says at a
+pointer. All but the last name failed attempts only: an answer that was expected is refused for what it says.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from marshmallow import ValidationError, fields, validate
+
+from app.catalog.specs import TRANSPORTS
+from app.catalog.specs.fields import Described
+
+MAX_MATCHERS = 100
+MAX_VALUES = 100
+MAX_CHARACTERS = 200  # of a pointer, and of a text to compare with
+
+# Types of errors that are retried unless the policy says otherwise: those of each transport, and the service's own.
+RETRIED_ERRORS = tuple(
+    dict.fromkeys(
+        [
+            *(error for transport in TRANSPORTS.values() for error in transport.errors),
+            *("INTERNAL_ERROR", "WORKER_LOST", "STUCK"),
+        ]
+    )
+)
+
+_CLASS = re.compile(r"^[1-5]xx$")
+_POINTER = re.compile(r"^(?:/(?:[^~/]|~[01])*)*$")
+_INDEX = re.compile(r"0|[1-9][0-9]*")
+_ABSENT = object()
+
+
+@dataclass(frozen=True, slots=True)
+class InAnswer:
+    """A matcher of the JSON of an answer: one of `values` stands at a place in it."""
+
+    path: tuple[str, ...]
+    values: frozenset[tuple[bool, Any]]
+    status: int | str | None  # of the answer; None for any
+    given: Mapping[str, Any] = field(compare=False)
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> "InAnswer":
+        """Read a matcher that was checked before."""
+        parts = given["pointer"].split("/")[1:]
+        path = tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
+        values = given["in"] if "in" in given else [given["equals"]]
+        return cls(path, frozenset(map(_comparable, values)), given.get("status"), given)
+
+
+Matcher = int | str | InAnswer
+
+
+def read_matchers(stored: Sequence[Any]) -> tuple[Matcher, ...]:
+    """Read a list of matchers; raises ValueError for one that no check would have let through."""
+    try:
+        return tuple(InAnswer.from_json(item) if isinstance(item, Mapping) else item for item in stored)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError("this is not a list of matchers") from error
+
+
+def shown_matchers(matchers: Sequence[Matcher]) -> list[Any]:
+    """Write a list of matchers as it was given."""
+    return [dict(matcher.given) if isinstance(matcher, InAnswer) else matcher for matcher in matchers]
+
+
+class Observed:
+    """What came of an attempt, as matchers see it: its error's type, if it failed, and the answer, if there was one."""
+
+    def __init__(self, error_type: str | None, status: int | None, body: str | None) -> None:
+        self._error_type = error_type
+        self._status = status
+        self._body = body
+        self._document: Any = None
+        self._is_read = False
+
+    def is_named_by(self, matchers: Sequence[Matcher]) -> bool:
+        """Return whether one of these names it."""
+        return any(self._fits(matcher) for matcher in matchers)
+
+    def _fits(self, matcher: Matcher) -> bool:
+        if isinstance(matcher, InAnswer):
+            has_status = matcher.status is None or self._has_status(matcher.status)
+            return has_status and _comparable(self._at(matcher.path)) in matcher.values
+        return self._error_type is not None and (matcher == self._error_type or self._has_status(matcher))
+
+    def _has_status(self, wanted: int | str) -> bool:
+        if self._status is None:
+            return False
+        return self._status == wanted if isinstance(wanted, int) else f"{self._status // 100}xx" == wanted
+
+    def _at(self, path: Sequence[str]) -> Any:
+        if not self._is_read:
+            self._document, self._is_read = _read(self._body), True
+        value = self._document
+        for part in path:
+            if isinstance(value, dict):
+                value = value.get(part, _ABSENT)
+            elif isinstance(value, list) and _INDEX.fullmatch(part) and int(part) < len(value):
+                value = value[int(part)]
+            else:
+                return _ABSENT
+        return value
+
+
+def matchers_field(description: str) -> fields.List[Any]:
+    """Declare a list of matchers."""
+    item = Described(_check, _SCHEMA)
+    return fields.List(item, validate=validate.Length(max=MAX_MATCHERS), metadata={"description": description})
+
+
+def _comparable(value: Any) -> tuple[bool, Any]:
+    """Return what is equal for equal values of JSON: 1 and 1.0, but not 1 and true."""
+    is_scalar = value is None or isinstance(value, bool | int | float | str)
+    return isinstance(value, bool), value if is_scalar else _ABSENT
+
+
+def _read(body: str | None) -> Any:
+    try:
+        return _ABSENT if body is None else json.loads(body, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return _ABSENT
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _is_status(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599
+
+
+def _is_class(value: Any) -> bool:
+    return isinstance(value, str) and _CLASS.fullmatch(value) is not None
+
+
+def _is_value(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= MAX_CHARACTERS
+    return value is None or isinstance(value, bool | int | float)
+
+
+def _check(value: Any) -> None:
+    if isinstance(value, Mapping):
+        _check_in_answer(value)
+    elif not (_is_status(value) or _is_class(value) or (isinstance(value, str) and value in RETRIED_ERRORS)):
+        raise ValidationError(
+            f"an HTTP status, 100 to 599, a class of them such as 5xx, one of {', '.join(RETRIED_ERRORS)}, "
+            'or {"pointer": …, "equals": …} is needed'
+        )
+
+
+def _check_in_answer(value: Mapping[str, Any]) -> None:
+    faults: dict[str, str] = {
+        str(name): "unknown field" for name in value if name not in {"pointer", "equals", "in", "status"}
+    }
+    pointer = value.get("pointer")
+    if not isinstance(pointer, str) or len(pointer) > MAX_CHARACTERS or not _POINTER.fullmatch(pointer):
+        faults["pointer"] = f"a JSON pointer (RFC 6901) of at most {MAX_CHARACTERS} characters is needed"
+    if ("equals" in value) == ("in" in value):
+        faults["equals"] = "either this or `in` is needed"
+    if "equals" in value and not _is_value(value["equals"]):
+        faults["equals"] = f"null, true, false, a number or a text of at most {MAX_CHARACTERS} characters is needed"
+    among = value.get("in", [None])
+    if not (isinstance(among, list) and 1 <= len(among) <= MAX_VALUES and all(map(_is_value, among))):
+        faults["in"] = f"1 to {MAX_VALUES} of what `equals` takes are needed"
+    if "status" in value and not (_is_status(value["status"]) or _is_class(value["status"])):
+        faults["status"] = "an HTTP status, 100 to 599, or a class of them such as 5xx is needed"
+    if faults:
+        raise ValidationError({name: [fault] for name, fault in faults.items()})
+
+
+_STATUS_SCHEMA = {"type": "integer", "minimum": 100, "maximum": 599}
+_CLASS_SCHEMA = {"type": "string", "pattern": _CLASS.pattern}
+_VALUE_SCHEMA = {"type": ["string", "number", "boolean", "null"], "maxLength": MAX_CHARACTERS}
+_SCHEMA = {
+    "anyOf": [
+        _STATUS_SCHEMA,
+        _CLASS_SCHEMA,
+        {"type": "string", "enum": list(RETRIED_ERRORS)},
+        {
+            "type": "object",
+            "properties": {
+                "pointer": {"type": "string", "maxLength": MAX_CHARACTERS, "pattern": _POINTER.pattern},
+                "equals": _VALUE_SCHEMA,
+                "in": {"type": "array", "minItems": 1, "maxItems": MAX_VALUES, "items": _VALUE_SCHEMA},
+                "status": {"anyOf": [_STATUS_SCHEMA, _CLASS_SCHEMA]},
+            },
+            "required": ["pointer"],
+            "oneOf": [{"required": ["equals"]}, {"required": ["in"]}],
+            "additionalProperties": False,
+        },
+    ]
+}

@@ -1,0 +1,91 @@
+"""What becomes of an answer or an error that an endpoint's retry policy names, from the receiver to the tables."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.deliver import Deliveries
+from actors.loop import DeliveryLoop
+from app.db import Database
+from app.dev.receiver import Receiver
+from app.executions.reading.explanation import explain
+from app.executions.reading.queries import get_execution
+from brokers.worker_process import WorkerProcess
+from schema.states import ExecutionStatus
+from tests import rows
+from tests.contract.broker.delivering import catalog_of, claimed
+from tests.waiting import eventually
+
+SAYS_OK = {"pointer": "/ok", "equals": True}
+
+
+class Delivered:
+    """Delivers once by a policy, and reads what was written."""
+
+    def __init__(self, database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver) -> None:
+        self._database, self._process, self._loop, self._receiver = database, process, loop, receiver
+
+    def to(self, path: str, policy: dict[str, Any], *, keep: str = "always") -> tuple[Any, Any, Any]:
+        """Return the execution, its attempt and the line of its log."""
+        spec = {"url": self._receiver.url(path), "method": "POST"}
+        rows.add_endpoint(self._database, "named", spec=spec, retry_policy=policy)
+        self._database.fetch(text("UPDATE endpoint_versions SET keep_response = :keep"), {"keep": keep})
+        (execution_id,) = rows.add_executions(self._database, endpoint="named", max_attempts=3)
+        Deliveries(catalog_of(self._database), self._loop, self._database).start([claimed(self._process)])
+        eventually(lambda: rows.execution(self._database, execution_id).status != "RUNNING")
+        (tried,) = rows.attempts(self._database, execution_id)
+        (line,) = self._database.fetch(text("SELECT * FROM execution_logs"))
+        return rows.execution(self._database, execution_id), tried, line
+
+
+@pytest.fixture
+def delivered(database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver) -> Delivered:
+    return Delivered(database, process, loop, receiver)
+
+
+@pytest.mark.parametrize(
+    ("path", "policy", "status", "type_"),
+    [
+        ("/status/503", {}, "RETRYING", "HTTP_ERROR"),
+        ("/status/503", {"fail_on": [503], "ignore_on": ["5xx"]}, "FAILED", "HTTP_ERROR"),
+        ("/status/422", {"fail_on": [{"pointer": "/status", "equals": 422}]}, "FAILED", "HTTP_ERROR"),
+        ("/status/410", {"retry_on": ["4xx"]}, "RETRYING", "HTTP_ERROR"),
+        ("/close", {"retry_on": ["5xx"]}, "FAILED", "CONNECTION_ERROR"),
+        ("/ok", {"fail_on": [SAYS_OK]}, "FAILED", "ANSWER_REFUSED"),
+        ("/ok", {"retry_on": [SAYS_OK | {"status": "2xx"}]}, "RETRYING", "ANSWER_REFUSED"),
+        ("/ok", {"retry_on": [SAYS_OK], "ignore_on": [SAYS_OK]}, "SUCCESS", None),
+    ],
+)
+def test_what_follows(delivered: Delivered, path: str, policy: dict[str, Any], status: str, type_: str | None) -> None:
+    execution, tried, _ = delivered.to(path, policy)
+    assert (execution.status, (tried.error or {}).get("type")) == (status, type_)
+    if status != "SUCCESS":
+        assert tried.error["retryable"] is (status == "RETRYING")
+    if type_ == "ANSWER_REFUSED":
+        assert (tried.error["status_code"], tried.error["body"]) == (200, '{"ok": true}')
+
+
+def test_what_is_ignored_is_a_success_with_its_error(database: Database, delivered: Delivered) -> None:
+    execution, tried, line = delivered.to("/status/503", {"ignore_on": ["5xx"]})
+    assert (execution.status, tried.status, line.level) == ("SUCCESS", "SUCCESS", "WARN")
+    assert execution.output == tried.output == tried.output | {"status_code": 503, "body": '{"status": 503}'}
+    assert execution.output["ignored_error"] == tried.error
+    assert rows.job_of(database, execution.execution_id).status == "RETIRED"
+    assert (get_execution(database, execution.execution_id).last_error or {})["type"] == "HTTP_ERROR"
+    told = explain(database, execution.execution_id, reclaim_every=execution.completed_at - execution.started_at)
+    assert (told.status, told.explanation.endswith("which its retry policy ignores.")) == (
+        ExecutionStatus.SUCCESS,
+        True,
+    )
+
+
+def test_what_is_rejected_says_so(delivered: Delivered) -> None:
+    execution, tried, _ = delivered.to("/status/404", {"reject_on": [404], "ignore_on": ["4xx"]})
+    assert (execution.status, tried.error["rejected"], tried.error["retryable"]) == ("FAILED", True, False)
+
+
+def test_an_answer_is_looked_at_before_it_is_dropped(delivered: Delivered) -> None:
+    execution, tried, _ = delivered.to("/ok", {"fail_on": [SAYS_OK]}, keep="never")
+    assert (execution.status, tried.error["type"], "body" in tried.error) == ("FAILED", "ANSWER_REFUSED", False)

@@ -1,0 +1,115 @@
+"""What a retry policy wants done about an error or an answer: the first list that names it decides."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.catalog.retry_policy import RetryPolicy
+from app.executions.model import DeliveryError
+from app.executions.policy import Action, outcome, refusal
+
+LISTS = {
+    "fail_on": Action.FAIL,
+    "reject_on": Action.REJECT,
+    "ignore_on": Action.IGNORE,
+    "retry_on": Action.RETRY,
+}
+OK = {"pointer": "/ok", "equals": False}
+
+
+def answered(status: int, body: Any = None) -> dict[str, Any]:
+    return {"status_code": status, "body": body if isinstance(body, str) else json.dumps(body)}
+
+
+def failed(answer: dict[str, Any], **policy: list[Any]) -> Action | None:
+    error = DeliveryError("HTTP_ERROR", "not expected", extra=answer)
+    return outcome(error, answer, RetryPolicy.from_json(policy))
+
+
+@pytest.mark.parametrize(
+    ("matcher", "status", "body", "is_named"),
+    [
+        (503, 503, None, True),
+        (503, 502, None, False),
+        ("5xx", 599, None, True),
+        ("5xx", 499, None, False),
+        ("HTTP_ERROR", 400, None, True),
+        ("TIMEOUT", 400, None, False),
+        (OK, 500, {"ok": False}, True),
+        (OK, 500, {"ok": 0}, False),
+        (OK, 500, {"ok": True}, False),
+        (OK, 500, {}, False),
+        (OK, 500, [{"ok": False}], False),
+        (OK, 500, "ok", False),
+        pytest.param(OK, 500, "[" * 20_000, False, id="deep"),
+        (OK, 500, '{"ok": false, "of": NaN}', False),
+        (OK, 500, '{"ok": false, "more', False),
+        ({"pointer": "", "equals": "busy"}, 500, '"busy"', True),
+        ({"pointer": "/e/1/c~1d~0", "equals": 1}, 500, {"e": [0, {"c/d~": 1.0}]}, True),
+        ({"pointer": "/e/01", "equals": 1}, 500, {"e": [0, 1]}, False),
+        ({"pointer": "/e/-", "equals": 1}, 500, {"e": [0, 1]}, False),
+        ({"pointer": "/e/2", "equals": None}, 500, {"e": [0, 1]}, False),
+        ({"pointer": "/e", "equals": None}, 500, {"e": None}, True),
+        ({"pointer": "/e", "equals": None}, 500, {"e": {}}, False),
+        ({"pointer": "/e", "in": ["a", 1, True]}, 500, {"e": True}, True),
+        ({"pointer": "/e", "in": ["a", 1]}, 500, {"e": True}, False),
+        ({"pointer": "/e", "in": ["a", 1]}, 500, {"e": "a"}, True),
+        (OK | {"status": 422}, 422, {"ok": False}, True),
+        (OK | {"status": 422}, 400, {"ok": False}, False),
+        (OK | {"status": "4xx"}, 400, {"ok": False}, True),
+        (OK | {"status": "4xx"}, 500, {"ok": False}, False),
+    ],
+)
+def test_what_a_matcher_names(matcher: Any, status: int, body: Any, is_named: bool) -> None:
+    assert (failed(answered(status, body), fail_on=[matcher]) is Action.FAIL) is is_named
+
+
+ANY = st.sampled_from([503, "5xx", "HTTP_ERROR", OK, 200, "TIMEOUT", {"pointer": "/ok", "equals": True}])
+
+
+@given(policy=st.fixed_dictionaries({}, optional={name: st.lists(ANY, max_size=3) for name in LISTS}))
+def test_the_first_list_that_names_an_error_decides(policy: dict[str, list[Any]]) -> None:
+    """Against the rule as a sentence; whatever the lists hold there is one answer, the same for the same."""
+    answer = answered(503, {"ok": False})
+    naming = [action for name, action in LISTS.items() if failed(answer, fail_on=policy.get(name, []))]
+    unnamed = Action.FAIL if policy.get("retry_on") else None
+    assert failed(answer, **policy) is (naming[0] if naming else unnamed)
+
+
+def test_with_retry_on_nothing_else_is_tried_again() -> None:
+    policy = RetryPolicy.from_json({"retry_on": ["5xx", "STUCK"]})
+    assert [outcome(DeliveryError(type_, ""), {}, policy) for type_ in ("STUCK", "WORKER_LOST", "TIMEOUT")] == [
+        Action.RETRY,
+        Action.FAIL,
+        Action.FAIL,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "action"),
+    [
+        ({"fail_on": [OK]}, Action.FAIL),
+        ({"reject_on": [OK], "retry_on": [OK]}, Action.REJECT),
+        ({"retry_on": [OK]}, Action.RETRY),
+        ({"ignore_on": [OK], "retry_on": [OK]}, None),
+        ({"fail_on": [200, "2xx"], "retry_on": ["TIMEOUT"]}, None),
+        ({}, None),
+    ],
+)
+def test_an_answer_that_was_expected_is_refused_for_what_it_says_only(
+    policy: dict[str, list[Any]], action: Action | None
+) -> None:
+    answer = answered(200, {"ok": False})
+    refused = refusal(answer, RetryPolicy.from_json(policy))
+    assert (refused and refused[1]) == action
+    if refused is not None:
+        error = refused[0]
+        assert (error.type, error.permanent, error.extra) == ("ANSWER_REFUSED", False, answer)
+
+
+def test_a_policy_knows_whether_answers_have_to_be_read() -> None:
+    policies = ({}, {"fail_on": [503]}, {"ignore_on": [OK]}, *({name: [OK]} for name in ("fail_on", "retry_on")))
+    assert [RetryPolicy.from_json(policy).reads_answers for policy in policies] == [False, False, False, True, True]
