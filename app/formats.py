@@ -1,12 +1,15 @@
-"""Formats of values: compact JSON, stored JSON, SQL arrays, RFC 3339, JSON pointers."""
+"""Formats of values: compact JSON, stored JSON, SQL arrays, RFC 3339, durations, JSON pointers."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+_UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+_DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
 MAX_DIGITS = 38  # of an integer; longer ones overflow a double, which is what most readers hold numbers in
 
 compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -33,6 +36,18 @@ def array_literal(values: Iterable[object]) -> str:
 def rfc3339(instant: datetime, timespec: str = "auto") -> str:
     """Write an instant in RFC 3339, with `Z` for UTC; `timespec` is that of `datetime.isoformat`."""
     return instant.isoformat(timespec=timespec).replace("+00:00", "Z")
+
+
+def duration_ms(text: object) -> int | None:
+    """Read a duration with a unit, such as `500ms`, `10s`, `5m`, `2h` or `1d`; None for whatever is not one."""
+    match = _DURATION.fullmatch(text) if isinstance(text, str) else None
+    return int(match[1]) * _UNITS[match[2]] if match else None
+
+
+def show_duration(milliseconds: int) -> str:
+    """Write a duration in the largest unit that divides it."""
+    unit, size = next((unit, size) for unit, size in _UNITS.items() if milliseconds % size == 0)
+    return f"{milliseconds // size}{unit}"
 
 
 def pointer(path: Iterable[object]) -> str:
