@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from app.executions.claiming.lane import Lane, Wanted
 from app.executions.database_clock import DatabaseClock
 from app.executions.model import Claim, ClaimKey
+from app.flow.gates import GateState
 
 
 class Found(NamedTuple):
@@ -22,7 +23,8 @@ class Found(NamedTuple):
 class Taken:
     """The answer to a claim: the executions, in no order, and what it tells of each lane that was wanted.
 
-    `now` is the database's clock. A lane of which fewer were found than wanted has nothing left that is due.
+    `now` is the database's clock. A lane of which fewer were found than wanted has nothing left that is due. `gates` is
+    what a gated claim found of each gate.
     """
 
     claims: list[Claim]
@@ -30,6 +32,7 @@ class Taken:
     catalog_revision: int
     flow_revision: int
     found: dict[Lane, Found] = field(default_factory=dict)
+    gates: dict[str, GateState] = field(default_factory=dict)
 
     @classmethod
     def of(

@@ -1,0 +1,169 @@
+"""Claims through gates: what is let through, in which order, and what is told of the gates."""
+
+import pytest
+from sqlalchemy import text
+
+from app.executions.claiming.lane import Lane
+from app.flow.gates import Gate, GateState, gates_of
+from app.flow.limits import Limits
+from brokers.worker_process import WorkerProcess
+from tests import rows
+from tests.claiming import TARGET, add_to
+from tests.gated import add_gates, end, gates_of_lanes, take_gated
+
+HOUR = {"count": 3, "per": "1h", "burst": 3}
+KEYS = [Lane(0, "target", f"={name}", 128) for name in "abcd"]
+
+
+def ids(taken: object) -> list[str]:
+    return [claim.execution_id for claim in taken.claims]  # type: ignore[attr-defined]
+
+
+def test_a_gate_without_a_row_is_said_to_be_missing_and_lets_nothing_through(process: WorkerProcess) -> None:
+    add_to(process.database, TARGET)
+    limits = {"max_in_flight": 1}
+    taken = take_gated(process.database, process.worker_id, limits)
+    assert (taken.claims, taken.gates["target"].is_missing) == ([], True)
+    add_gates(process.database, [TARGET], limits)
+    taken = take_gated(process.database, process.worker_id, limits)
+    assert (len(taken.claims), taken.gates["target"].is_missing) == (1, False)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"max_in_flight": 3},
+        {"rate": HOUR},
+        {"rate": {"count": 3, "per": "1h", "window": "sliding"}},
+        {"per_key": {"key": "{{input.x}}", "max_in_flight": 3}},
+        {"per_key": {"key": "{{input.x}}", "rate": HOUR}},
+        {"per_key": {"key": "{{input.x}}", "rate": {"count": 3, "per": "1h", "window": "sliding"}}},
+        {"max_in_flight": 3, "per_key": {"key": "{{input.x}}", "max_in_flight": 9}},
+        {"rate": HOUR | {"count": 9, "burst": 9}, "max_in_flight": 3},
+    ],
+    ids=str,
+)
+def test_the_oldest_are_taken_up_to_the_limit_and_the_rest_stays_as_it_is(
+    process: WorkerProcess, limits: dict[str, object]
+) -> None:
+    lane = KEYS[0]
+    added = [add_to(process.database, lane, due_in=due_in)[0] for due_in in (-9, -8, -7, -6, -5)]
+    add_gates(process.database, [lane], limits)
+    waiting = rows.execution(process.database, added[3])
+    taken = take_gated(process.database, process.worker_id, limits, lanes=[lane])
+    assert sorted(ids(taken)) == sorted(added[:3])
+    again = take_gated(process.database, process.worker_id, limits, lanes=[lane])
+    assert again.claims == []
+    assert rows.execution(process.database, added[3]) == waiting
+    # It was read further than it was claimed, so it is not empty, and its mark is no further than its claims.
+    assert taken.found[lane].rows == 10
+    assert taken.found[lane].seen == rows.execution(process.database, added[2]).run_at
+
+
+def test_what_ended_makes_room_for_as_many(process: WorkerProcess) -> None:
+    limits = {"max_in_flight": 3, "per_key": {"key": "{{input.x}}", "max_in_flight": 2}}
+    for lane in KEYS[:2]:
+        add_to(process.database, lane, 9)
+    add_gates(process.database, KEYS[:2], limits)
+    first = take_gated(process.database, process.worker_id, limits, lanes=KEYS[:2])
+    assert sorted(claim.limit_key for claim in first.claims) in (["=a", "=a", "=b"], ["=a", "=b", "=b"])
+    ended = next(claim for claim in first.claims if claim.limit_key == "=a")
+    end(process.database, [ended.execution_id])
+    second = take_gated(process.database, process.worker_id, limits, lanes=KEYS[:1])
+    assert [claim.limit_key for claim in second.claims] == ["=a"]
+    assert second.gates["target"].in_flight == 2
+
+
+def test_keys_have_what_the_endpoint_has_by_turns(process: WorkerProcess) -> None:
+    limits = {"max_in_flight": 6, "per_key": {"key": "{{input.x}}", "max_in_flight": 5}}
+    for lane in KEYS[:3]:
+        add_to(process.database, lane, 9)
+    add_gates(process.database, KEYS[:3], limits)
+    taken = take_gated(process.database, process.worker_id, limits, lanes=KEYS[:3])
+    assert sorted(claim.limit_key for claim in taken.claims) == ["=a", "=a", "=b", "=b", "=c", "=c"]
+
+
+def test_lanes_are_served_in_the_order_of_the_priorities_that_were_wanted(process: WorkerProcess) -> None:
+    """It is the consumer that gives lower ones their turn, by naming them first."""
+    limits = {"max_in_flight": 4}
+    high, low = TARGET._replace(priority=200), TARGET._replace(priority=10)
+    for lane in (high, high._replace(limit_key="=a"), low):
+        add_to(process.database, lane, 3)
+    add_gates(process.database, [TARGET], limits)
+    by_key = [high, high._replace(limit_key="=a"), low]
+    taken = take_gated(process.database, process.worker_id, limits, lanes=by_key)
+    assert sorted((claim.priority, claim.limit_key) for claim in taken.claims) == [(200, "")] * 2 + [(200, "=a")] * 2
+    end(process.database, ids(taken))
+    taken = take_gated(process.database, process.worker_id, limits, lanes=[low, high])
+    assert sorted(claim.priority for claim in taken.claims) == [10, 10, 10, 200]
+
+
+def test_executions_without_a_key_are_limited_by_the_endpoint_only(process: WorkerProcess) -> None:
+    limits = {"max_in_flight": 5, "per_key": {"key": "{{input.x}}", "max_in_flight": 1}}
+    add_to(process.database, TARGET, 9)
+    add_gates(process.database, [TARGET], limits)
+    assert len(take_gated(process.database, process.worker_id, limits).claims) == 5
+
+
+def test_a_start_that_is_given_out_ahead_is_due_at_its_instant(process: WorkerProcess) -> None:
+    limits = {"rate": {"count": 10, "per": "1s", "burst": 1}}
+    add_to(process.database, TARGET, 9)
+    add_gates(process.database, [TARGET], limits)
+    taken = take_gated(process.database, process.worker_id, limits, most_ahead=50)
+    waits = sorted(claim.due_in_seconds for claim in taken.claims)
+    assert waits == pytest.approx([0.0, 0.1, 0.2], abs=1e-6)
+
+
+def test_nothing_is_claimed_where_another_claims_at_the_same_moment(process: WorkerProcess) -> None:
+    limits = {"max_in_flight": 2}
+    add_to(process.database, TARGET, 2)
+    add_gates(process.database, [TARGET], limits)
+    with process.database.engine.connect() as other:
+        other.execute(text("UPDATE gates SET revision = revision + 1"))
+        taken = take_gated(process.database, process.worker_id, limits)
+        assert (taken.claims, taken.gates["target"].is_ours) == ([], False)
+        other.rollback()
+    assert len(take_gated(process.database, process.worker_id, limits).claims) == 2
+
+
+def test_slower_limits_before_and_a_clock_set_back_keep_nothing_waiting_for_long(process: WorkerProcess) -> None:
+    add_to(process.database, TARGET, 2)
+    add_gates(process.database, [TARGET], {"rate": HOUR})
+    # An arrival time from a day ahead.
+    process.database.fetch(
+        text("UPDATE gates SET tat_ns = CAST(EXTRACT(EPOCH FROM now()) * 1000 AS BIGINT) * 1000000 + 86400000000000")
+    )
+    taken = take_gated(process.database, process.worker_id, {"rate": {"count": 1, "per": "1s"}})
+    assert taken.claims == []
+    assert taken.gates["target"].tat_ns == 1_000_000_000
+    assert taken.gates["target"].opens_in_ns(
+        Gate("target", "target", "", None, Limits.from_json({"rate": {"count": 1, "per": "1s"}}).rate, 0), 0
+    ) == (1_000_000_000)
+
+
+def test_a_worker_without_a_lease_claims_nothing_through_a_gate(process: WorkerProcess) -> None:
+    add_to(process.database, TARGET)
+    limits = {"max_in_flight": 1}
+    add_gates(process.database, [TARGET], limits)
+    assert take_gated(process.database, "wrk_unknown", limits).claims == []
+    assert rows.statuses(process.database) == {"QUEUED": 1}
+
+
+def test_what_a_gate_lets_through_next_and_when() -> None:
+    def of(limits: dict[str, object], *state: int, claimed: int = 0) -> tuple[int, int | None]:
+        (gate,) = gates_of(Limits.from_json(limits), "e", "", most_ahead=10)
+        found = GateState(False, True, *state)
+        return found.room(gate, claimed), found.opens_in_ns(gate, claimed)
+
+    ms = 1_000_000
+    assert of({"max_in_flight": 3}, 1, 0, 0, 0, claimed=1) == (1, None)
+    assert of({"max_in_flight": 3}, 5, 0, 0, 0) == (0, None)
+    sliding = {"rate": {"count": 5, "per": "10s", "window": "sliding"}}
+    assert of(sliding, 0, 3, -900 * ms, 0, claimed=1) == (1, 0)
+    assert of(sliding, 0, 3, -900 * ms, 0, claimed=2) == (0, 9_300 * ms)
+    assert of(sliding, 0, 0, 0, 0, claimed=5) == (0, 10_100 * ms)
+    paced = {"rate": {"count": 10, "per": "1s", "burst": 1}}
+    assert of(paced, 0, 0, 0, 0) == (3, 0)
+    assert of(paced, 0, 0, 0, 0, claimed=3) == (0, 100 * ms)
+    assert of(paced | {"max_in_flight": 2}, 2, 0, 0, 0) == (0, None)
+    assert len(gates_of_lanes(KEYS, {"per_key": {"key": "x", "max_in_flight": 1}})) == 4

@@ -1,1 +1,0 @@
-"""Sharing a worker process: lanes, shares, and both together in simulated time."""
