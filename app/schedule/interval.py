@@ -1,15 +1,13 @@
 """Intervals: instants at equal distances from a start, by elapsed time."""
 
-import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from app.errors import Detail, InvalidRequestError
+from app.formats import duration_ms
 
 SHORTEST_MS = 10
 LONGEST_MS = 366 * 86_400_000
-_UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
-_TEXT = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +45,12 @@ def parse_every(value: object) -> int:
 
     Raises InvalidRequestError for anything else, and for an interval that is not between 10 ms and 366 days.
     """
-    milliseconds = None
-    if isinstance(value, int) and not isinstance(value, bool):
-        milliseconds = value
-    elif isinstance(value, str) and (match := _TEXT.fullmatch(value)):
-        milliseconds = int(match[1]) * _UNITS[match[2]]
+    milliseconds = value if isinstance(value, int) and not isinstance(value, bool) else duration_ms(value)
     if milliseconds is None:
         raise _invalid("must be a number with a unit, such as 500ms, 10s, 5m, 2h or 1d, or milliseconds")
     if not SHORTEST_MS <= milliseconds <= LONGEST_MS:
         raise _invalid(f"must be from {SHORTEST_MS} ms to 366 days")
     return milliseconds
-
-
-def show_every(milliseconds: int) -> str:
-    """Return an interval as text in the largest unit that divides it."""
-    unit, size = next((unit, size) for unit, size in _UNITS.items() if milliseconds % size == 0)
-    return f"{milliseconds // size}{unit}"
 
 
 def _invalid(message: str) -> InvalidRequestError:

@@ -15,7 +15,7 @@ from schema.tables.catalog import (
 )
 from schema.tables.columns import metadata
 from schema.tables.executions import attempts, execution_events, execution_logs, executions
-from schema.tables.flow import breaker_counts, breaker_events, breakers, gate_windows, gates, routes
+from schema.tables.flow import breaker_counts, breaker_endpoints, breaker_events, breakers, gate_windows, gates, routes
 from schema.tables.jobs import jobs, time_zone_rules, unfinished_changes
 from schema.tables.service import (
     api_keys,
@@ -32,6 +32,7 @@ __all__ = [
     "attempts",
     "audit_log",
     "breaker_counts",
+    "breaker_endpoints",
     "breaker_events",
     "breakers",
     "catalog_revision",

@@ -87,6 +87,16 @@ Index(
 )
 Index("idx_breaker_events_time", breaker_events.c.occurred_at, breaker_events.c.event_id)
 
+# Which endpoints lead to targets that have been watched, as the workers that send to them have found.
+breaker_endpoints = Table(
+    "breaker_endpoints",
+    metadata,
+    word("target", required=True),
+    word("endpoint", required=True),
+    PrimaryKeyConstraint("target", "endpoint", name="pk_breaker_endpoints"),
+)
+Index("idx_breaker_endpoints_endpoint", breaker_endpoints.c.endpoint, breaker_endpoints.c.target)
+
 # Which queue the executions of an endpoint wait in, by its name: the first pattern that matches.
 routes = Table(
     "routes",

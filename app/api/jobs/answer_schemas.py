@@ -6,9 +6,8 @@ from typing import Any
 from marshmallow import Schema, fields
 
 from app.api.http.fields import Instant, Name, WrittenSchema
-from app.formats import rfc3339
+from app.formats import rfc3339, show_duration
 from app.jobs.model import ExecutionSummary, Job
-from app.schedule.interval import show_every
 from app.schedule.timetable import Timetable
 from schema.states import CatchUp, EndpointType, ExecutionStatus, JobStatus, Overlap, Trigger
 
@@ -88,7 +87,7 @@ def shape_job(job: Job) -> dict[str, Any]:
 
 def _shape_timetable(table: Timetable) -> dict[str, Any]:
     if table.every_ms is not None:
-        shaped: dict[str, Any] = {"every": show_every(table.every_ms), "fixed_delay": table.fixed_delay}
+        shaped: dict[str, Any] = {"every": show_duration(table.every_ms), "fixed_delay": table.fixed_delay}
     else:
         shaped = {"cron": table.cron, "timezone": table.timezone}
     return shaped | {

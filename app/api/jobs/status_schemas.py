@@ -8,9 +8,9 @@ from marshmallow import Schema, fields
 from app.api.cron import RunSchema
 from app.api.http.fields import Instant, Name
 from app.api.jobs.answer_schemas import show_in_zone
+from app.formats import show_duration
 from app.jobs.model import Job
 from app.jobs.status import LATEST, NEWEST, OPEN, Health, JobStatusReport
-from app.schedule.interval import show_every
 from app.schedule.preview import NextRun
 from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
 
@@ -141,7 +141,7 @@ def _schedule_block(job: Job) -> dict[str, Any]:
         "skipped_ticks": {"catch_up": job.skipped_catch_up, "overlap": job.skipped_overlap},
     }
     if table.every_ms is not None:
-        return {"interval": block | {"every": show_every(table.every_ms), "fixed_delay": table.fixed_delay}}
+        return {"interval": block | {"every": show_duration(table.every_ms), "fixed_delay": table.fixed_delay}}
     return {"cron": block | {"expression": table.cron, "timezone": table.timezone}}
 
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import InvalidRequestError
-from app.schedule.interval import LONGEST_MS, SHORTEST_MS, Interval, parse_every, show_every
+from app.formats import show_duration
+from app.schedule.interval import LONGEST_MS, SHORTEST_MS, Interval, parse_every
 
 START = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)
 TWO_YEARS = timedelta(days=730)
@@ -25,7 +26,7 @@ def test_the_spellings(text: object, milliseconds: int) -> None:
 
 @given(every)
 def test_what_is_shown_is_read_back(milliseconds: int) -> None:
-    assert parse_every(show_every(milliseconds)) == milliseconds
+    assert parse_every(show_duration(milliseconds)) == milliseconds
 
 
 @pytest.mark.parametrize("value", [None, True, 1.5, "", "s", "10", "1 s", "-1s", "9ms", 9, "367d", "1w", "٣s", [1]])

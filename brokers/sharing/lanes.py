@@ -1,0 +1,184 @@
+"""Lanes: which lanes of a queue are known to have something due, from when on, and where each is read from."""
+
+import heapq
+import itertools
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from math import inf
+
+from app.executions.claiming.lane import Lane, Wanted
+from app.executions.low_water import SLACK
+from app.formats import EPOCH
+from brokers.sharing.ready import Ready, Take
+
+FIRST_APPETITE = 25
+MOST_PER_CLAIM = 200
+REFUSED_SECONDS = 0.05  # after which what found no room is tried again, though nobody told of room
+
+
+@dataclass(slots=True)
+class _Known:
+    """A lane with something due, or due soon."""
+
+    since: datetime  # nothing before it is known to wait
+    appetite: int
+    instants: set[datetime | float] = field(default_factory=set)  # to come, by the database's clock or by ours
+    is_ready: bool = False
+    rests_until: float = -inf
+
+
+class Lanes:
+    """The known lanes of one queue; belongs to one thread, does no I/O and is told the time.
+
+    `now` and what is compared with it is on one monotonic clock, datetimes are by the database's. A lane is known while
+    it has something due, or due soon, so what is forgotten has nothing that a look or a sweep will not find. It may be
+    picked `ahead` seconds before its instant. A read of a lane begins at its mark, behind which only what was handed
+    back can wait: dead entries of what was claimed stay in the index until they are vacuumed.
+    """
+
+    def __init__(self, shards: int, *, ahead: float, appetite: int = FIRST_APPETITE) -> None:
+        self._ahead = ahead
+        self._first_appetite = appetite
+        self._since: list[datetime] = []  # of the looks, by shard
+        self._known: dict[Lane, _Known] = {}
+        self._instants: list[tuple[float, int, Lane, datetime | float]] = []  # a heap
+        self._order = itertools.count()
+        self._ready = Ready()
+        self._opens_at = inf  # when the next endpoint that is shut opens
+        self._pick_at = inf  # when a pick may find room
+        self._start = EPOCH  # where to begin to read a lane of which nothing is known but that it has got something
+        self.extend(shards)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def extend(self, shards: int) -> None:
+        """Look at so many shards at least from now on."""
+        self._since += [EPOCH] * (shards - len(self._since))
+
+    def since(self) -> list[datetime]:
+        """Return from which `run_at` on a look reads each shard."""
+        return list(self._since)
+
+    def wanting(self, now: float) -> Collection[str]:
+        """Return the endpoints that have something due and are not shut."""
+        self._come_due(now)
+        return self._ready.wanting
+
+    def looked(
+        self, due: Iterable[tuple[Lane, datetime]], seen: Sequence[datetime], db_now: datetime, now: float
+    ) -> None:
+        """Take in what a look at all shards found, and up to where it has seen everything of each."""
+        self.swept(due, db_now, now)
+        for shard, seen_up_to in enumerate(seen[: len(self._since)]):
+            self._since[shard] = min(seen_up_to, db_now) - SLACK
+
+    def swept(self, due: Iterable[tuple[Lane, datetime]], db_now: datetime, now: float) -> None:
+        """Take in rows that were found, which may lie behind the marks of their lanes."""
+        self._start = db_now - SLACK
+        for lane, run_at in due:
+            known = self._know(lane, min(run_at, self._start))
+            pick_at = now + (run_at - db_now).total_seconds() - self._ahead
+            if not (known.is_ready and pick_at <= now):
+                self._await(lane, known, run_at, pick_at)
+
+    def hinted(self, lanes: Iterable[Lane], now: float) -> None:
+        """Take in lanes that got something that is due at once."""
+        for lane in lanes:
+            self.noticed(lane, now)
+
+    def noticed(self, lane: Lane, due_at: float, since: datetime | None = None) -> None:
+        """Take in that a lane has something due at an instant, and nothing before `since`."""
+        self._await(lane, self._know(lane, since), due_at - self._ahead, due_at - self._ahead)
+
+    def rest(self, lane: Lane, until: float, since: datetime | None = None) -> None:
+        """Leave a lane that has something due alone until an instant."""
+        known = self._know(lane, since)
+        known.rests_until = until
+        if known.is_ready:
+            self._ready.discard(lane)
+            known.is_ready = False
+        self._await(lane, known, until, until)
+
+    def shut(self, endpoint: str, until: float) -> None:
+        """Leave all lanes of an endpoint alone until an instant; one that has passed opens them."""
+        self._ready.shut(endpoint, until)
+        self._opens_at = min(self._opens_at, until)
+
+    def pick(self, now: float, take: Take, arms: int = 16, most: int = MOST_PER_CLAIM) -> list[Wanted]:
+        """Choose the lanes of the next claim and reserve slots for them, their quotas, `most` in all.
+
+        After an empty one `next_at` tells when to pick again; so should whoever refused, once there is room.
+        """
+        self._come_due(now)
+        known = self._known
+        slots = self._ready.pick(take, lambda lane: known[lane].appetite, arms=arms, most=most)
+        self._pick_at = (-inf if slots else now + REFUSED_SECONDS) if self._ready else inf
+        return [Wanted(lane, quota, known[lane].since) for lane, quota in slots.items()]
+
+    def claimed(
+        self, wanted: Sequence[Wanted], found: Mapping[Lane, tuple[int, datetime]], db_now: datetime, now: float
+    ) -> None:
+        """Take in how many rows were found of each lane that was wanted, and up to where everything was seen."""
+        self._start = db_now - SLACK
+        self._ready.claimed({lane: found[lane][0] for lane, _, _ in wanted})
+        for lane, quota, _ in wanted:
+            count, seen = found[lane]
+            known = self._known[lane]
+            if count < quota:
+                self._drained(lane, known, db_now, now)
+            else:
+                known.since = min(seen, self._start)
+                known.appetite = min(max(known.appetite, quota) * 2, MOST_PER_CLAIM)
+        if not self._ready:
+            self._pick_at = inf
+
+    def next_at(self) -> float:
+        """Return the instant of the next pick that may find something; one that has passed means now."""
+        return min(self._instants[0][0] if self._instants else inf, self._opens_at, self._pick_at)
+
+    def _know(self, lane: Lane, since: datetime | None) -> _Known:
+        known = self._known.get(lane)
+        if known is None:
+            known = self._known[lane] = _Known(self._start if since is None else since, self._first_appetite)
+        elif since is not None:
+            known.since = min(known.since, since)
+        return known
+
+    def _await(self, lane: Lane, known: _Known, instant: datetime | float, pick_at: float) -> None:
+        if instant not in known.instants:
+            known.instants.add(instant)
+            heapq.heappush(self._instants, (pick_at, next(self._order), lane, instant))
+
+    def _come_due(self, now: float) -> None:
+        """Let the lanes be picked whose instants have come."""
+        while self._instants and self._instants[0][0] <= now:
+            _, _, lane, instant = heapq.heappop(self._instants)
+            known = self._known.get(lane)
+            if known is None or instant not in known.instants:
+                continue  # it was claimed before
+            known.instants.discard(instant)
+            # One that rests has another instant to come.
+            if not known.is_ready and known.rests_until <= now:
+                known.is_ready = True
+                self._ready.add(lane)
+                self._pick_at = -inf
+        if self._opens_at <= now:
+            self._opens_at = self._ready.open_until(now)
+            self._pick_at = -inf
+
+    def _drained(self, lane: Lane, known: _Known, db_now: datetime, now: float) -> None:
+        """Forget what was due when the lane was read, and the lane with its last instant."""
+        reach = db_now + timedelta(seconds=self._ahead)
+        known.instants = {
+            instant
+            for instant in known.instants
+            if (instant > reach if isinstance(instant, datetime) else instant > now)
+        }
+        known.since = self._start
+        if known.is_ready:
+            self._ready.discard(lane)
+            known.is_ready = False
+        if not known.instants:
+            del self._known[lane]

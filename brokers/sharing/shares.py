@@ -1,0 +1,204 @@
+"""Shares: what a worker process has claimed and not yet ended, by endpoint, and how much more each may claim."""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol
+
+from app.executions.model import Claim, ClaimKey
+from brokers.sharing.allowance import Crowd, Pace, allowance, pace, reserve
+
+REMEMBERED_SECONDS = 60.0  # how long an endpoint that holds nothing is remembered by its last end, at least
+SURVEY_SECONDS = 0.005  # for so long the count of who wants slots is good enough
+
+
+class Held(Protocol):
+    """What holds a slot: an attempt."""
+
+    claim: Claim
+    started_at: float  # when its delivery started, on time.monotonic(); 0.0 before
+
+
+@dataclass(slots=True)
+class _Share:
+    """What runs of one endpoint, and how long its last delivery took."""
+
+    held: dict[ClaimKey, Held] = field(default_factory=dict)  # in the order of their claims
+    last_took: float | None = None
+    ended_at: float = -math.inf
+
+    def pace(self, now: float) -> Pace:
+        """Judge it by what is known now; what waits for its instant does not run."""
+        started_at = next(iter(self.held.values())).started_at if self.held else 0.0
+        return pace(self.last_took, now - started_at if started_at else 0.0)
+
+
+class Shares:
+    """Shares the slots of a process between the endpoints that want them, over all queues; see `allowance`.
+
+    A slot is reserved before the claim is sent and given back when the attempt ends, not when its result is written.
+    An execution that was taken back and claimed again takes a slot for each of its attempts that has not ended here.
+
+    A claim is certainly held while `is_leased` says so and for `stuck_seconds` from when it was asked for: later it may
+    have been taken back.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        *,
+        stuck_seconds: float = math.inf,
+        is_leased: Callable[[], bool] = lambda: True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.capacity = capacity
+        self._stuck_seconds = stuck_seconds
+        self._is_leased = is_leased
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._claims: dict[ClaimKey, tuple[float, str]] = {}  # until when it is held, on the clock; its endpoint
+        self._newest: dict[str, ClaimKey] = {}
+        self._shares: dict[str, _Share] = {}
+        self._slots: dict[str, int] = {}
+        self._taken = 0  # all slots
+        self.slots: Mapping[str, int] = MappingProxyType(self._slots)
+        self._wants: dict[str, Collection[str]] = {}
+        self._crowd = Crowd(capacity, 0, 0, 0, 0, 0, is_answering=False)
+        self._surveyed_at = self._forgot_at = -math.inf
+        self._refused: set[str] = set()
+        self._wakers: dict[str, Callable[[], None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._claims)
+
+    @property
+    def most(self) -> int:
+        """Return how many claims there may be at once, with the reserve."""
+        return self.capacity + reserve(self.capacity)
+
+    def on_room(self, queue: str, wake: Callable[[], None]) -> None:
+        """Call `wake` when there may be room again after a reservation was refused; it must not block nor call back.
+
+        It replaces the one that the queue's last consumer gave. That others want less, or are slower than they were,
+        wakes nobody: whoever was refused asks again after a while.
+        """
+        self._wakers[queue] = wake
+
+    def want(self, queue: str, endpoints: Collection[str]) -> None:
+        """Take in which endpoints of a queue have something due, before slots are reserved for some of them."""
+        with self._changed:
+            self._wants[queue] = endpoints
+            now = self._clock()
+            if not now < self._surveyed_at + SURVEY_SECONDS:
+                self._survey(now)
+
+    def reserve(self, endpoint: str, most: int) -> int:
+        """Take up to `most` slots for a claim about to be sent; returns how many."""
+        with self._changed:
+            share = self._shares.get(endpoint)
+            if share is None:
+                share = self._shares[endpoint] = _Share()
+            its_pace, own = share.pace(self._clock()), self._slots.get(endpoint, 0)
+            room = min(most, allowance(self._crowd._replace(in_flight=self._taken), its_pace, own))
+            if room <= 0:
+                self._refused.add(endpoint)
+                return 0
+            self._count(endpoint, room)
+            if its_pace is not Pace.QUICK:
+                crowd = self._crowd
+                slow = room if its_pace is Pace.SLOW else 0
+                self._crowd = crowd._replace(
+                    held_by_others=crowd.held_by_others + room, held_by_slow=crowd.held_by_slow + slow
+                )
+            return room
+
+    def settle(self, reserved: Mapping[str, int], attempts: Collection[Held], asked_at: float) -> None:
+        """Turn reserved slots into attempts that were asked for at an instant, and give the rest back."""
+        with self._changed:
+            before = self._taken
+            for endpoint, slots in reserved.items():
+                self._count(endpoint, -slots)
+            until = asked_at + self._stuck_seconds
+            for attempt in attempts:
+                key, endpoint = attempt.claim.key, attempt.claim.endpoint
+                self._claims[key] = until, endpoint
+                self._newest[key.execution_id] = key
+                self._shares.setdefault(endpoint, _Share()).held[key] = attempt
+                self._count(endpoint, 1)
+            if self._refused and self._taken < before:
+                self._wake_refused(before, reserved)
+
+    def remove(self, claim: ClaimKey, took: float | None = None) -> None:
+        """Give back the slot of a claim that ended, `took` seconds after its delivery started if it did."""
+        with self._changed:
+            _, endpoint = self._claims.pop(claim, (0.0, None))
+            if endpoint is None:
+                return
+            share, before = self._shares[endpoint], self._taken
+            del share.held[claim]
+            self._count(endpoint, -1)
+            if took is not None:
+                share.last_took, share.ended_at = took, self._clock()
+            if self._newest.get(claim.execution_id) == claim:
+                del self._newest[claim.execution_id]
+            if not self._claims:
+                self._changed.notify_all()
+            if self._refused:
+                self._wake_refused(before, (endpoint,))
+
+    def holds(self, claim: ClaimKey) -> bool:
+        """Return whether a claim is certainly held; may turn false early, since the database decides."""
+        is_newest = self._newest.get(claim.execution_id) == claim
+        return is_newest and self._clock() < self._claims.get(claim, (0.0,))[0] and self._is_leased()
+
+    def claims(self) -> set[ClaimKey]:
+        """List the claims in flight."""
+        with self._changed:
+            return set(self._claims)
+
+    def wait_until_empty(self, timeout_seconds: float) -> bool:
+        """Wait until every attempt has ended; False after the timeout."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._claims, timeout_seconds)
+
+    def _count(self, endpoint: str, more: int) -> None:
+        slots = self._slots.get(endpoint, 0) + more
+        self._taken += more
+        if slots:
+            self._slots[endpoint] = slots
+        else:
+            self._slots.pop(endpoint, None)
+
+    def _survey(self, now: float) -> None:
+        """Count who wants slots and who holds them, and forget endpoints that are idle for long."""
+        wanting = set[str]().union(*self._wants.values())
+        claimants, quick, others, slow, is_answering = 0, 0, 0, 0, False
+        for endpoint in wanting | self._slots.keys():
+            claimants += 1
+            slots, share = self._slots.get(endpoint, 0), self._shares.get(endpoint)
+            its_pace = share.pace(now) if share else Pace.NEW
+            if its_pace is Pace.QUICK:
+                quick += endpoint in wanting
+            else:
+                others += slots
+            slow += slots if its_pace is Pace.SLOW else 0
+            is_answering = is_answering or (its_pace in (Pace.QUICK, Pace.MIDDLING) and endpoint in wanting)
+        self._crowd = Crowd(self.capacity, self._taken, claimants, quick, others, slow, is_answering)
+        self._surveyed_at = now
+        if not now < self._forgot_at + REMEMBERED_SECONDS:
+            self._forgot_at = now
+            kept = [name for name in self._shares if name in self._slots or self._is_remembered(name, now)]
+            self._shares = {name: self._shares[name] for name in kept}
+
+    def _is_remembered(self, endpoint: str, now: float) -> bool:
+        return now - self._shares[endpoint].ended_at <= REMEMBERED_SECONDS
+
+    def _wake_refused(self, before: int, endpoints: Collection[str]) -> None:
+        """Wake the consumers when slots were given back that somebody may have been refused for."""
+        if before >= self.capacity or not self._refused.isdisjoint(endpoints):
+            self._refused.clear()
+            for wake in list(self._wakers.values()):
+                wake()

@@ -1,0 +1,1 @@
+"""Sharing a worker process: lanes, shares, and both together in simulated time."""

@@ -1,0 +1,168 @@
+"""One worker process in simulated time: the real lanes and shares, and endpoints that answer after a while."""
+
+import heapq
+import itertools
+import random
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from math import inf
+from typing import Any
+
+from app.executions.claiming.lane import Lane, Wanted
+from app.executions.model import Claim, ClaimKey
+from brokers.sharing.lanes import Lanes
+from brokers.sharing.shares import Shares
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+CLAIM_SECONDS = 0.004
+HANGS_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class Endpoint:
+    """How many a second arrive, how long its answers take, and whether it has a backlog that never ends."""
+
+    name: str
+    takes: Callable[[], float]
+    rate: float = 0.0
+    has_backlog: bool = False
+    priority: int = 128
+    waiting: deque[float] = field(default_factory=deque)
+
+    @property
+    def lane(self) -> Lane:
+        return Lane(0, self.name, "", self.priority)
+
+
+@dataclass(slots=True)
+class Running:
+    """A claim in flight."""
+
+    claim: Claim
+    started_at: float
+
+
+def quick(number: int, seed: random.Random, **more: Any) -> Endpoint:
+    return Endpoint(f"quick-{number}", lambda: seed.uniform(0.004, 0.012), **more)
+
+
+def hanging(number: int) -> Endpoint:
+    return Endpoint(f"hanging-{number}", lambda: HANGS_SECONDS, has_backlog=True)
+
+
+class Simulation:
+    """Runs endpoints for some seconds; `late` and `served` count what starts after `counted_from`."""
+
+    def __init__(self, endpoints: Iterable[Endpoint], *, capacity: int = 200, seed: int = 1) -> None:
+        self.now = 0.0
+        self.random = random.Random(seed)
+        self.endpoints = {endpoint.name: endpoint for endpoint in endpoints}
+        self.shares = Shares(capacity, clock=lambda: self.now)
+        self.lanes = Lanes(1, ahead=0.0)
+        self.late: dict[str, list[float]] = {}
+        self.served: Counter[str] = Counter()
+        self.most_held = 0
+        self._order = itertools.count()
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._polls_at = inf
+        self.counted_from = 0.0
+        self.shares.on_room("http", lambda: self._poll_at(self.now))
+        for endpoint in self.endpoints.values():
+            self._arrive_later(endpoint)
+            if endpoint.has_backlog:
+                self.lanes.noticed(endpoint.lane, self.now)
+        self._poll_at(self.now)
+
+    def run(self, until: float) -> None:
+        while self._events and self._events[0][0] <= until:
+            self.now, _, happen = heapq.heappop(self._events)
+            happen()
+            self.most_held = max(self.most_held, sum(self.shares.slots.values()))
+
+    def held(self, prefix: str) -> int:
+        return sum(slots for name, slots in self.shares.slots.items() if name.startswith(prefix))
+
+    def lateness(self, prefix: str, share: float) -> float:
+        late = sorted(itertools.chain(*(late for name, late in self.late.items() if name.startswith(prefix))))
+        return late[int(len(late) * share)]
+
+    def served_by(self, prefix: str) -> int:
+        return sum(count for name, count in self.served.items() if name.startswith(prefix))
+
+    def _at(self, instant: float, happen: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (instant, next(self._order), happen))
+
+    def _arrive_later(self, endpoint: Endpoint) -> None:
+        if endpoint.rate:
+            self._at(self.now + self.random.expovariate(endpoint.rate), lambda: self.arrive(endpoint))
+
+    def arrive(self, endpoint: Endpoint) -> None:
+        """Let an execution of an endpoint come now, and others later at its rate."""
+        endpoint.waiting.append(self.now)
+        self.lanes.hinted([endpoint.lane], self.now)
+        self._poll_at(self.now)
+        self._arrive_later(endpoint)
+
+    def _poll_at(self, instant: float) -> None:
+        if instant < self._polls_at:
+            self._polls_at = instant
+            self._at(instant, lambda: self._poll(instant))
+
+    def _poll(self, instant: float) -> None:
+        if instant != self._polls_at:
+            return  # it was brought forward
+        self.shares.want("http", self.lanes.wanting(self.now))
+        wanted = self.lanes.pick(self.now, lambda lane, most: self.shares.reserve(lane.endpoint, most))
+        self._polls_at = inf
+        if wanted:
+            self._polls_at = -inf  # until the answer has come
+            asked_at = self.now
+            self._at(self.now + CLAIM_SECONDS, lambda: self._answer(wanted, asked_at))
+        elif self.lanes.next_at() < inf:
+            self._poll_at(max(self.now, self.lanes.next_at()))
+
+    def _answer(self, wanted: list[Wanted], asked_at: float) -> None:
+        found, attempts, reserved = {}, [], Counter[str]()
+        db_now = START + timedelta(seconds=self.now)
+        for lane, quota, _ in wanted:
+            endpoint = self.endpoints[lane.endpoint]
+            count = quota if endpoint.has_backlog else min(quota, len(endpoint.waiting))
+            found[lane] = count, db_now
+            reserved[lane.endpoint] += quota
+            attempts += [self._start(endpoint) for _ in range(count)]
+        self.shares.settle(reserved, attempts, asked_at)
+        self.lanes.claimed(wanted, found, db_now, self.now)
+        self._polls_at = inf
+        self._poll_at(self.now)
+
+    def _start(self, endpoint: Endpoint) -> Running:
+        arrived = endpoint.waiting.popleft() if endpoint.waiting else self.now
+        key = ClaimKey(f"exec_{next(self._order)}", 1, START)
+        if self.now >= self.counted_from:
+            self.served[endpoint.name] += 1
+            if not endpoint.has_backlog:
+                self.late.setdefault(endpoint.name, []).append(self.now - arrived)
+        took = endpoint.takes()
+        self._at(self.now + took, lambda: self.shares.remove(key, took))
+        return Running(claim_of(key, endpoint), self.now)
+
+
+def claim_of(key: ClaimKey, endpoint: Endpoint) -> Claim:
+    return Claim(
+        key=key,
+        execution_id=key.execution_id,
+        job_id="job",
+        endpoint=endpoint.name,
+        endpoint_version=1,
+        endpoint_type="HTTP",
+        worker_id="worker",
+        attempt=1,
+        max_attempts=1,
+        config_revision=0,
+        scheduled_at=START,
+        claimed_at=START,
+        due_in_seconds=0.0,
+        claimed_here=0.0,
+    )
