@@ -30,6 +30,8 @@ class Received:
     """The same instant as a Unix time."""
     ended: float | None = None
     """When its answer was ready or its connection had broken, on the clock of `monotonic`; None while it is open."""
+    status: int | None = None
+    """Of the answer, once it is ready."""
 
     @property
     def json(self) -> Any:

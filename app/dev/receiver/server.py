@@ -126,6 +126,8 @@ class Receiver:
         )
         times = self.record.add(received)
         try:
-            return await respond(request, received, times)
+            response = await respond(request, received, times)
+            received.status = response.status
+            return response
         finally:
             self.record.end(received)

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from app.dev.verify.evidence import Accepted, Arrival, Attempt, Evidence, Execution
+from app.dev.verify.flow.breakers import breakers_hold
+from app.dev.verify.flow.limits import never_above_a_rate, never_above_max_in_flight
+from app.dev.verify.flow.order import due_first, higher_priorities_first, no_endpoint_without_progress
 from app.dev.verify.history import no_stale_write, states_in_order
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus
 
@@ -166,6 +169,12 @@ CHECKS: dict[str, Check] = {
     "no secret is stored or logged": secrets_stay_secret,
     "the API keeps its word": api_keeps_its_word,
     "no process ended unasked": processes_live,
+    "no limit of deliveries in flight is passed": never_above_max_in_flight,
+    "no rate is passed": never_above_a_rate,
+    "higher priorities go first": higher_priorities_first,
+    "what is due first goes first": due_first,
+    "no endpoint is left without progress": no_endpoint_without_progress,
+    "breakers open, probe once and close": breakers_hold,
 }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from app.dev.verify.flow.evidence import FlowEvidence
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, Trigger
 
 LOST_TYPES = frozenset({"WORKER_LOST", "STUCK"})
@@ -40,6 +41,10 @@ class Execution:
     attempt_count: int
     max_attempts: int
     scheduled_at: datetime
+    endpoint: str = ""
+    shard: int = 0
+    limit_key: str = ""
+    priority: int = 128
 
     @property
     def is_final(self) -> bool:
@@ -57,6 +62,8 @@ class Attempt:
     error_type: str | None = None
     uncertain: bool = False
     retryable: bool = True
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
 
     @property
     def explains_a_repeat(self) -> bool:
@@ -92,6 +99,8 @@ class Arrival:
     """False when the receiver answered that it does not take it."""
     grain: timedelta = timedelta(0)
     """Longest time after `at` at which it may have come: servers cut their timestamps to milliseconds."""
+    ended: datetime | None = None
+    """When it was open no longer; None where nobody knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +146,7 @@ class Evidence:
     locks: tuple[RowLock, ...] = ()
     leaks: tuple[str, ...] = ()
     """Places that hold the secret of the run in the clear."""
+    flow: FlowEvidence = field(default_factory=FlowEvidence)
 
     def attempts_of(self) -> Mapping[str, list[Attempt]]:
         """Group the attempts by execution, in order."""

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 
 from app.dev.receiver import Received, Record
 from app.dev.verify.evidence import Accepted, Arrival, Conduct
@@ -18,6 +19,7 @@ class Sightings(Record):
     def __init__(self) -> None:
         super().__init__(limit=0)
         self.arrivals: list[Arrival] = []
+        self._places: dict[Received, int] = {}
         self._held: Counter[str] = Counter()
 
     def held(self, gate: str) -> int:
@@ -31,6 +33,7 @@ class Sightings(Record):
         if behaviour == "held":
             self._held[rest] += 1
         refused = behaviour == "flaky" and times <= int(rest.partition("/")[0])
+        refused |= behaviour == "broken"  # until its answer says otherwise
         headers = received.headers
         arrival = Arrival(
             EndpointType.HTTP,
@@ -39,8 +42,18 @@ class Sightings(Record):
             datetime.fromtimestamp(received.time, UTC),
             taken=not refused,
         )
+        self._places[received] = len(self.arrivals)
         self.arrivals.append(arrival)
         return times
+
+    def end(self, received: Received) -> None:
+        """Note when a request was open no longer."""
+        super().end(received)
+        place = self._places.pop(received)
+        arrival = self.arrivals[place]
+        open_for = timedelta(seconds=(received.ended or received.monotonic) - received.monotonic)
+        taken = received.status == HTTPStatus.OK if received.path.startswith("/broken/") else arrival.taken
+        self.arrivals[place] = replace(arrival, ended=arrival.at + open_for, taken=taken)
 
 
 class Ledger:

@@ -4,6 +4,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import requests
@@ -18,8 +19,9 @@ from app.dev.verify.catalogue import Catalogue
 from app.dev.verify.checks import run_checks
 from app.dev.verify.evidence import Evidence
 from app.dev.verify.faults.injector import Injector
-from app.dev.verify.faults.plan import schedule
+from app.dev.verify.faults.plan import disturbs, schedule
 from app.dev.verify.faults.repertoire import Repertoire
+from app.dev.verify.flow.evidence import FlowEvidence, Span
 from app.dev.verify.ledger import Ledger
 from app.dev.verify.options import Options
 from app.dev.verify.report import Report, show, write_json, write_junit
@@ -32,6 +34,8 @@ from schema.states import FINAL
 _TURN_SECONDS = 0.05
 _SHOWN_EVERY_SECONDS = 1.0
 _QUIET_PATIENCE_SECONDS = 120.0
+# After a fault: until a lease has run out, what it held is taken back, and a process has been started anew.
+_RECOVERY = timedelta(seconds=15)
 
 
 def verify(options: Options, terminal: Terminal) -> int:
@@ -172,6 +176,19 @@ class Run:
             conduct=self._ledger.conduct(self._injector.unexpected),
             locks=self._repertoire.locks,
             leaks=tuple(self._leaks()),
+            flow=self._flow(),
+        )
+
+    def _flow(self) -> FlowEvidence:
+        began = datetime.now(UTC) - timedelta(seconds=time.monotonic() - self._started_at)
+        faults = [fault for fault in self._injector.done if disturbs(fault)]
+        at = [began + timedelta(seconds=fault.at) for fault in faults]
+        return FlowEvidence(
+            disturbed=tuple(
+                Span(since, since + timedelta(seconds=fault.seconds) + _RECOVERY)
+                for since, fault in zip(at, faults, strict=True)
+            ),
+            breaker_changes=stored.breaker_changes(self._database, began),
         )
 
     def _leaks(self) -> Iterator[str]:

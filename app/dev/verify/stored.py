@@ -9,9 +9,10 @@ from sqlalchemy import JSON, Column, Row, String, Table, Text, cast, func, or_, 
 from app import db
 from app.db import Database
 from app.dev.verify.evidence import Attempt, Execution
+from app.dev.verify.flow.evidence import BreakerChange
 from schema import migrate
-from schema.states import AttemptStatus, EndpointType, ExecutionStatus
-from schema.tables import attempts, execution_logs, executions, jobs, workers
+from schema.states import AttemptStatus, BreakerState, EndpointType, ExecutionStatus
+from schema.tables import attempts, breaker_events, execution_logs, executions, jobs, workers
 
 _CLOCK_SAMPLES = 20
 
@@ -50,6 +51,10 @@ def _execution(row: Row[Any]) -> Execution:
         row.attempt_count,
         row.max_attempts,
         row.scheduled_at,
+        row.endpoint,
+        row.shard,
+        row.limit_key,
+        row.priority,
     )
 
 
@@ -63,6 +68,21 @@ def _attempt(row: Row[Any]) -> Attempt:
         error.get("type"),
         bool(error.get("may_have_been_delivered")),
         bool(error.get("retryable", True)),
+        row.started_at,
+        row.completed_at,
+    )
+
+
+def breaker_changes(database: Database, since: datetime) -> tuple[BreakerChange, ...]:
+    """Read what breakers did from an instant on, in order."""
+    query = (
+        select(breaker_events)
+        .where(breaker_events.c.occurred_at >= since)
+        .order_by(breaker_events.c.occurred_at, breaker_events.c.event_id)
+    )
+    return tuple(
+        BreakerChange(row.target, BreakerState(row.from_state), BreakerState(row.to_state), row.occurred_at)
+        for row in database.fetch(query)
     )
 
 

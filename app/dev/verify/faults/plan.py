@@ -71,6 +71,11 @@ class Fault:
         return f"{self.target}: {self.act}{lasting}"
 
 
+def disturbs(fault: Fault) -> bool:
+    """Return whether processes may pause or start anew: jobs for a receiver that hangs must not be felt by others."""
+    return fault.act is not Act.HANG
+
+
 def schedule(options: Options, processes: Sequence[str], lease: float) -> list[Fault]:
     """Plan the faults of a run: every chosen kind in turn, in an order and at instants that the seed decides."""
     dice = random.Random(options.seed)

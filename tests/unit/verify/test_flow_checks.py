@@ -1,0 +1,196 @@
+"""Each check of flow goes red on the breach that it is for, and stays green on what is legal."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from app.dev.verify.checks import run_checks
+from app.dev.verify.evidence import Accepted, Arrival, Attempt, Evidence, Execution, Transition
+from app.dev.verify.flow.evidence import BreakerChange, FlowEvidence, Limit, Pace, Span
+from schema.states import AttemptStatus, BreakerState, EndpointType, Trigger
+from tests.unit.verify.good_run import DUE, MS, S
+
+IN_FLIGHT = "no limit of deliveries in flight is passed"
+RATE = "no rate is passed"
+PRIORITY = "higher priorities go first"
+ORDER = "what is due first goes first"
+PROGRESS = "no endpoint is left without progress"
+BREAKERS = "breakers open, probe once and close"
+FLOW = {IN_FLIGHT, RATE, PRIORITY, ORDER, PROGRESS, BREAKERS}
+
+CLOSED, OPEN, HALF_OPEN = BreakerState.CLOSED, BreakerState.OPEN, BreakerState.HALF_OPEN
+SECOND = 1000
+
+
+class Run:
+    """Fabricates the evidence of executions with one attempt each; times are milliseconds after DUE."""
+
+    def __init__(self, limit: Limit | None = None, **flow: object) -> None:
+        limits = {} if limit is None else {"limited": limit}
+        self.flow = FlowEvidence(limits=limits, **flow)  # type: ignore[arg-type]
+        self.executions: list[Execution] = []
+        self.attempts: list[Attempt] = []
+        self.arrivals: list[Arrival] = []
+        self.transitions: list[Transition] = []
+
+    def ran(self, since: int, until: int, *, due: int = 0, **execution: object) -> "Run":
+        """Add one that was due, started and ended at these times, and open at the receiver all the while."""
+        name, started, ended = f"e{len(self.executions)}", at(since), at(until)
+        row = Execution(name, name, EndpointType.HTTP, S.SUCCESS, 1, 3, at(due), "limited")
+        self.executions.append(replace(row, **execution))  # type: ignore[arg-type]
+        self.attempts.append(
+            Attempt(name, 1, AttemptStatus.SUCCESS, "w1", started_at=started, ended_at=ended),
+        )
+        self.arrivals.append(Arrival(EndpointType.HTTP, name, 1, started, ended=ended))
+        return self
+
+    def evidence(self, **changes: object) -> Evidence:
+        evidence = Evidence(
+            accepted=tuple(Accepted(row.job_id, row.job_id, Trigger.IMMEDIATE) for row in self.executions),
+            jobs=frozenset(row.job_id for row in self.executions),
+            executions=tuple(self.executions),
+            attempts=tuple(self.attempts),
+            transitions=None,
+            arrivals=tuple(self.arrivals),
+            flow=self.flow,
+        )
+        return replace(evidence, **changes)  # type: ignore[arg-type]
+
+
+def at(milliseconds: int) -> datetime:
+    return DUE + milliseconds * MS
+
+
+def lost(evidence: Evidence) -> Evidence:
+    attempts = tuple(replace(attempt, error_type="WORKER_LOST") for attempt in evidence.attempts)
+    return replace(evidence, attempts=attempts)
+
+
+def running(*numbers: int) -> tuple[Transition, ...]:
+    """Make the changes of executions that were claimed (1, 2 …) and ended (-1, -2 …) in this order."""
+    return tuple(
+        Transition(f"e{number - 1}", S.QUEUED, S.RUNNING, 0, 1, None, "w1", True)
+        if number > 0
+        else Transition(f"e{-number - 1}", S.RUNNING, S.SUCCESS, 1, 1, "w1", "w1")
+        for number in numbers
+    )
+
+
+def paced(*instants: int, pace: Pace, **flow: object) -> Evidence:
+    run = Run(Limit(pace=pace), **flow)
+    for instant in instants:
+        run.ran(instant, instant + 1, due=instant)
+    return run.evidence()
+
+
+def mixed(*priorities: int, apart: int = 100) -> Evidence:
+    """Make starts of these priorities, all due at once."""
+    run = Run()
+    for number, priority in enumerate(priorities):
+        run.ran(number * apart, number * apart + 1, priority=priority)
+    return run.evidence()
+
+
+def broke(*changes: tuple[int, BreakerState, BreakerState], starts: tuple[int, ...] = ()) -> Evidence:
+    run = Run(
+        breaker_changes=tuple(BreakerChange("target", before, after, at(when)) for when, before, after in changes),
+        breakers={"target": "limited"},
+    )
+    for start in starts:
+        run.ran(start, start + 1, due=start)
+    return run.evidence()
+
+
+TWO = Limit(max_in_flight=2)
+BUCKET = Pace(10, timedelta(seconds=1), burst=3)
+WINDOW = Pace(3, timedelta(seconds=10))
+OVERLAP = Run(TWO).ran(0, 100).ran(10, 90).ran(20, 30)
+LEGAL_STEPS = ((0, CLOSED, OPEN), (5000, OPEN, HALF_OPEN), (5100, HALF_OPEN, OPEN), (9000, OPEN, HALF_OPEN))
+HEALED = (9100, HALF_OPEN, CLOSED)
+
+BREACHES: dict[str, tuple[str, Evidence]] = {
+    "three ran where two may, by their times": (IN_FLIGHT, OVERLAP.evidence(arrivals=())),
+    "three ran where two may, by the changes": (
+        IN_FLIGHT,
+        Run(TWO).ran(0, 1).ran(2, 3).ran(4, 5).evidence(transitions=running(1, 2, 3, -1, -2, -3), arrivals=()),
+    ),
+    "three were open at the receiver": (
+        IN_FLIGHT,
+        OVERLAP.evidence(transitions=running(1, -1, 2, -2, 3, -3)),
+    ),
+    "two of one key": (
+        IN_FLIGHT,
+        Run(Limit(max_in_flight=9, per_key=1)).ran(0, 9, limit_key="=a").ran(1, 2, limit_key="=a").evidence(),
+    ),
+    "a burst that no bucket holds": (RATE, paced(*range(0, 80, 10), pace=BUCKET)),
+    "a rate that is slowly passed": (RATE, paced(*range(0, 10 * SECOND, 90), pace=BUCKET)),
+    "four in a window of three": (RATE, paced(0, 1, 2, 9 * SECOND, pace=WINDOW)),
+    "only the receiver saw too many": (
+        RATE,
+        replace(
+            paced(*range(0, 8 * SECOND, SECOND), pace=BUCKET),
+            arrivals=tuple(Arrival(EndpointType.HTTP, f"e{n}", 1, at(n)) for n in range(8)),
+        ),
+    ),
+    "low ones first": (PRIORITY, mixed(*[10] * 30, *[200] * 10)),
+    "half of all to the low ones": (PRIORITY, mixed(*[200, 10] * 30)),
+    "the newest first": (ORDER, Run().ran(0, 1, due=-500).ran(4000, 4001, due=-2000).evidence()),
+    "silence beside a row that is due": (
+        PROGRESS,
+        Run().ran(0, 1).ran(5001, 5002, due=0).evidence(),
+    ),
+    "silence before the first start": (PROGRESS, Run().ran(5001, 5002).evidence()),
+    "a state was skipped": (BREAKERS, broke((0, CLOSED, OPEN), (9, HALF_OPEN, CLOSED))),
+    "it was half open without having been open": (BREAKERS, broke((0, CLOSED, HALF_OPEN))),
+    "it went on while it was open": (BREAKERS, broke(*LEGAL_STEPS, starts=(1001,))),
+    "two probes": (BREAKERS, broke(*LEGAL_STEPS, starts=(5010, 5020))),
+}
+
+LEGAL: dict[str, Evidence] = {
+    "two ran where two may": Run(TWO).ran(0, 100).ran(10, 90).ran(90, 95).evidence(),
+    "a lost worker's request lingers": lost(OVERLAP.evidence(transitions=running(1, -1, 2, -2, 3, -3))),
+    "keys do not count for each other": (
+        Run(Limit(per_key=1)).ran(0, 9, limit_key="=a").ran(1, 2, limit_key="=b").evidence()
+    ),
+    "a full bucket and its pace": paced(0, 0, 0, *range(100, 5 * SECOND, 100), pace=BUCKET),
+    "a full window": paced(0, 1, 2, 10 * SECOND, 10 * SECOND, 10 * SECOND, pace=WINDOW),
+    "one of eight to the low ones": mixed(*[*[200] * 7, 10] * 8, *[10] * 9),
+    "keys have no order": Run().ran(0, 1, limit_key="=a", priority=1).ran(4000, 4001, limit_key="=b").evidence(),
+    "priorities have an order of their own": (
+        Run().ran(0, 1, due=-500).ran(4000, 4001, due=-2000, priority=1).evidence()
+    ),
+    "shards have an order of their own": Run().ran(0, 1, due=-4900).ran(4000, 4001, due=-4999, shard=1).evidence(),
+    "a fault made it wait": Run(disturbed=(Span(at(0), at(10)),)).ran(0, 1).ran(6000, 6001, due=0).evidence(),
+    "nothing was due": Run().ran(0, 1).ran(9000, 9001, due=9000).evidence(),
+    "its breaker was open": broke(*LEGAL_STEPS, HEALED, starts=(0, 900, 5010, 9010, 9101, 9102)),
+}
+
+
+def broken(evidence: Evidence) -> set[str]:
+    return {result.name for result in run_checks(evidence) if result.name in FLOW and not result.holds}
+
+
+@pytest.mark.parametrize("name", BREACHES)
+def test_a_breach_is_found(name: str) -> None:
+    check, evidence = BREACHES[name]
+    assert broken(evidence) == {check}
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_what_is_legal_is_no_breach(name: str) -> None:
+    assert broken(LEGAL[name]) == set()
+
+
+def test_what_was_handed_back_or_paused_has_no_order() -> None:
+    fabricated = Run().ran(0, 1, due=-4900).ran(4000, 4001, due=-9000)
+    evidence = fabricated.evidence(arrivals=())
+    assert broken(evidence) == {ORDER, PROGRESS}
+    back = Transition("e1", S.RUNNING, S.QUEUED, 1, 0, "w1", "w1")
+    assert broken(replace(evidence, transitions=(back,))) == set()
+    stormed = replace(evidence.accepted[1], is_stormed=True)
+    assert broken(replace(evidence, accepted=(evidence.accepted[0], stormed))) == set()
+
+
+def test_every_check_is_shown_a_breach_of_its_own() -> None:
+    assert {check for check, _evidence in BREACHES.values()} == FLOW
