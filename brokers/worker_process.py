@@ -13,8 +13,10 @@ from app.db import Database
 from app.db.ready import wait_until_ready
 from brokers.counters import Counters
 from brokers.finalizer import Finalizer
+from brokers.flow import FlowThread
 from brokers.heartbeat import Heartbeat
 from brokers.in_flight import InFlight
+from brokers.rules import FlowRules
 from brokers.watchdog import Watchdog
 
 log = logging.getLogger(__name__)
@@ -50,7 +52,7 @@ class WorkerProcess:
     - `give_up`, once the lease is lost or a thread has died: exit at once and write nothing, because other workers may
       run the same executions by now.
 
-    `on_revision` is told the catalogue revision that comes with each claim.
+    `flow` keeps `rules` new. `on_revision` is told the catalogue revision that comes with each claim.
     """
 
     def __init__(
@@ -66,6 +68,8 @@ class WorkerProcess:
             is_leased=lambda: self.heartbeat.is_valid(),  # noqa: PLW0108 - there is none yet
         )
         self.finalizer = Finalizer(database, self.worker_id, self.counters)
+        self.rules = FlowRules(database)
+        self.flow = FlowThread(database, self.rules, on_change=self.wake)
         self.draining = threading.Event()
         self.on_revision = on_revision
         self._lease_database = lease_database
@@ -97,10 +101,12 @@ class WorkerProcess:
             capacity=self.settings.capacity,
             lease_ms=int(self.settings.lease_seconds * 1000),
         )
+        self.rules.refresh()  # before the first claim
         self.finalizer.start()
         self.heartbeat.granted(registered_at)
         self.heartbeat.start()
         self.watchdog.start()
+        self.flow.start()
         log.info("worker %s claims from %s", self.worker_id, ", ".join(sorted(queues)))
 
     def may_claim(self) -> bool:
@@ -136,6 +142,7 @@ class WorkerProcess:
             log.warning("%d deliveries are unfinished after the shutdown timeout", len(self.in_flight))
         if not self.finalizer.stop(max(1.0, deadline - time.monotonic())):
             log.warning("some results could not be written before the process ended")
+        self.flow.stop()
         self.watchdog.stop()
         self.heartbeat.stop(self.settings.lease_seconds)
         self.database.close()

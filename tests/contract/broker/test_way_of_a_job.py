@@ -31,7 +31,7 @@ COUNTED = tuple(f"{ROOT}/{place}/" for place in ("actors", "app", "brokers", "sc
 OTHERS = ("actors/dispatch/", "app/api/", "app/catalog/", "app/dev/", "app/formats.py")
 LEFT_OUT = tuple(f"{ROOT}/{place}" for place in OTHERS)
 # What goes round whether there is a job or not.
-IDLE_THREADS = {"te-heartbeat", "te-watchdog", "te-stalled", "te-listener"}
+IDLE_THREADS = {"te-heartbeat", "te-watchdog", "te-stalled", "te-listener", "te-flow"}
 IDLE_FUNCTIONS = {"DeliveryLoop._sweep", "DeliveryLoop._show_signs", "BackgroundThread.show_sign"}
 
 

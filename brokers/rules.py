@@ -1,0 +1,56 @@
+"""Flow rules: the rules of all endpoints as this process knows them."""
+
+import threading
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from app.db import Database
+from app.flow.rules import Rules, load
+
+
+class FlowRules:
+    """The rules of the endpoints that have any, as of `revision`; thread-safe.
+
+    Most endpoints have none, and whoever asks for theirs pays a look into a dictionary.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.revision = -1
+        self.by_endpoint: Mapping[str, Rules] = MappingProxyType({})
+        self.capped: frozenset[str] = frozenset()  # endpoints of which, or of whose keys, only so many may run
+        self._database = database
+        self._newest = 0
+        self._loading = threading.Lock()
+
+    def of(self, endpoint: str) -> Rules | None:
+        """Return the rules of an endpoint; None for one that has none."""
+        return self.by_endpoint.get(endpoint)
+
+    def observe(self, revision: int) -> None:
+        """Note a revision that the database has told."""
+        self._newest = max(self._newest, revision)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether a newer revision was told than that of the rules."""
+        return self.revision < self._newest
+
+    def refresh(self) -> bool:
+        """Read the rules if they are stale; returns whether they were. Raises UnavailableError."""
+        if not self.is_stale:
+            return False
+        with self._loading:
+            if self.is_stale:
+                revision, rules = load(self._database)
+                self.by_endpoint = MappingProxyType(rules)
+                self.capped = frozenset(endpoint for endpoint, its in rules.items() if _is_capped(its))
+                self.revision = max(revision, self._newest)
+        return True
+
+
+def _is_capped(rules: Rules) -> bool:
+    limits = rules.limits
+    if limits is None:
+        return False
+    keyed = limits.per_key
+    return limits.max_in_flight is not None or (keyed is not None and keyed.max_in_flight is not None)

@@ -1,0 +1,69 @@
+"""The rules of endpoints in a worker process: there before the first claim, and new soon after each change."""
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from app.flow.limits import Limits
+from app.flow.rules import Rules, load
+from brokers.worker_process import WorkerProcess
+from tests import rows
+from tests.waiting import eventually
+
+SET = text("UPDATE endpoints SET limits = CAST(:limits AS JSONB) WHERE name = :name")
+PAUSE = text("UPDATE endpoints SET paused_at = now() WHERE name = :name")
+BUMP = text("UPDATE catalog_revision SET revision = revision + 1 WHERE id = 'flow'")
+
+
+def change(database: Database, *statements: tuple[object, dict[str, object]]) -> None:
+    """Change rules as the API does: together with their revision."""
+    database.transact(lambda one: [one.execute(sql, params) for sql, params in (*statements, (BUMP, {}))])  # type: ignore[call-overload]
+
+
+@pytest.fixture
+def limited(database: Database) -> str:
+    """An endpoint that is limited from the beginning."""
+    rows.add_endpoint(database, "limited")
+    database.fetch(SET, {"name": "limited", "limits": '{"max_in_flight": 3}'})
+    return "limited"
+
+
+def test_they_are_known_once_a_process_is_open(limited: str, process: WorkerProcess) -> None:
+    assert process.rules.of(limited) == Rules(Limits(3, None, None), None, is_paused=False)
+    assert process.rules.of("target") is None
+    assert process.rules.capped == {limited}
+
+
+def test_a_change_is_known_without_a_claim_and_wakes_the_consumers(limited: str, process: WorkerProcess) -> None:
+    woken: list[str] = []
+    process.on_wake("http", lambda *_: woken.append("http"))
+    change(process.database, (SET, {"name": limited, "limits": None}), (PAUSE, {"name": "target"}))
+    eventually(lambda: woken, what="te-flow to wake the consumer")
+    assert dict(process.rules.by_endpoint) == {"target": Rules(None, None, is_paused=True)}
+    assert process.rules.capped == frozenset()
+
+
+def test_te_flow_goes_on_after_what_it_cannot_do(process: WorkerProcess) -> None:
+    asked: list[int] = []
+
+    def refuse(_pulse: object) -> None:
+        asked.append(1)
+        raise RuntimeError("no")
+
+    process.flow.on_pulse(refuse)
+    process.flow.hurry()
+    eventually(lambda: len(asked) > 1, what="a second pulse")
+    change(process.database, (PAUSE, {"name": "target"}))
+    eventually(lambda: process.rules.of("target"), what="the rules")
+
+
+def test_rules_that_were_edited_by_hand_keep_no_others_out(limited: str, database: Database) -> None:
+    for name, limits in {"odd": '{"rate": 7}', "odder": '{"rate": {"count": "x", "per": "1 fortnight"}}'}.items():
+        rows.add_endpoint(database, name)
+        database.fetch(SET, {"name": name, "limits": limits})
+    _, rules = load(database)
+    assert {name: its.limits and its.limits.max_in_flight for name, its in rules.items()} == {
+        limited: 3,
+        "odd": None,
+        "odder": None,
+    }
