@@ -14,6 +14,9 @@ import redis
 from schema.url import database_url
 
 MOST_SHARDS = 256
+MOST_ROUTES = 200
+ROUTE_PATTERN = re.compile(r"^[a-z0-9*?_-]{1,128}$")
+QUEUE_NAME = re.compile(r"^[a-z][a-z0-9_-]{0,62}$")
 
 
 class SettingError(ValueError):
@@ -99,6 +102,23 @@ def _rate(text: str) -> str:
     return text
 
 
+def _routes(text: str) -> tuple[tuple[str, str], ...]:
+    routes = tuple(_route(item.strip()) for item in text.split(",") if item.strip())
+    if len(routes) > MOST_ROUTES:
+        raise ValueError(f"at most {MOST_ROUTES} routes are possible")
+    return routes
+
+
+def _route(text: str) -> tuple[str, str]:
+    pattern, _, queue = (part.strip() for part in text.partition("="))
+    if not ROUTE_PATTERN.fullmatch(pattern) or not QUEUE_NAME.fullmatch(queue):
+        raise ValueError(
+            "PATTERN=QUEUE is needed, such as billing-*=bulk,report-?=slow: a pattern has up to 128 lower-case "
+            f"letters, digits, hyphens, underscores, * and ?, and a queue begins with a letter; not {text[:80]!r}"
+        )
+    return pattern, queue
+
+
 def _env(name: str, default: Any, parse: Callable[[str], Any] = str) -> Any:
     return field(default=default, metadata={"env": name, "parse": parse})
 
@@ -124,6 +144,7 @@ class Settings:
     rate_limit_storage_url: str = _env("TE_RATE_LIMIT_STORAGE_URL", "", _redis_url)
     request_timeout_seconds: float = _env("TE_REQUEST_TIMEOUT_SEC", 20.0, _seconds(0.1))
     max_body_bytes: int = _env("TE_MAX_BODY_BYTES", 1_048_576, _whole(1024))
+    routes: tuple[tuple[str, str], ...] = _env("TE_ROUTES", (), _routes)
 
     worker_max_concurrent: int = _env("TE_WORKER_MAX_CONCURRENT", 200, _whole(1, 100_000))
     worker_poll_interval_ms: int = _env("TE_WORKER_POLL_INTERVAL_MS", 200, _whole(1, 60_000))

@@ -10,7 +10,7 @@ from flask.cli import NoAppException
 from flask.json.provider import DefaultJSONProvider
 
 from app.api import audit, auth, cron, executions, health, idempotency, jobs
-from app.api.catalog import configs, endpoints, payload_specs, secrets
+from app.api.catalog import configs, endpoint_flow, payload_specs, routes, secrets
 from app.api.http import body, errors, pagination, request_ids
 from app.api.openapi import document, swagger_ui
 from app.api.services import EXTENSION, Services, services
@@ -21,7 +21,9 @@ RESOURCES = [
     payload_specs.resource,
     configs.resource,
     secrets.resource,
-    endpoints.resource,
+    endpoint_flow.resource,
+    routes.resource,
+    routes.questions,
     jobs.resource,
     executions.resource,
     audit.resource,

@@ -17,6 +17,9 @@ from app.catalog.crypto import SecretBox
 from app.collector import spare_what_is_there
 from app.config import SettingError, Settings
 from app.db import ready
+from app.errors import UnavailableError
+from app.flow import routing
+from app.flow.routes import Route
 
 
 def _settings() -> tuple[Settings, SecretBox | None]:
@@ -66,7 +69,8 @@ def on_starting(_server: Any) -> None:
     try:
         ready.wait_until_ready(database, _SETTINGS.startup_timeout_seconds)
         rotation.warn_of_unreadable(database, _BOX)
-    except ready.NotReadyError as error:
+        routing.adopt(database, [Route(*pair) for pair in _SETTINGS.routes])
+    except UnavailableError as error:
         sys.exit(f"task-executor web: {error.message}")
     finally:
         # Workers must not inherit any of its connections.

@@ -48,6 +48,7 @@ class Action(StrEnum):
     REPLACE = "replace"
     DELETE = "delete"
     REVOKE = "revoke"
+    FLOW = "flow"  # of an endpoint: queue, priority, limits, breaker, pause
 
 
 class ResourceType(StrEnum):
@@ -58,6 +59,7 @@ class ResourceType(StrEnum):
     SECRET = "secret"
     ENDPOINT = "endpoint"
     API_KEY = "api_key"
+    ROUTES = "routes"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ from app.formats import EPOCH, MICROSECOND
 T = TypeVar("T")
 
 
-def tag_of(created_at: datetime, number: int) -> str:
-    """Return the entity tag of a state: its number, and when the row was created, since names can be reused."""
-    return f'"{(created_at - EPOCH) // MICROSECOND:x}-{number}"'
+def tag_of(created_at: datetime, *numbers: int) -> str:
+    """Return the entity tag of a state: its numbers, and when the row was created, since names can be reused."""
+    return f'"{(created_at - EPOCH) // MICROSECOND:x}-{"-".join(map(str, numbers))}"'
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def check_spec(
     faults = [
         *_config_faults(template, config),
         *_secret_faults(template, secret_names_exist),
-        *_input_faults(template, payload_schema),
+        *input_faults(template.placeholders, payload_schema),
     ]
     if faults:
         raise TemplateError(f"{faults[0]['message']} (at {faults[0]['pointer']})", faults)
@@ -114,8 +114,9 @@ def _secret_faults(template: SpecTemplate, exist: Callable[[Iterable[str]], set[
             yield Detail(pointer=item.pointer, message=f"{item} cannot be resolved: there is no such secret")
 
 
-def _input_faults(template: SpecTemplate, payload_schema: Any | None) -> Iterator[Detail]:
-    for item in template.placeholders:
+def input_faults(placeholders: Iterable[Placeholder], payload_schema: Any | None) -> Iterator[Detail]:
+    """Find the placeholders of the input that no input which the payload schema allows can have."""
+    for item in placeholders:
         if item.namespace == "input" and payload_schema is not None and not _is_possible(item.path, payload_schema):
             yield Detail(pointer=item.pointer, message=f"{item} is never there: the payload spec does not allow it")
 

@@ -1,18 +1,24 @@
-"""Revision of the catalogue: read with each claim. Configs are resolved by it, and cached secrets end with it."""
+"""Revisions of the catalogue, read with each claim.
+
+Configs are resolved by the one of configs and secrets, and cached secrets end with it. What workers know of the flow of
+endpoints ends with its own.
+"""
 
 from sqlalchemy import Connection
 
 from app.sql import statement
 
+CATALOG, FLOW = "catalog", "flow"
+
 BUMP = statement(
-    "catalog.bump", "UPDATE catalog_revision SET revision = revision + 1 WHERE id = 'catalog' RETURNING revision"
+    "catalog.bump", "UPDATE catalog_revision SET revision = revision + 1 WHERE id = :id RETURNING revision"
 )
 
 
-def bump(connection: Connection) -> int:
-    """Count a change of a config or secret, in the transaction that makes it; returns the new revision.
+def bump(connection: Connection, of: str = CATALOG) -> int:
+    """Count a change, of a config or secret or of the flow, in the transaction that makes it; returns the revision.
 
     Changes wait for each other here, so a revision that somebody has read stands for all changes up to it.
     """
-    number: int = connection.execute(BUMP).scalar_one()
+    number: int = connection.execute(BUMP, {"id": of}).scalar_one()
     return number

@@ -84,6 +84,7 @@ def ask_for_everything(api: Api, database: Database) -> None:
     api.put("/configs/second", {"values": {"a": 2}})
     api.put("/secrets/second", {"value": "value-two"})
     api.put("/endpoints/second", http_endpoint("second", retry_policy={"max_attempts": 2}))
+    api.send("PATCH", "/endpoints/second", json={"limits": {"max_in_flight": 1}})
     job = created(api, cron(name="report", labels={"team": "a"}))
     job_id = api.put(f"/jobs/{job['job_id']}", {"cron": "0 8 * * *"}).json["job_id"]
     one = created(api, one_shot("k1"))
@@ -104,7 +105,7 @@ def ask_for_everything(api: Api, database: Database) -> None:
         "/configs": {},
         "/secrets": {},
         "/endpoints": {},
-        "/jobs": {"trigger": "IMMEDIATE", "status": "ACTIVE", "endpoint": "target"} | between,
+        "/jobs": {"trigger": "IMMEDIATE", "status": "ACTIVE", "endpoint": "target", "queue": "bulk"} | between,
         f"/jobs/{job_id}/versions": {},
         f"/jobs/{job_id}/executions": {"endpoint": "target", "status": "QUEUED"},
         "/executions": {"endpoint": "target", "status": "QUEUED"} | between,

@@ -1,5 +1,6 @@
 """/endpoints."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from marshmallow import Schema, fields
@@ -7,12 +8,13 @@ from marshmallow import Schema, fields
 from app.api.http.conditions import change, tagged, unless_known
 from app.api.http.fields import Body, Instant, Name
 from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
-from app.api.openapi.any_of import AnyOf
+from app.api.openapi.any_of import AnyOf, Checked
 from app.api.openapi.resource import Resource, same_name
-from app.api.services import services
-from app.catalog import endpoints
-from app.catalog.endpoints import Endpoint
-from app.catalog.references import Definition
+from app.api.services import services, wake
+from app.catalog.endpoints import versions
+from app.catalog.endpoints.flow_spec import BREAKER, DEFAULT_PRIORITY, LIMITS, OFF, priority_field, queue_field
+from app.catalog.endpoints.references import Definition
+from app.catalog.endpoints.rows import Endpoint
 from app.catalog.retry_policy import RETRY_POLICY
 from app.catalog.specs import TARGETS, TRANSPORTS
 from app.errors import (
@@ -40,13 +42,51 @@ class EndpointSchema(Schema):
     spec = AnyOf(*_SPECS, required=True, metadata={"description": "as it was given"})
     retry_policy = AnyOf(RETRY_POLICY, required=True, metadata={"description": "with its defaults"})
     keep_response = fields.Enum(KeepResponse, by_value=True, required=True)
+    queue = fields.String(required=True, allow_none=True, metadata={"description": "as it was given"})
+    queue_in_effect = fields.String(
+        required=True,
+        metadata={
+            "description": "its own queue, else that of the routes, else that of its transport",
+            "example": "http",
+        },
+    )
+    priority = fields.Integer(required=True)
+    limits = AnyOf(LIMITS, required=True, allow_none=True, metadata={"description": "as they were given"})
+    breaker = Checked(BREAKER, OFF, required=True, allow_none=True, metadata={"description": "as it was given"})
+    paused_at = Instant(required=True, allow_none=True, metadata={"description": "since when nothing of it starts"})
     version = fields.Integer(required=True)
     created_at = Instant(required=True)
     updated_at = Instant(required=True)
 
 
-class ChangedEndpointSchema(Body):
-    """All of an endpoint; what is left out is reset. The name, when given, must be that of the path."""
+class FlowSchema(Body):
+    """What decides when executions of an endpoint start. What is left out stays as it is; `null` takes it away."""
+
+    queue = queue_field(
+        allow_none=True,
+        metadata={
+            "description": "where its executions wait from now on; that of the routes or of its transport when absent",
+            "example": "bulk",
+        },
+    )
+    priority = priority_field(
+        allow_none=True,
+        metadata={
+            "description": f"of its executions from now on, 0 to 255, higher first; {DEFAULT_PRIORITY} when absent",
+            "example": DEFAULT_PRIORITY,
+        },
+    )
+    limits = Checked(LIMITS, allow_none=True, metadata={"description": "over all workers; none when absent"})
+    breaker = Checked(
+        BREAKER, OFF, allow_none=True, metadata={"description": "the usual one when absent, none when `off`"}
+    )
+
+
+class ChangedEndpointSchema(FlowSchema):
+    """All of an endpoint; what is left out is reset, but for `queue`, `priority`, `limits` and `breaker`, which stay.
+
+    The name, when given, must be that of the path.
+    """
 
     name = Name()
     type = fields.Enum(EndpointType, required=True)
@@ -76,24 +116,29 @@ class NewEndpointSchema(ChangedEndpointSchema):
 )
 def create(body: dict[str, Any]) -> Any:
     """Register an endpoint."""
-    endpoint = endpoints.create(
-        services().database, body["name"], _definition(body), change(), stuck_timeout_ms=_stuck_timeout_ms()
+    endpoint = versions.create(
+        services().database,
+        body["name"],
+        _definition(body),
+        change(),
+        stuck_timeout_ms=_stuck_timeout_ms(),
+        flow=flow_of(body),
     )
-    return tagged(_shape(endpoint), endpoint.tag, 201)
+    return tagged(shape(endpoint), endpoint.tag, 201)
 
 
 @resource.route("GET", "/endpoints", query=PageQuery, returns=page_schema(EndpointSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List endpoints, newest first."""
-    page = endpoints.page(services().database, page_request(query))
-    return page_answer(page, _shape, query)
+    page = versions.page(services().database, page_request(query))
+    return page_answer(page, shape, query)
 
 
 @resource.route("GET", "/endpoints/<name>", returns=EndpointSchema, errors=[EndpointNotFoundError])
 def get(name: str) -> Any:
     """Get an endpoint."""
-    endpoint = endpoints.get(services().database, name)
-    return unless_known(_shape(endpoint), endpoint.tag)
+    endpoint = versions.get(services().database, name)
+    return unless_known(shape(endpoint), endpoint.tag)
 
 
 @resource.route(
@@ -106,16 +151,27 @@ def get(name: str) -> Any:
 def replace(body: dict[str, Any], name: str) -> Any:
     """Change an endpoint for the jobs created from now on; it gets a new version."""
     same_name(body, name)
-    endpoint = endpoints.replace(
-        services().database, name, _definition(body), change(), stuck_timeout_ms=_stuck_timeout_ms()
+    endpoint = versions.replace(
+        services().database,
+        name,
+        _definition(body),
+        change(),
+        stuck_timeout_ms=_stuck_timeout_ms(),
+        flow=flow_of(body),
     )
-    return tagged(_shape(endpoint), endpoint.tag)
+    wake(endpoint.queue_in_effect)
+    return tagged(shape(endpoint), endpoint.tag)
 
 
 @resource.route("DELETE", "/endpoints/<name>", returns=None, status=204, errors=[EndpointNotFoundError, ConflictError])
 def delete(name: str) -> None:
     """Delete an endpoint; refused while it has a repeating job that is not retired, or an unfinished execution."""
-    endpoints.delete(services().database, name, change())
+    versions.delete(services().database, name, change())
+
+
+def flow_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of the flow that a parsed body gives."""
+    return {name: body[name] for name in ("queue", "priority", "limits", "breaker") if name in body}
 
 
 def _definition(body: dict[str, Any]) -> Definition:
@@ -133,7 +189,8 @@ def _stuck_timeout_ms() -> int:
     return round(services().settings.stuck_timeout_seconds * 1000)
 
 
-def _shape(endpoint: Endpoint) -> dict[str, Any]:
+def shape(endpoint: Endpoint) -> dict[str, Any]:
+    """Return the answer that shows an endpoint."""
     return {
         "name": endpoint.name,
         "type": endpoint.definition.type,
@@ -142,6 +199,12 @@ def _shape(endpoint: Endpoint) -> dict[str, Any]:
         "spec": endpoint.definition.spec,
         "retry_policy": endpoint.retry_policy.as_json(),
         "keep_response": endpoint.definition.keep_response,
+        "queue": endpoint.queue,
+        "queue_in_effect": endpoint.queue_in_effect,
+        "priority": endpoint.priority,
+        "limits": endpoint.limits,
+        "breaker": endpoint.breaker,
+        "paused_at": endpoint.paused_at,
         "version": endpoint.version,
         "created_at": endpoint.created_at,
         "updated_at": endpoint.updated_at,

@@ -6,7 +6,7 @@ A `spec` and a `retry_policy` are described by the same schemas that the catalog
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import Schema, fields
+from marshmallow import Schema, ValidationError, fields
 
 from app.catalog.specs.fields import Described, rule_of
 
@@ -23,12 +23,32 @@ class AnyOf(fields.Dict):
         return value
 
 
+class Checked(AnyOf):
+    """An object with one schema, which is checked here, or one of a few words."""
+
+    def __init__(self, shape: Schema, *words: str, **options: Any) -> None:
+        super().__init__(shape, **options)
+        self.words = words
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> Any:
+        if isinstance(value, str) and value in self.words:
+            return value
+        if self.words and not isinstance(value, Mapping):
+            raise ValidationError(f"Must be an object, or {' or '.join(map(repr, self.words))}.")
+        given: Any = super()._deserialize(value, attr, data, **kwargs)  # type: ignore[no-untyped-call]
+        faults = self.shapes[0].validate(given)
+        if faults:
+            raise ValidationError(faults)
+        return given
+
+
 def describe(converter: Any, field: fields.Field[Any], ret: dict[str, Any]) -> Mapping[str, Any]:
     """Extend apispec's description of a field; called as a method of its converter."""
     if isinstance(field, AnyOf):
         ret.pop("type")
         ret.pop("additionalProperties")
         options = [converter.resolve_nested_schema(shape) for shape in field.shapes]
+        options += [{"type": "string", "enum": list(field.words)}] if isinstance(field, Checked) and field.words else []
         options += [{"type": "null"}] if field.allow_none else []
         return {"anyOf": options} if len(options) > 1 else options[0]
     own = field.json_schema if isinstance(field, Described) else {}

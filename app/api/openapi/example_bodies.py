@@ -106,6 +106,9 @@ _NEW_JOBS: Mapping[str, dict[str, Any]] = {
 _ACTIVE: dict[str, Any] = {
     "name": None,
     "labels": {},
+    "queue": None,
+    "priority": None,
+    "limit_key": None,
     "endpoint_version": 1,
     "status": "ACTIVE",
     "version": 1,
@@ -157,7 +160,20 @@ WHOLE: Mapping[str, Mapping[str, Any]] = {
         label: endpoint
         | {"retry_policy": RetryPolicy.from_json(endpoint["retry_policy"]).as_json()}
         | {"keep_response": str(KeepResponse.ALWAYS), "version": 1, "created_at": _AT, "updated_at": _AT}
+        | {"queue": None, "queue_in_effect": endpoint["type"].lower(), "priority": 128}
+        | {"limits": None, "breaker": None, "paused_at": None}
         for label, endpoint in _ENDPOINTS.items()
+    },
+    "FlowSchema": {
+        "limits": {
+            "limits": {
+                "max_in_flight": 20,
+                "rate": {"count": 100, "per": "1s", "burst": 20},
+                "per_key": {"key": "{{input.user_id}}", "max_in_flight": 2},
+            }
+        },
+        "queue and priority": {"queue": "bulk", "priority": 64},
+        "no breaker": {"breaker": "off"},
     },
     "NewJobSchema": _NEW_JOBS,
     "JobSchema": _JOBS,

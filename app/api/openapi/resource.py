@@ -36,6 +36,7 @@ class _Operation:
     """What an operation is registered as, and what it takes.
 
     `key` describes its Idempotency-Key, if it takes one; `is_keyed` says that it need not see to that by itself.
+    `is_one` says that it is about one resource.
     """
 
     method: str
@@ -43,17 +44,14 @@ class _Operation:
     takes_body: bool
     key: dict[str, Any] | None
     is_keyed: bool
-
-    @property
-    def is_one(self) -> bool:
-        """Whether it is about one resource."""
-        return self.path.endswith(">")
+    is_one: bool
 
 
 class Resource:
     """The operations under one path prefix; a write needs `write_scope`, a read needs `read_scope`.
 
-    The states of the resources are tagged when `is_tagged`: then reads and changes take conditions.
+    The states of the resources are tagged when `is_tagged`: then reads and changes take conditions. `is_single` says
+    that there is only one.
     """
 
     def __init__(
@@ -65,6 +63,7 @@ class Resource:
         read_scope: Scope = Scope.READ,
         is_public: bool = False,
         is_tagged: bool = False,
+        is_single: bool = False,
     ) -> None:
         self.blueprint: Any = Blueprint(name, __name__, description=description)
         self.blueprint.ARGUMENTS_PARSER = StrictParser()
@@ -72,6 +71,7 @@ class Resource:
         self.read_scope = read_scope
         self.is_public = is_public
         self.is_tagged = is_tagged
+        self.is_single = is_single
         self.blueprint.resource = self
         self.name = name
         self.error_responses: dict[str, Any] = {}
@@ -104,7 +104,8 @@ class Resource:
         sees to it by itself describes its `own_key`.
         """
         key = own_key or PARAMETER if method == "POST" and self.write_scope is not self.read_scope else None
-        operation = _Operation(method, path, body is not None, key, is_keyed=key is not None and own_key is None)
+        is_keyed, is_one = key is not None and own_key is None, self.is_single or path.endswith(">")
+        operation = _Operation(method, path, body is not None, key, is_keyed=is_keyed, is_one=is_one)
         shown = {"schema": returns, "examples": examples.of_answer(returns)}
         layers = [self.blueprint.response(status, **shown, headers=self._answer_headers(operation, returns))]
         if also is not None:

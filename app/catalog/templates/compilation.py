@@ -52,11 +52,11 @@ class SpecTemplate:
         return rendered
 
 
-def compile_fields(spec: Mapping[str, Any], rules: Mapping[str, Rule]) -> SpecTemplate:
-    """Compile the fields of a spec by their rules; raises TemplateError with one detail per fault."""
+def compile_fields(spec: Mapping[str, Any], rules: Mapping[str, Rule], at: str = "/spec") -> SpecTemplate:
+    """Compile the fields of a spec, which stands at `at`, by their rules; raises TemplateError with all faults."""
     compiler = _Compiler()
     items = tuple(
-        (name, compiler.node(value, f"/spec/{escaped(name)}", rules.get(name, NOT_TEMPLATED), 0))
+        (name, compiler.node(value, f"{at}/{escaped(name)}", rules.get(name, NOT_TEMPLATED), 0))
         for name, value in spec.items()
     )
     if compiler.faults:

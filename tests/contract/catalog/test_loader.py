@@ -50,7 +50,7 @@ def catalog(database, clock):
 
 
 def _revision(database):
-    return database.fetch(text("SELECT revision FROM catalog_revision"))[0].revision
+    return database.fetch(text("SELECT revision FROM catalog_revision WHERE id = 'catalog'"))[0].revision
 
 
 def prepare(catalog, endpoint="e", version=1, input_=None, config_revision=0):

@@ -71,7 +71,7 @@ def test_what_a_claim_has_taken_delays_no_instant(process: WorkerProcess) -> Non
 
 def test_the_input_comes_from_the_job_and_the_revision_with_the_claim(process: WorkerProcess) -> None:
     rows.add_executions(process.database, 1, input_={"user": {"id": 7}})
-    process.database.fetch(text("UPDATE catalog_revision SET revision = 41"))
+    process.database.fetch(text("UPDATE catalog_revision SET revision = 41 WHERE id = 'catalog'"))
     claimed = claim(process)
     assert claimed.claims[0].input == {"user": {"id": 7}}
     assert claimed.catalog_revision == 41

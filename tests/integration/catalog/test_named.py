@@ -90,7 +90,7 @@ def test_without_a_key_secrets_are_503_and_all_else_works(database_url: str) -> 
 
 
 def revision(database: Database) -> int:
-    number: int = database.fetch(text("SELECT revision FROM catalog_revision"))[0].revision
+    number: int = database.fetch(text("SELECT revision FROM catalog_revision WHERE id = 'catalog'"))[0].revision
     return number
 
 

@@ -110,7 +110,8 @@ def test_a_refused_change_leaves_no_version_and_no_revision(api: Api, database: 
 
 
 def counters(database: Database) -> Any:
-    query = """SELECT (SELECT count(*) FROM endpoint_versions), (SELECT revision FROM catalog_revision),
+    query = """SELECT (SELECT count(*) FROM endpoint_versions),
+                      (SELECT revision FROM catalog_revision WHERE id = 'catalog'),
                       (SELECT count(*) FROM audit_log)"""
     return tuple(database.fetch(text(query))[0])
 

@@ -27,6 +27,11 @@ def paused(api: Api, database: Database) -> str:
     return f"/jobs/{job_id}/resume"
 
 
+def paused_endpoint(api: Api, _database: Database) -> str:
+    assert api.post("/endpoints/target/pause").status_code == 200
+    return "/endpoints/target/resume"
+
+
 def with_a_tick(verb: str) -> Path:
     def path(api: Api, database: Database) -> str:
         job_id = created(api, cron())["job_id"]
@@ -52,6 +57,8 @@ REQUESTS: Mapping[str, tuple[Path, Any]] = {
     "/configs": (lambda *_: "/configs", {"name": "n", "values": {"a": 1}}),
     "/secrets": (lambda *_: "/secrets", {"name": "n", "value": "1234"}),
     "/endpoints": (lambda *_: "/endpoints", http_endpoint("n")),
+    "/endpoints/{name}/pause": (lambda *_: "/endpoints/target/pause", None),
+    "/endpoints/{name}/resume": (paused_endpoint, None),
     "/jobs/batch": (lambda *_: "/jobs/batch", BATCH),
     "/jobs/{job_id}/cancel": (with_a_tick("cancel"), None),
     "/jobs/{job_id}/pause": (with_a_tick("pause"), None),

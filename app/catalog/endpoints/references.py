@@ -1,15 +1,17 @@
-"""References of an endpoint: found, locked against deletion, and checked together with its spec."""
+"""References of an endpoint: found, locked against deletion, and checked together with its spec and its limits."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from app.catalog import configs, payload_specs, secrets
 from app.catalog.check_spec import check_retry_policy, check_spec
+from app.catalog.endpoints.limit_key import check_key
 from app.catalog.named_table import NamedTable
 from app.errors import InvalidConfigRefError, InvalidPayloadSpecRefError, UnprocessableError
+from schema import tables
 from schema.states import EndpointType, KeepResponse
 
 
@@ -42,6 +44,13 @@ def check_references(connection: Connection, definition: Definition, stuck_timeo
         stuck_timeout_ms=stuck_timeout_ms,
     )
     return sorted(template.secret_refs)
+
+
+def check_limits(connection: Connection, payload_spec: str | None, limits: Mapping[str, Any] | None) -> None:
+    """Raise TemplateError unless the key of an endpoint's limits can be found in an input; locks nothing."""
+    specs = tables.payload_specs.c
+    query = select(specs.schema_json).where(specs.name == payload_spec)
+    check_key(limits, connection.execute(query).scalar_one_or_none() if limits and payload_spec else None)
 
 
 def _value(

@@ -1,0 +1,102 @@
+"""Flow of an endpoint: its queue, priority, limits, breaker and pause, which change without a new version."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, null, update
+
+from app.audit import Action
+from app.audit.change import AuditedChange
+from app.catalog.endpoints import references, rows
+from app.catalog.endpoints.flow_spec import DEFAULT_PRIORITY
+from app.catalog.endpoints.rows import E, Endpoint
+from app.db import Database
+from app.errors import UnavailableError
+from schema import tables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """What decides when executions of an endpoint start, beside their instant; None is the default."""
+
+    queue: str | None = None
+    priority: int = DEFAULT_PRIORITY
+    limits: Mapping[str, Any] | None = None
+    breaker: Mapping[str, Any] | str | None = None
+
+    @classmethod
+    def of(cls, row: Row[Any]) -> "Flow":
+        """Take it out of an endpoint's row."""
+        return cls(queue=row.queue, priority=row.priority, limits=row.limits, breaker=row.breaker)
+
+    def changed(self, given: Mapping[str, Any]) -> "Flow":
+        """Return it with the fields that a request gives: null takes a value away, what is left out stays."""
+        ours = {name: given[name] for name in ("queue", "limits", "breaker") if name in given}
+        if "priority" in given:
+            ours["priority"] = DEFAULT_PRIORITY if given["priority"] is None else given["priority"]
+        return replace(self, **ours)
+
+    def as_columns(self) -> dict[str, Any]:
+        """Return the values of an endpoint's columns."""
+        # A JSON null would be a value of the column.
+        limits, breaker = (null() if value is None else value for value in (self.limits, self.breaker))
+        return {"queue": self.queue, "priority": self.priority, "limits": limits, "breaker": breaker}
+
+    def concerns_workers(self, before: "Flow") -> bool:
+        """Return whether workers must know of the change: queue and priority are those of the rows they claim."""
+        return (self.limits, self.breaker) != (before.limits, before.breaker)
+
+
+def change_flow(database: Database, name: str, given: Mapping[str, Any], change: AuditedChange) -> Endpoint:
+    """Change the flow of an endpoint, from the next claim on; `given` are fields of Flow.
+
+    Raises EndpointNotFoundError, PreconditionFailedError, or TemplateError for a key that no input can have.
+    """
+
+    def body(connection: Connection) -> Endpoint:
+        before = rows.lock(connection, name, change)
+        old = Flow.of(before)
+        new = old.changed(given)
+        if new == old:
+            return rows.endpoint_of(before)
+        references.check_limits(connection, before.payload_spec_ref, new.limits)
+        return _write(connection, change, before, new.as_columns(), tell=new.concerns_workers(old))
+
+    return change.make(database, body, again=lambda connection: rows.read(connection, name))
+
+
+def pause(database: Database, name: str, change: AuditedChange) -> Endpoint:
+    """Let nothing of an endpoint start until it is resumed; raises EndpointNotFoundError, PreconditionFailedError."""
+    return _set_pause(database, name, change, paused=True)
+
+
+def resume(database: Database, name: str, change: AuditedChange) -> Endpoint:
+    """Let executions of an endpoint start again; raises EndpointNotFoundError, PreconditionFailedError."""
+    return _set_pause(database, name, change, paused=False)
+
+
+def _set_pause(database: Database, name: str, change: AuditedChange, *, paused: bool) -> Endpoint:
+    def body(connection: Connection) -> Endpoint:
+        before = rows.lock(connection, name, change)
+        if (before.paused_at is not None) == paused:
+            return rows.endpoint_of(before)
+        return _write(connection, change, before, {"paused_at": func.now() if paused else None}, tell=True)
+
+    return change.make(database, body, again=lambda connection: rows.read(connection, name))
+
+
+def _write(
+    connection: Connection, change: AuditedChange, before: Row[Any], values: Mapping[str, Any], *, tell: bool
+) -> Endpoint:
+    counted = {"flow_revision": before.flow_revision + 1, "updated_at": func.now()}
+    row = connection.execute(
+        update(tables.endpoints)
+        .where(E.name == before.name, E.flow_revision == before.flow_revision, E.deleted_at.is_(None))
+        .values(**values, **counted)
+        .returning(*E)
+    ).first()
+    if row is None:
+        raise UnavailableError("The endpoint keeps changing; try again.")
+    rows.note(connection, change, Action.FLOW, before, row, tell=tell)
+    return rows.endpoint_of(row)

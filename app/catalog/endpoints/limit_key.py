@@ -1,0 +1,64 @@
+"""Limit keys: by which value of its input an execution shares limits with others."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from app.catalog.check_spec import input_faults
+from app.catalog.templates.compilation import compile_fields
+from app.catalog.templates.nodes import Placeholder, Whole, as_text, resolve
+from app.catalog.templates.rules import INPUT, Kind, Rule
+from app.errors import Detail, TemplateError
+
+LONGEST = 100
+NO_KEY = ""
+_AT = "/limits/per_key"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTemplate:
+    """The compiled `limits.per_key.key` of an endpoint."""
+
+    text: str
+    placeholder: Placeholder
+
+    def key_of(self, input_: Any) -> str:
+        """Return the key of an execution with this input: `=` and the value, or a digest of one that is long.
+
+        What lacks the value shares the empty one: its delivery may well need nothing of it.
+        """
+        try:
+            value = as_text(resolve(self.placeholder, {"input": input_}))
+        except TemplateError:
+            value = ""
+        if len(value) > LONGEST or value.startswith("#"):
+            # What looks like a digest is made one, so that nobody can choose to be somebody else.
+            value = f"#{blake2b(value.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"
+        return f"={value}"
+
+
+def key_template(limits: Mapping[str, Any] | None) -> KeyTemplate | None:
+    """Compile the key of an endpoint's limits, if they have one; raises TemplateError."""
+    text = (limits or {}).get("per_key", {}).get("key")
+    if text is None:
+        return None
+    compiled = compile_fields({"key": text}, {"key": Rule(Kind.VALUE, INPUT)}, at=_AT)
+    (_, node), *_ = compiled.root.items
+    if not isinstance(node, Whole):
+        raise _unusable(
+            [Detail(pointer=f"{_AT}/key", message="one {{input.…}} placeholder is needed, and nothing else")]
+        )
+    return KeyTemplate(text, node.placeholder)
+
+
+def check_key(limits: Mapping[str, Any] | None, payload_schema: Any | None) -> None:
+    """Raise TemplateError for a key that is no placeholder of the input, or that no valid input has."""
+    template = key_template(limits)
+    faults = list(input_faults([template.placeholder], payload_schema)) if template else []
+    if faults:
+        raise _unusable(faults)
+
+
+def _unusable(faults: list[Detail]) -> TemplateError:
+    return TemplateError(f"{faults[0]['message']} (at {faults[0]['pointer']})", faults)

@@ -1,0 +1,131 @@
+"""Rows of endpoints: reading, locking and auditing them, and the endpoints that they are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from app import audit
+from app.audit import Action, ResourceType
+from app.audit.change import AuditedChange, tag_of
+from app.catalog import revision
+from app.catalog.endpoints.references import Definition
+from app.catalog.retry_policy import RetryPolicy
+from app.errors import EndpointNotFoundError
+from schema import tables
+from schema.states import EndpointType, KeepResponse
+
+E = tables.endpoints.c
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """A live endpoint."""
+
+    name: str
+    version: int
+    definition: Definition
+    retry_policy: RetryPolicy
+    queue: str | None
+    queue_in_effect: str
+    priority: int
+    limits: Mapping[str, Any] | None
+    breaker: Mapping[str, Any] | str | None
+    paused_at: datetime | None
+    flow_revision: int
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def tag(self) -> str:
+        """The entity tag of this state."""
+        return _tag(self)
+
+
+def lock(connection: Connection, name: str, change: AuditedChange) -> Row[Any]:
+    """Lock a live endpoint and check the client's condition on its state; raises EndpointNotFoundError."""
+    query = select(*E).where(E.name == name, E.deleted_at.is_(None)).with_for_update()
+    row = found(connection.execute(query).first(), name)
+    change.condition.check(_tag(row))
+    return row
+
+
+def read(connection: Connection, name: str) -> Endpoint:
+    """Read a live endpoint; raises EndpointNotFoundError."""
+    row = connection.execute(select(*E).where(E.name == name, E.deleted_at.is_(None))).first()
+    return endpoint_of(found(row, name))
+
+
+def found(row: Row[Any] | None, name: str) -> Row[Any]:
+    """Return a row; raises EndpointNotFoundError where there is none."""
+    if row is None:
+        raise EndpointNotFoundError(f"There is no endpoint named {name!r}.")
+    return row
+
+
+def note(
+    connection: Connection,
+    change: AuditedChange,
+    action: Action,
+    before: Row[Any] | None,
+    after: Row[Any] | None,
+    *,
+    tell: bool,
+) -> None:
+    """Log a change, and `tell` workers that what they know of the flow of endpoints is out of date."""
+    old, new = (None if row is None else _content(row) for row in (before, after))
+    row: Any = after if after is not None else before
+    audit.record(
+        connection,
+        change.audit_id,
+        by=change.by,
+        action=action,
+        resource_type=ResourceType.ENDPOINT,
+        resource=row.name,
+        before=old,
+        after=new,
+    )
+    if tell:
+        revision.bump(connection, revision.FLOW)
+
+
+def endpoint_of(row: Row[Any]) -> Endpoint:
+    """Return the endpoint of a row."""
+    type_ = EndpointType(row.endpoint_type)
+    definition = Definition(
+        type=type_,
+        payload_spec=row.payload_spec_ref,
+        config=row.config_ref,
+        spec=row.spec,
+        retry_policy=row.retry_policy,
+        keep_response=KeepResponse(row.keep_response),
+    )
+    return Endpoint(
+        name=row.name,
+        version=row.version,
+        definition=definition,
+        retry_policy=RetryPolicy.from_json(row.retry_policy),
+        queue=row.queue,
+        queue_in_effect=row.queue or row.routed_queue or type_.queue,
+        priority=row.priority,
+        limits=row.limits,
+        breaker=row.breaker,
+        paused_at=row.paused_at,
+        flow_revision=row.flow_revision,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def _tag(row: Any) -> str:
+    # Without a change of the flow it is what earlier versions of this service made of the state.
+    numbers = (row.version, row.flow_revision) if row.flow_revision else (row.version,)
+    return tag_of(row.created_at, *numbers)
+
+
+def _content(row: Row[Any]) -> dict[str, Any]:
+    columns = ("endpoint_type", "payload_spec_ref", "config_ref", "spec", "retry_policy", "keep_response")
+    flow = ("queue", "priority", "limits", "breaker")
+    return {column: getattr(row, column) for column in columns + flow} | {"is_paused": row.paused_at is not None}

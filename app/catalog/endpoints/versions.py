@@ -1,0 +1,148 @@
+"""Versions of endpoints: a change makes a new one, and existing jobs keep the old one."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, null, select, update
+from sqlalchemy.dialects import postgresql
+
+from app.audit import Action
+from app.audit.change import AuditedChange
+from app.catalog import dependents
+from app.catalog.endpoints import references, rows
+from app.catalog.endpoints.flow import Flow
+from app.catalog.endpoints.references import Definition
+from app.catalog.endpoints.rows import E, Endpoint
+from app.db import Database
+from app.db.paging import Page, PageRequest, newest_first, page_of
+from app.errors import ConflictError, UnavailableError
+from app.flow import routing
+from schema import tables
+
+_NO_FLOW = Flow()
+
+
+def create(
+    database: Database,
+    name: str,
+    definition: Definition,
+    change: AuditedChange,
+    *,
+    stuck_timeout_ms: int,
+    flow: Mapping[str, Any] | None = None,
+) -> Endpoint:
+    """Register an endpoint; one that was deleted comes back with its next version. `flow` are fields of Flow.
+
+    Raises ConflictError when the name is taken, and what `check` finds wrong.
+    """
+    own = _NO_FLOW.changed(flow or {})
+
+    def body(connection: Connection) -> Endpoint:
+        refs = references.check_references(connection, definition, stuck_timeout_ms)
+        references.check_limits(connection, definition.payload_spec, own.limits)
+        row = _insert(connection, name, _values(definition) | own.as_columns(), routing.queue_of(connection, name))
+        if row is None:
+            raise ConflictError(f"An endpoint named {name!r} exists already.")
+        rows.note(connection, change, Action.CREATE, None, row, tell=own.concerns_workers(_NO_FLOW))
+        return _with_version(connection, row, refs)
+
+    return change.make(database, body, again=lambda connection: rows.read(connection, name))
+
+
+def replace(
+    database: Database,
+    name: str,
+    definition: Definition,
+    change: AuditedChange,
+    *,
+    stuck_timeout_ms: int,
+    flow: Mapping[str, Any] | None = None,
+) -> Endpoint:
+    """Change an endpoint for the jobs created from now on, and its flow as far as `flow` gives fields of it.
+
+    Raises EndpointNotFoundError, PreconditionFailedError, and what `check` finds wrong.
+    """
+
+    def body(connection: Connection) -> Endpoint:
+        # What is referred to is locked before the endpoint, as in `create`: in two orders they could deadlock.
+        refs = references.check_references(connection, definition, stuck_timeout_ms)
+        before = rows.lock(connection, name, change)
+        old = Flow.of(before)
+        new = old.changed(flow or {})
+        references.check_limits(connection, definition.payload_spec, new.limits)
+        counted = {"version": before.version + 1, "flow_revision": before.flow_revision + (new != old)}
+        row = connection.execute(
+            update(tables.endpoints)
+            .where(E.name == name, E.version == before.version, E.deleted_at.is_(None))
+            .values(**_values(definition), **new.as_columns(), **counted, updated_at=func.now())
+            .returning(*E)
+        ).first()
+        if row is None:
+            raise UnavailableError("The endpoint keeps changing; try again.")
+        rows.note(connection, change, Action.REPLACE, before, row, tell=new.concerns_workers(old))
+        return _with_version(connection, row, refs)
+
+    return change.make(database, body, again=lambda connection: rows.read(connection, name))
+
+
+def delete(database: Database, name: str, change: AuditedChange) -> None:
+    """Mark an endpoint as deleted; its history stays.
+
+    Raises EndpointNotFoundError, PreconditionFailedError, or ConflictError while something depends on it.
+    """
+
+    def body(connection: Connection) -> None:
+        before = rows.lock(connection, name, change)
+        dependents.refuse(connection, dependents.OF_ENDPOINT, "endpoint", name)
+        # What it referred to may be deleted from now on; its versions keep the names.
+        gone = {"payload_spec_ref": None, "config_ref": None, "paused_at": None, **_NO_FLOW.as_columns()}
+        connection.execute(update(tables.endpoints).where(E.name == name).values(deleted_at=func.now(), **gone))
+        has_flow = Flow.of(before).concerns_workers(_NO_FLOW) or before.paused_at is not None
+        rows.note(connection, change, Action.DELETE, before, None, tell=has_flow)
+
+    change.make(database, body, again=lambda _connection: None)
+
+
+def get(database: Database, name: str) -> Endpoint:
+    """Read a live endpoint; raises EndpointNotFoundError."""
+    found = database.fetch(select(*E).where(E.name == name, E.deleted_at.is_(None)))
+    return rows.endpoint_of(rows.found(found[0] if found else None, name))
+
+
+def page(database: Database, wanted: PageRequest) -> Page[Endpoint]:
+    """Read a page of live endpoints, newest first."""
+    query = newest_first(select(*E).where(E.deleted_at.is_(None)), E.created_at, E.name, wanted)
+    return page_of(database.fetch(query), "created_at", "name", wanted, rows.endpoint_of)
+
+
+def _insert(connection: Connection, name: str, values: Mapping[str, Any], routed_queue: str | None) -> Row[Any] | None:
+    """Add an endpoint, or bring back a deleted one; None when the name is taken."""
+    fresh = {"created_at": func.now(), "updated_at": func.now(), "deleted_at": None, "version": E.version + 1}
+    values = {**values, "routed_queue": routed_queue}
+    return connection.execute(
+        postgresql.insert(tables.endpoints)
+        .values(name=name, **values)
+        .on_conflict_do_update(index_elements=["name"], set_={**values, **fresh}, where=E.deleted_at.is_not(None))
+        .returning(*E)
+    ).first()
+
+
+def _values(definition: Definition) -> dict[str, Any]:
+    return {
+        "endpoint_type": definition.type.value,
+        "payload_spec_ref": definition.payload_spec,
+        "config_ref": definition.config,
+        "spec": definition.spec,
+        "retry_policy": definition.retry_policy if definition.retry_policy is not None else null(),
+        "keep_response": definition.keep_response.value,
+    }
+
+
+def _with_version(connection: Connection, row: Row[Any], secret_refs: list[str]) -> Endpoint:
+    endpoint = rows.endpoint_of(row)
+    connection.execute(
+        insert(tables.endpoint_versions).values(
+            endpoint=row.name, version=row.version, secret_refs=secret_refs, **_values(endpoint.definition)
+        )
+    )
+    return endpoint

@@ -1,0 +1,67 @@
+"""Routes: the pattern of an endpoint's name decides its queue, the first one that matches."""
+
+import fnmatch
+import itertools
+import re
+
+import pytest
+
+from app.config import MOST_ROUTES, SettingError, Settings
+from app.flow.routes import Route, matches, queue_for
+
+
+def words(alphabet: str, longest: int) -> list[str]:
+    return ["".join(each) for length in range(longest + 1) for each in itertools.product(alphabet, repeat=length)]
+
+
+def test_a_pattern_means_what_the_shell_means_by_it() -> None:
+    names = words("ab", 5)
+    for pattern in words("ab*?", 5):
+        expected = re.compile(fnmatch.translate(pattern))
+        assert all(matches(pattern, name) == bool(expected.match(name)) for name in names), pattern
+
+
+class Counted(str):
+    """A name that counts how often it is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, index: object) -> str:
+        self.looks += 1
+        return str.__getitem__(self, index)  # type: ignore[index]
+
+
+def test_a_pattern_of_many_stars_ends() -> None:
+    """A backtracking matcher would need more steps than there are atoms."""
+    name, pattern = Counted("a" * 128), "*a" * 60 + "*b"
+    assert not matches(pattern, name)
+    assert name.looks <= len(pattern) * len(name)
+
+
+def test_the_first_route_that_matches_counts() -> None:
+    routes = [Route("billing-*", "bulk"), Route("billing-eu", "slow"), Route("*", "rest")]
+    assert queue_for(routes, "billing-eu") == (0, routes[0])
+    assert queue_for(routes, "mail") == (2, routes[2])
+    assert queue_for(routes[:2], "mail") is None
+
+
+def read(text: str) -> tuple[tuple[str, str], ...]:
+    return Settings.from_env({"TE_DATABASE_URL": "postgresql://u@h/d", "TE_ROUTES": text}).routes
+
+
+def test_the_setting_lists_patterns_and_queues() -> None:
+    assert read(" billing-*=bulk, *=redis_stream,") == (("billing-*", "bulk"), ("*", "redis_stream"))
+    assert read("") == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("billing", "=bulk", "billing-*=", "Billing-*=bulk", "[a-z]*=bulk", "a.b=bulk", "a=bulk.DQ", "a=1st", "a=b=c"),
+        "a" * 129 + "=bulk",
+        ",".join(["a=b"] * (MOST_ROUTES + 1)),
+    ],
+)
+def test_what_is_no_route_is_refused(text: str) -> None:
+    with pytest.raises(SettingError, match=r"^TE_ROUTES is not valid: (PATTERN=QUEUE is needed|at most 200 routes)"):
+        read(text)
