@@ -1,15 +1,20 @@
 """Insertion of executions: the columns of a new row, shared by every statement that inserts one."""
 
 # What an execution takes over from its job, under the same names.
-OF_JOB = ("job_id", "endpoint", "endpoint_version", "endpoint_type", "max_attempts")
+OF_JOB = ("job_id", "endpoint", "endpoint_version", "endpoint_type", "max_attempts", "limit_key")
+# What it may take over, and the job's endpoint has otherwise.
+_OF_JOB_OR_ENDPOINT = ("queue", "priority")
+OF_JOB_FOR_EXECUTION = OF_JOB + _OF_JOB_OR_ENDPOINT
+# What an endpoint's row must be read for.
+OF_ENDPOINT = ("queue", "routed_queue", "priority")
 
 
 def insert_executions(
     job: str,
+    endpoint: str,
     *,
     execution_id: str,
     shard: str,
-    queue: str,
     idempotency_key: str,
     status: str,
     scheduled_at: str,
@@ -17,13 +22,15 @@ def insert_executions(
 ) -> str:
     """Return the `INSERT … SELECT` of executions, to be followed by its FROM.
 
-    `job` names what OF_JOB is selected from; the other arguments are SQL expressions. Without `run_at` an execution is
-    due when it is scheduled.
+    `job` names what OF_JOB_FOR_EXECUTION is selected from, and `endpoint` what OF_ENDPOINT is: the endpoint as it is
+    now, so that a change of its queue, its route or its priority counts from the next row on. The other arguments are
+    SQL expressions. Without `run_at` an execution is due when it is scheduled.
     """
     columns = {name: f"{job}.{name}" for name in OF_JOB} | {
         "execution_id": execution_id,
         "shard": shard,
-        "queue": queue,
+        "queue": f"COALESCE({job}.queue, {endpoint}.queue, {endpoint}.routed_queue, lower({job}.endpoint_type))",
+        "priority": f"COALESCE({job}.priority, {endpoint}.priority)",
         "idempotency_key": idempotency_key,
         "status": status,
         "run_at": run_at or scheduled_at,

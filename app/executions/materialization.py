@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from app import ids
 from app.db import Database
-from app.executions.insertion import OF_JOB, insert_executions
+from app.executions.insertion import OF_JOB_FOR_EXECUTION, insert_executions
 from app.formats import EPOCH
 from app.schedule.due_ticks import Advance, DueJob
 from app.schedule.timetable import Timetable
@@ -44,9 +44,9 @@ DUE = statement(
 # due. The microseconds keep the missed ticks of a job in order.
 _INSERT = insert_executions(
     "a",
+    "e",
     execution_id="t.execution_id",
     shard="t.shard",
-    queue="a.queue",
     idempotency_key="t.idempotency_key",
     status="'QUEUED'",
     scheduled_at="t.tick",
@@ -62,11 +62,10 @@ MATERIALIZE = statement(
     f"""
     WITH due AS (
       SELECT * FROM unnest(
-        CAST(:jobs AS TEXT[]), CAST(:queues AS TEXT[]), CAST(:expected AS TIMESTAMPTZ[]),
-        CAST(:nexts AS TIMESTAMPTZ[]), CAST(:lasts AS TIMESTAMPTZ[]), CAST(:retires AS BOOLEAN[]),
-        CAST(:exclusives AS BOOLEAN[]), CAST(:skipped_catch_up AS BIGINT[]), CAST(:skipped_overlap AS BIGINT[]))
-      AS u (job_id, queue, expected, next_run_at, last_tick_at, retires, exclusive, skipped_catch_up,
-            skipped_overlap)),
+        CAST(:jobs AS TEXT[]), CAST(:expected AS TIMESTAMPTZ[]), CAST(:nexts AS TIMESTAMPTZ[]),
+        CAST(:lasts AS TIMESTAMPTZ[]), CAST(:retires AS BOOLEAN[]), CAST(:exclusives AS BOOLEAN[]),
+        CAST(:skipped_catch_up AS BIGINT[]), CAST(:skipped_overlap AS BIGINT[]))
+      AS u (job_id, expected, next_run_at, last_tick_at, retires, exclusive, skipped_catch_up, skipped_overlap)),
     advanced AS (
       UPDATE jobs AS j
          SET cron_next_run_at = due.next_run_at,
@@ -79,7 +78,7 @@ MATERIALIZE = statement(
        WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
          AND j.job_id = due.job_id AND j.cron_next_run_at = due.expected
          AND j.status = 'ACTIVE' AND (NOT due.exclusive OR NOT {_IS_BUSY})
-      RETURNING {", ".join(f"j.{name}" for name in OF_JOB)}, j.status, due.queue,
+      RETURNING {", ".join(f"j.{name}" for name in OF_JOB_FOR_EXECUTION)}, j.status,
                 due.skipped_catch_up + due.skipped_overlap AS skipped),
     inserted AS (
       {_INSERT}
@@ -88,11 +87,13 @@ MATERIALIZE = statement(
                CAST(:shards AS BIGINT[]), CAST(:keys AS TEXT[]), CAST(:places AS BIGINT[]))
              AS t (job_id, tick, execution_id, shard, idempotency_key, place)
         JOIN advanced AS a ON a.job_id = t.job_id
+        JOIN endpoints AS e ON e.name = a.endpoint
       ON CONFLICT (job_id, idempotency_key) DO NOTHING
-      RETURNING execution_id, job_id)
-    SELECT a.job_id, a.queue, a.status = 'RETIRED' AS retired, a.skipped,
-           (SELECT count(*) FROM inserted AS i WHERE i.job_id = a.job_id) AS executions
+      RETURNING job_id, queue)
+    SELECT a.job_id, i.queue, a.status = 'RETIRED' AS retired, a.skipped, COALESCE(i.executions, 0) AS executions
       FROM advanced AS a
+      LEFT JOIN (SELECT job_id, min(queue) AS queue, count(*) AS executions FROM inserted GROUP BY job_id) AS i
+        ON i.job_id = a.job_id
     """,  # noqa: S608 - constants of this package
 )
 
@@ -164,7 +165,6 @@ def _params(advances: Sequence[Advance], shards: int) -> dict[str, object]:
     executions = [ids.execution_id() for _ in ticks]
     return {
         "jobs": [a.job.job_id for a in advances],
-        "queues": [a.job.endpoint_type.queue for a in advances],
         "expected": [a.job.next_run_at for a in advances],
         "nexts": [a.next_run_at for a in advances],
         "lasts": [a.ticks[-1] if a.ticks else None for a in advances],

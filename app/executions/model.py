@@ -20,6 +20,9 @@ class Execution:
     endpoint_type: EndpointType
     endpoint_version: int
     idempotency_key: str | None
+    queue: str
+    priority: int
+    limit_key: str
     status: ExecutionStatus
     output: dict[str, Any] | None
     last_error: dict[str, Any] | None

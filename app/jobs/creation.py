@@ -76,21 +76,21 @@ class Creator:
             params = {**insertion.params_of(new, target, job_id, self.shards), "look_ahead_ms": self.look_ahead_ms}
             if together and new.timetable is None and tried == 0 and len(params["input"]) <= LARGEST_TOGETHER:
                 # Whatever locks an endpoint holds up its own jobs only.
-                row = self._group.write((target.name, target.version, target.spec_updated_at), params)
+                row = self._group.write(target.identity, params)
             else:
                 rows = self.database.fetch(insertion.REPEATING if new.timetable else insertion.ONE_SHOT, params)
                 row = rows[0] if rows else None
             if row is not None:
                 # First of all: a worker can begin while the answer is worded.
                 if new.timetable is None and row.execution_status == ExecutionStatus.QUEUED:
-                    self._hint(target.queue)
+                    self._hint(row.execution_queue)
                 return Created(insertion.inserted(new, params, row), is_new=True)
             # The same id: it is ours, written by a first run whose answer was lost.
             found = self._first_with_key(new) or queries.find_job(self.database, job_id)
             if found is not None:
                 is_new = found.job_id == job_id
-                if is_new:
-                    self._hint(target.queue)
+                if is_new and found.execution is not None:
+                    self._hint(found.execution.queue)
                 return Created(found, is_new=is_new)
             target = self.targets.checked(new.endpoint, new.input)
         raise UnavailableError("The endpoint keeps changing; try again.")

@@ -7,6 +7,7 @@ from datetime import datetime
 from cachetools import LRUCache
 
 from app.catalog import validation
+from app.catalog.endpoints.limit_key import KeyTemplate, key_template
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.validation import Validator
 from app.db import Database
@@ -19,7 +20,7 @@ CACHE_SIZE = 2_000
 LOAD = statement(
     "jobs.target",
     """
-    SELECT e.version, e.endpoint_type, e.retry_policy, p.schema_json, p.updated_at AS spec_updated_at
+    SELECT e.version, e.endpoint_type, e.retry_policy, e.limits, p.schema_json, p.updated_at AS spec_updated_at
       FROM endpoints e LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
      WHERE e.name = :name AND e.deleted_at IS NULL
     """,
@@ -28,15 +29,25 @@ LOAD = statement(
 
 @dataclass(frozen=True, slots=True)
 class CachedEndpoint:
-    """One version of an endpoint, with its current payload spec, which may change without a new version."""
+    """One version of an endpoint, with its payload spec and the key of its limits, which change without a new one."""
 
     name: str
     version: int
     type: EndpointType
-    queue: str
     max_attempts: int
     validator: Validator | None
     spec_updated_at: datetime | None
+    limit_key: KeyTemplate | None
+
+    @property
+    def identity(self) -> tuple[str, int, datetime | None, str]:
+        """What differs between two states of an endpoint."""
+        return self.name, self.version, self.spec_updated_at, self.key_text
+
+    @property
+    def key_text(self) -> str:
+        """The template of its limit keys as it is stored; empty where there is none."""
+        return "" if self.limit_key is None else self.limit_key.text
 
     def faults(self, input_: object) -> list[Detail]:
         """Return what is wrong with the input of a job."""
@@ -80,15 +91,15 @@ class EndpointCache:
             self._targets.pop(name, None)
             if not rows:
                 raise EndpointNotFoundError(f"There is no endpoint named {name!r}.")
-            row, type_ = rows[0], EndpointType(rows[0].endpoint_type)
+            row = rows[0]
             target = CachedEndpoint(
                 name=name,
                 version=row.version,
-                type=type_,
-                queue=type_.queue,
+                type=EndpointType(row.endpoint_type),
                 max_attempts=RetryPolicy.from_json(row.retry_policy).max_attempts,
                 validator=validation.compiled(row.schema_json) if row.spec_updated_at is not None else None,
                 spec_updated_at=row.spec_updated_at,
+                limit_key=key_template(row.limits),
             )
             self._targets[name] = target
             return target

@@ -12,7 +12,8 @@ from typing import Any
 from sqlalchemy import Row
 
 from app import ids
-from app.executions.insertion import OF_JOB, insert_executions
+from app.catalog.endpoints.limit_key import NO_KEY
+from app.executions.insertion import OF_ENDPOINT, OF_JOB_FOR_EXECUTION, insert_executions
 from app.formats import EPOCH, array_literal, compact_json
 from app.jobs.endpoint_cache import CachedEndpoint
 from app.jobs.model import Job, NewJob
@@ -30,6 +31,9 @@ JOB_COLUMNS = {
     "idempotency_key": "TEXT",
     "name": "TEXT",
     "labels": "JSONB",
+    "queue": "TEXT",
+    "priority": "BIGINT",
+    "limit_key": "TEXT",
     "input": "JSONB",
     "max_attempts": "BIGINT",
     "run_at": "TIMESTAMPTZ",
@@ -59,8 +63,9 @@ DEFAULTS: dict[str, Any] = {
     "paused_at": None,
     "retired_at": None,
 }
-# Parameters of no column of `jobs`: the payload spec that the input was checked with, and a one-shot job's execution.
-_MORE = {"spec_updated_at": "TIMESTAMPTZ", "execution_id": "TEXT", "queue": "TEXT", "shard": "BIGINT"}
+# Parameters of no column of `jobs`: the payload spec that the input was checked with, the template of the limit key,
+# and a one-shot job's execution.
+_MORE = {"spec_updated_at": "TIMESTAMPTZ", "key_text": "TEXT", "execution_id": "TEXT", "shard": "BIGINT"}
 # Several jobs name theirs among the cached endpoints, which the statement is given once each.
 _NUMBERS = {"number": "BIGINT", "target": "BIGINT"}
 
@@ -69,8 +74,9 @@ _TYPES = JOB_COLUMNS | REPEATING_COLUMNS | _MORE
 _ARRAYS = {name: "TEXT" if type_ == "JSONB" else type_ for name, type_ in (_TYPES | _NUMBERS).items()}
 _ONE = {name: f"CAST(:{name} AS {type_})" for name, type_ in _TYPES.items()}
 _EACH = {name: f"CAST(u.{name} AS {type_})" if type_ == "JSONB" else f"u.{name}" for name, type_ in _TYPES.items()}
-_OF_TARGET = ("endpoint", "endpoint_version", "endpoint_type", "max_attempts", "spec_updated_at")
-_SEVERAL = _EACH | {name: f"e.{name}" for name in _OF_TARGET}
+_OF_TARGET = ("endpoint", "endpoint_version", "endpoint_type", "max_attempts", "spec_updated_at", "key_text")
+# An array that ends early has NULLs from there on.
+_SEVERAL = _EACH | {name: f"e.{name}" for name in _OF_TARGET} | {"limit_key": "COALESCE(u.limit_key, '')"}
 _OF_ONE_SHOT = tuple(name for name in JOB_COLUMNS | _MORE if name not in _OF_TARGET)
 _OF_REPEATING = tuple(name for name in JOB_COLUMNS | REPEATING_COLUMNS if name not in _OF_TARGET)
 
@@ -80,13 +86,17 @@ def _unnested(names: Iterable[str], alias: str) -> str:
     return f"unnest({', '.join(arrays.values())}) AS {alias} ({', '.join(arrays)})"
 
 
+_FLOW = ", ".join(f"e.{name}" for name in OF_ENDPOINT)
+_KEY_TEXT = "COALESCE(e.limits->'per_key'->>'key', '')"
+
+
 def _of_several(names: Iterable[str]) -> str:
     return f"""
     WITH e AS (
-      SELECT t.* FROM {_unnested(("number", *_OF_TARGET), "t")}
+      SELECT t.*, {_FLOW} FROM {_unnested(("number", *_OF_TARGET), "t")}
         JOIN endpoints e ON e.name = t.endpoint AND e.version = t.endpoint_version
         LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
-       WHERE e.deleted_at IS NULL AND p.updated_at IS NOT DISTINCT FROM t.spec_updated_at
+       WHERE e.deleted_at IS NULL AND p.updated_at IS NOT DISTINCT FROM t.spec_updated_at AND {_KEY_TEXT} = t.key_text
          FOR SHARE OF e),
     u AS (
       SELECT * FROM {_unnested(("target", *names), "u")})"""  # noqa: S608 - constants of this module
@@ -105,9 +115,9 @@ def _insert_executions(values: Mapping[str, str]) -> str:
     waits = "j.due > now() + CAST(:look_ahead_ms AS BIGINT) * INTERVAL '1 millisecond'"
     return insert_executions(
         "j",
+        "e",
         execution_id=values["execution_id"],
         shard=values["shard"],
-        queue=values["queue"],
         idempotency_key="j.idempotency_key",
         status=f"CASE WHEN {waits} THEN 'PENDING' ELSE 'QUEUED' END",
         scheduled_at="j.due",
@@ -115,13 +125,17 @@ def _insert_executions(values: Mapping[str, str]) -> str:
 
 
 # A time in the past means now, so that an old date does not move a job to the head of the queue.
-_FOR_EXECUTION = f"{', '.join(OF_JOB)}, idempotency_key, GREATEST(COALESCE(run_at, now()), now()) AS due"
-_CURRENT = """
+_FOR_EXECUTION = f"{', '.join(OF_JOB_FOR_EXECUTION)}, idempotency_key, GREATEST(COALESCE(run_at, now()), now()) AS due"
+_CURRENT = f"""
     WITH e AS (
-      SELECT e.name FROM endpoints e LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
+      SELECT {_FLOW} FROM endpoints e LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
        WHERE e.name = :endpoint AND e.version = :endpoint_version AND e.deleted_at IS NULL
          AND p.updated_at IS NOT DISTINCT FROM CAST(:spec_updated_at AS TIMESTAMPTZ)
-         FOR SHARE OF e)"""
+         AND {_KEY_TEXT} = :key_text
+         FOR SHARE OF e)"""  # noqa: S608 - constants of this package
+# The queue and the priority are those of the row, whether they come from its job, its endpoint or the routes.
+_ANSWER = """created_at, queue AS execution_queue, priority AS execution_priority, status AS execution_status,
+              created_at AS execution_created_at"""
 
 ONE_SHOT = hot_statement(
     "jobs.create_one_shot",
@@ -132,8 +146,8 @@ ONE_SHOT = hot_statement(
       ON CONFLICT DO NOTHING
       RETURNING {_FOR_EXECUTION})
     {_insert_executions(_ONE)}
-        FROM j
-    RETURNING created_at, status AS execution_status, created_at AS execution_created_at
+        FROM j CROSS JOIN e
+    RETURNING {_ANSWER}
     """,
 )
 REPEATING = statement(
@@ -155,8 +169,8 @@ ONE_SHOTS = hot_statement(
       ON CONFLICT DO NOTHING
       RETURNING {_FOR_EXECUTION})
     {_insert_executions(_SEVERAL)}
-        FROM j JOIN u ON u.job_id = j.job_id
-    RETURNING job_id, created_at, status AS execution_status, created_at AS execution_created_at
+        FROM j JOIN u ON u.job_id = j.job_id JOIN e ON e.number = u.target
+    RETURNING job_id, {_ANSWER}
     """,
 )
 SEVERAL_REPEATING = statement(
@@ -169,9 +183,11 @@ SEVERAL_REPEATING = statement(
     """,
 )
 
-_PLAIN = ("job_id", "trigger_type", "execution_id", "queue", "shard")
+_PLAIN = ("job_id", "trigger_type", "execution_id", "shard")
+_RARE = ("name", "labels", "queue", "priority", "limit_key", "run_at")
+_NOTHING = {None, NO_KEY}
 _target_of = itemgetter(*_OF_TARGET)
-_NO_EXECUTION = {"execution_id": None, "queue": None, "shard": None}
+_NO_EXECUTION = {"execution_id": None, "shard": None}
 _NO_TIMETABLE = Timetable(starts_at=EPOCH).as_columns() | {"cron_starts_at": None}
 
 
@@ -183,6 +199,7 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
         "endpoint_version": target.version,
         "endpoint_type": target.type.value,
         "spec_updated_at": target.spec_updated_at,
+        "key_text": target.key_text,
         "max_attempts": target.max_attempts,
         "trigger_type": new.trigger.value,
         "status": JobStatus.ACTIVE.value,
@@ -192,6 +209,9 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
         "idempotency_key": new.idempotency_key,
         "name": new.name,
         "labels": compact_json(new.labels) if new.labels else None,
+        "queue": new.queue,
+        "priority": new.priority,
+        "limit_key": NO_KEY if target.limit_key is None else target.limit_key.key_of(new.input),
         "input": compact_json(new.input),
         "run_at": new.run_at,
         "cron_next_run_at": new.first_tick,
@@ -199,7 +219,7 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
     if new.timetable is not None:
         return params | new.timetable.as_columns() | _NO_EXECUTION
     execution_id = ids.execution_id()
-    execution = {"execution_id": execution_id, "queue": target.queue, "shard": ids.shard_of(execution_id, shards)}
+    execution = {"execution_id": execution_id, "shard": ids.shard_of(execution_id, shards)}
     return params | _NO_TIMETABLE | execution
 
 
@@ -220,6 +240,8 @@ def _params_of_several(each: Iterable[Mapping[str, Any]], names: Iterable[str]) 
     targets = [numbers.setdefault(_target_of(params), len(numbers)) for params in ordered]
     of_targets = zip(_OF_TARGET, zip(*numbers, strict=True), strict=True)
     columns: dict[str, Any] = {name: [params[name] for params in ordered] for name in names}
+    # What none of them has costs nothing.
+    columns |= {name: "{}" for name in _RARE if set(columns[name]) <= _NOTHING}
     # What is short and never NULL.
     columns |= {name: array_literal(columns[name]) for name in _PLAIN if name in columns}
     columns |= {name: list(values) for name, values in of_targets}

@@ -28,6 +28,7 @@ class JobFilter:
     endpoint: str | None = None
     name: str | None = None
     labels: Mapping[str, str] | None = None
+    queue: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
 
@@ -47,6 +48,7 @@ class JobFilter:
             (_J.trigger_type, self.trigger),
             (_J.endpoint, self.endpoint),
             (_J.name, self.name),
+            (_J.queue, self.queue),
         ]
         leading = None if beside is None else beside.leading
         conditions = [column == value for column, value in wanted if value is not None and column is not leading]

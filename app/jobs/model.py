@@ -13,8 +13,9 @@ from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
 class NewJob:
     """A requested job; times in UTC.
 
-    A repeating one has its timetable, `starts_now` when the request gives no start, and later its first tick. The
-    database's clock then decides when it starts, and until then `starts_at` says nothing.
+    Without a queue or a priority it has those of its endpoint. A repeating one has its timetable, `starts_now` when the
+    request gives no start, and later its first tick. The database's clock then decides when it starts, and until then
+    `starts_at` says nothing.
     """
 
     endpoint: str
@@ -22,6 +23,8 @@ class NewJob:
     input: dict[str, Any]
     name: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    queue: str | None = None
+    priority: int | None = None
     idempotency_key: str | None = None
     run_at: datetime | None = None
     timetable: Timetable | None = None
@@ -34,13 +37,17 @@ class ExecutionSummary:
     """The execution of a one-shot job, in short."""
 
     execution_id: str
+    queue: str
     status: ExecutionStatus
     created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A stored job; `execution` is that of a one-shot job, `timetable` that of a repeating one."""
+    """A stored job; `execution` is that of a one-shot job, `timetable` that of a repeating one.
+
+    Without a queue or a priority its executions get those that its endpoint has when they are created.
+    """
 
     job_id: str
     endpoint: str
@@ -55,6 +62,9 @@ class Job:
     idempotency_key: str | None
     name: str | None
     labels: Mapping[str, str]
+    queue: str | None
+    priority: int | None
+    limit_key: str
     input: dict[str, Any]
     run_at: datetime | None
     timetable: Timetable | None
@@ -73,7 +83,9 @@ class Job:
         trigger, execution = Trigger(row["trigger_type"]), None
         if row["execution_id"] is not None:
             status = ExecutionStatus(row["execution_status"])
-            execution = ExecutionSummary(row["execution_id"], status, row["execution_created_at"])
+            execution = ExecutionSummary(
+                row["execution_id"], row["execution_queue"], status, row["execution_created_at"]
+            )
         values = {name: row[column] for name, column in _COLUMNS.items()}
         values["endpoint_type"] = EndpointType(row["endpoint_type"])
         values["status"] = JobStatus(row["status"])

@@ -92,6 +92,7 @@ def fitting(sizes: Iterable[int]) -> int:
 def _select() -> Select[Any]:
     execution = [
         _E.execution_id,
+        _E.queue.label("execution_queue"),
         _E.status.label("execution_status"),
         _E.created_at.label("execution_created_at"),
     ]

@@ -17,9 +17,9 @@ from schema.states import ExecutionStatus, JobStatus
 
 _INSERT = insert_executions(
     "j",
+    "e",
     execution_id=":execution_id",
     shard=":shard",
-    queue=":queue",
     idempotency_key=":key",
     status="'QUEUED'",
     scheduled_at="now()",
@@ -28,7 +28,8 @@ EXTRA = statement(
     "executions.extra",
     f"""
     {_INSERT}
-      FROM jobs AS j WHERE j.job_id = :job_id AND j.status <> 'RETIRED'
+      FROM jobs AS j JOIN endpoints AS e ON e.name = j.endpoint
+     WHERE j.job_id = :job_id AND j.status <> 'RETIRED'
     ON CONFLICT (job_id, idempotency_key) DO NOTHING
     """,
 )
@@ -50,11 +51,10 @@ BRING_FORWARD = statement(
 
 @dataclass(frozen=True, slots=True)
 class RunNow:
-    """The execution that is due now, whether this request created it, and the queue to wake."""
+    """The execution that is due now, and whether this request created it."""
 
     execution_id: str
     is_new: bool
-    queue: str
 
 
 def run_job(database: Database, job_id: str, shards: int, actor: str | None = None) -> RunNow:
@@ -69,7 +69,7 @@ def run_job(database: Database, job_id: str, shards: int, actor: str | None = No
         forwarded = events.recorded(connection, event_id)
         if forwarded is not None:
             # A first run whose answer was lost did it: by now the execution may be running, or over.
-            return RunNow(forwarded, is_new=False, queue=job.endpoint_type.queue)
+            return RunNow(forwarded, is_new=False)
         if job.status is JobStatus.RETIRED:
             raise ConflictError(f"The job {job_id!r} is RETIRED and cannot be run.")
         if job.trigger.repeats:
@@ -80,10 +80,10 @@ def run_job(database: Database, job_id: str, shards: int, actor: str | None = No
 
 
 def _extra(connection: Connection, job: Job, execution_id: str, shards: int) -> RunNow:
-    queue, shard = job.endpoint_type.queue, ids.shard_of(execution_id, shards)
     named = {"job_id": job.job_id, "key": f"run_{execution_id}"}
-    connection.execute(EXTRA, named | {"execution_id": execution_id, "shard": shard, "queue": queue})
-    return RunNow(execution_id, is_new=True, queue=queue)
+    shard = ids.shard_of(execution_id, shards)
+    connection.execute(EXTRA, named | {"execution_id": execution_id, "shard": shard})
+    return RunNow(execution_id, is_new=True)
 
 
 def _forward(connection: Connection, job: Job, event_id: str, actor: str | None) -> RunNow:
@@ -93,4 +93,4 @@ def _forward(connection: Connection, job: Job, event_id: str, actor: str | None)
     before, after = ExecutionStatus(row.before), ExecutionStatus(row.status)
     change = StateChange(row.execution_id, before, after, row.attempt_count, event_id)
     events.record(connection, [change], actor=actor, reason=Reason.RUN_BY_HAND)
-    return RunNow(row.execution_id, is_new=False, queue=job.endpoint_type.queue)
+    return RunNow(row.execution_id, is_new=False)

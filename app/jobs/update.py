@@ -22,7 +22,7 @@ from schema.states import CatchUp, JobStatus, Trigger
 
 _FOREIGN = {Trigger.CRON: ("every_ms", "fixed_delay"), Trigger.INTERVAL: ("cron", "timezone")}
 _NULLABLE = {"ends_at", "max_catch_up"}
-_OF_JOB = ("name", "labels", "input")  # what of a job is not its timetable
+_OF_JOB = ("name", "labels", "queue", "priority", "input")  # what of a job is not its timetable
 
 REPLACE = statement(
     "jobs.replace",
@@ -56,7 +56,7 @@ _MARGIN_MS = 60_000
 def update_job(creator: Creator, job_id: str, changes: Mapping[str, Any], actor: str | None = None) -> Job:
     """Make the next version of a repeating job and return it.
 
-    `changes` are fields of Timetable, and `name`, `labels` and `input`.
+    `changes` are fields of Timetable, and `name`, `labels`, `queue`, `priority` and `input`.
     What `changes` leaves out stays as it is. The new version takes the endpoint as it is now, and stays paused when the
     old one was. Executions of the old version that have not begun are cancelled.
     Raises JobNotFoundError, JobNotUpdatableError for a one-shot or a retired job, and what a creation raises.

@@ -6,7 +6,7 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from app.api.executions.outcome_schemas import ERROR, OUTPUTS
-from app.api.http.fields import Body, Count, Instant, Name, QueryInstant
+from app.api.http.fields import Body, Count, Instant, LimitKey, Name, QueryInstant
 from app.api.http.pagination import PageQuery
 from app.api.openapi.any_of import AnyOf
 from app.executions.model import AttemptRecord, Execution, LogRecord
@@ -22,6 +22,13 @@ class ExecutionSchema(Schema):
     endpoint_type = fields.Enum(EndpointType, required=True)
     endpoint_version = fields.Integer(required=True)
     idempotency_key = fields.String(required=True, allow_none=True)
+    queue = fields.String(required=True, metadata={"example": "http"})
+    priority = fields.Integer(required=True, metadata={"example": 128})
+    limit_key = LimitKey(
+        required=True,
+        allow_none=True,
+        metadata={"description": "by which it shares `limits.per_key` of its endpoint; `null` where it has no key"},
+    )
     status = fields.Enum(ExecutionStatus, required=True)
     input = fields.Dict()
     output = AnyOf(*OUTPUTS, required=True, allow_none=True, metadata={"description": "what the receiver answered"})

@@ -104,6 +104,18 @@ class Every(fields.Field[int]):
             raise ValidationError(error.details[0]["message"]) from None
 
 
+class LimitKey(fields.String):
+    """The value by which an execution shares limits, as it is stored: empty without one, else behind an equals sign."""
+
+    def _serialize(self, value: str | None, attr: str | None, obj: Any, **kwargs: Any) -> str | None:  # noqa: ARG002
+        return shown_key(value or "")
+
+
+def shown_key(stored: str) -> str | None:
+    """Return a stored limit key without its equals sign; None where there is none."""
+    return stored[1:] if stored else None
+
+
 class Count(fields.Integer):
     """A whole number in a query string: digits only."""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.api.http.fields import Instant, Name, WrittenSchema
+from app.api.http.fields import Instant, LimitKey, Name, WrittenSchema, shown_key
 from app.formats import rfc3339, show_duration
 from app.jobs.model import ExecutionSummary, Job
 from app.schedule.timetable import Timetable
@@ -35,6 +35,13 @@ class JobSchema(WrittenSchema):
     idempotency_key = fields.String(allow_none=True)
     name = fields.String(required=True, allow_none=True, metadata={"example": "Daily report"})
     labels = fields.Dict(values=fields.String(), required=True)
+    queue = fields.String(required=True, allow_none=True, metadata={"description": "`null`: that of its endpoint"})
+    priority = fields.Integer(required=True, allow_none=True, metadata={"description": "`null`: that of its endpoint"})
+    limit_key = LimitKey(
+        required=True,
+        allow_none=True,
+        metadata={"description": "by which it shares `limits.per_key`; `null` where its endpoint had no key"},
+    )
     run_at = Instant(metadata={"description": "DELAYED only"})
     cron = fields.String(metadata={"description": "CRON only"})
     timezone = fields.String(metadata={"description": "CRON only"})
@@ -73,6 +80,7 @@ def shape_job(job: Job) -> dict[str, Any]:
     if table is None or job.idempotency_key is not None:
         shaped["idempotency_key"] = job.idempotency_key
     shaped["name"], shaped["labels"] = job.name, job.labels
+    shaped["queue"], shaped["priority"], shaped["limit_key"] = job.queue, job.priority, shown_key(job.limit_key)
     if table is not None:
         shaped |= _shape_timetable(table) | {"next_run_at": show_in_zone(table, job.next_run_at)}
     elif job.trigger is Trigger.DELAYED:

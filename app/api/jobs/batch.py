@@ -80,10 +80,9 @@ def _parse(job: Mapping[str, Any]) -> NewJob | TaskExecutorError:
 
 
 def _wake(results: list[Outcome]) -> None:
-    jobs = [result.job for result in results if isinstance(result, Created) and result.is_new]
-    due = {job.endpoint_type for job in jobs if job.execution and job.execution.status is ExecutionStatus.QUEUED}
-    for endpoint_type in due:
-        wake(endpoint_type.queue)
+    new = [result.job.execution for result in results if isinstance(result, Created) and result.is_new]
+    for queue in {one.queue for one in new if one is not None and one.status is ExecutionStatus.QUEUED}:
+        wake(queue)
 
 
 def _shape(result: Outcome) -> dict[str, Any]:

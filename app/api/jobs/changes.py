@@ -89,6 +89,6 @@ def run(job_id: str) -> tuple[Any, int, dict[str, str]]:
     """
     database = services().database
     ran = run_now.run_job(database, job_id, services().shards, actor().name)
-    wake(ran.queue)
-    execution = shape_record(get_execution(database, ran.execution_id))
-    return execution, 201 if ran.is_new else 200, {}
+    execution = get_execution(database, ran.execution_id)
+    wake(execution.queue)
+    return shape_record(execution), 201 if ran.is_new else 200, {}

@@ -6,11 +6,15 @@ from marshmallow import ValidationError
 
 from app.api.http.fields import read_instant
 from app.api.http.idempotency_keys import MAX_KEY
+from app.catalog.endpoints.flow_spec import HIGHEST_PRIORITY
+from app.config import QUEUE_NAME
 from schema.states import Trigger
 
 MAX_ENDPOINT = 128
 
-_FIELDS = frozenset({"endpoint", "trigger", "idempotency_key", "run_at", "input"})
+_USUAL = frozenset({"endpoint", "trigger", "idempotency_key", "run_at", "input"})
+_SOME_QUEUE = "q"
+_FIELDS = _USUAL | {"queue", "priority"}
 
 
 def read_plain(body: Any) -> dict[str, Any] | None:
@@ -18,7 +22,7 @@ def read_plain(body: Any) -> dict[str, Any] | None:
 
     The schema has the last word on those, and words for what is wrong.
     """
-    if type(body) is not dict or not body.keys() <= _FIELDS:
+    if type(body) is not dict or not (body.keys() <= _USUAL or _has_plain_flow(body)):
         return None
     endpoint, key, input_ = body.get("endpoint"), body.get("idempotency_key", "-"), body.get("input", _NO_INPUT)
     are_valid = (
@@ -29,6 +33,17 @@ def read_plain(body: Any) -> dict[str, Any] | None:
         and type(input_) is dict
     )
     return _with_time(body) if are_valid else None
+
+
+def _has_plain_flow(body: dict[str, Any]) -> bool:
+    queue, priority = body.get("queue", _SOME_QUEUE), body.get("priority", 0)
+    return (
+        body.keys() <= _FIELDS
+        and type(queue) is str
+        and QUEUE_NAME.fullmatch(queue) is not None
+        and type(priority) is int
+        and 0 <= priority <= HIGHEST_PRIORITY
+    )
 
 
 _NO_INPUT: dict[str, Any] = {}

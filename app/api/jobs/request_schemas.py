@@ -10,6 +10,7 @@ from app.api.http.idempotency_keys import MAX_KEY
 from app.api.http.pagination import PageQuery
 from app.api.jobs.labels import LabelSelector, labels_field
 from app.api.jobs.plain_request import MAX_ENDPOINT, read_plain
+from app.catalog.endpoints.flow_spec import priority_field, queue_field
 from app.catalog.specs.fields import Flag
 from app.formats import EPOCH
 from app.jobs.model import NewJob
@@ -45,6 +46,17 @@ class ChangeableFields(Body):
         metadata={"description": "for people and filters; need not be unique", "example": "Daily report"},
     )
     labels = labels_field()
+    queue = queue_field(
+        allow_none=True,
+        metadata={"description": "where its executions wait; that of the endpoint when absent", "example": "bulk"},
+    )
+    priority = priority_field(
+        allow_none=True,
+        metadata={
+            "description": "0 to 255; of what is due a higher one goes first; that of the endpoint when absent",
+            "example": 200,
+        },
+    )
     cron = fields.String(
         allow_none=True, validate=validate.Length(1, 256), metadata={"description": "for CRON; five fields"}
     )
@@ -123,7 +135,8 @@ class NewJobSchema(ChangeableFields):
 class ChangedJobSchema(ChangeableFields):
     """What is to change in a repeating job; what is left out stays.
 
-    `null` takes `name`, `labels`, `ends_at` or `max_catch_up` away; `labels` replace all that there were.
+    `null` takes `name`, `labels`, `queue`, `priority`, `ends_at` or `max_catch_up` away; `labels` replace all that
+    there were.
     """
 
 
@@ -147,6 +160,7 @@ class JobQuery(PageQuery):
     endpoint = fields.String(validate=validate.Length(1, MAX_ENDPOINT))
     name = fields.String(validate=validate.Length(1, MAX_NAME), metadata={"example": "Daily report"})
     labels = LabelSelector()
+    queue = queue_field(metadata={"description": "jobs that name this queue themselves", "example": "bulk"})
     created_after = QueryInstant()
     created_before = QueryInstant()
 
@@ -166,6 +180,8 @@ def new_job(body: Mapping[str, Any]) -> NewJob:
         input=body.get("input") or {},
         name=body.get("name"),
         labels=body.get("labels") or {},
+        queue=body.get("queue"),
+        priority=body.get("priority"),
         idempotency_key=body.get("idempotency_key"),
         run_at=body.get("run_at"),
         timetable=timetable,
@@ -175,7 +191,7 @@ def new_job(body: Mapping[str, Any]) -> NewJob:
 
 def changed_fields(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the changes that a parsed body requests, under their internal names."""
-    own = {"name": body["name"]} if "name" in body else {}
+    own = {name: body[name] for name in ("name", "queue", "priority") if name in body}
     own |= {name: body[name] or {} for name in ("input", "labels") if name in body}
     return _timetable_fields(body) | own
 

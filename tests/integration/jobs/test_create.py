@@ -21,7 +21,8 @@ def test_an_immediate_job(api: Api, database: Database) -> None:
     assert "Idempotency-Replayed" not in response.headers
     assert set(job) == {
         *("job_id", "endpoint", "endpoint_type", "endpoint_version", "trigger", "status", "version"),
-        *("idempotency_key", "name", "labels", "input", "execution", "created_at", "paused_at", "retired_at"),
+        *("idempotency_key", "name", "labels", "queue", "priority", "limit_key", "input", "execution"),
+        *("created_at", "paused_at", "retired_at"),
     }
     assert job | {"job_id": "", "created_at": "", "execution": ""} == {
         "job_id": "",
@@ -34,6 +35,9 @@ def test_an_immediate_job(api: Api, database: Database) -> None:
         "idempotency_key": "order-1234",
         "name": None,
         "labels": {},
+        "queue": None,
+        "priority": None,
+        "limit_key": None,
         "input": {"user_id": "u", "deep": {"list": [1, 2.5, None, "ü"]}},
         "execution": "",
         "created_at": "",

@@ -28,18 +28,22 @@ NOW = datetime(2026, 3, 15, tzinfo=UTC)
 DAILY = Timetable(cron="@daily", timezone="UTC", starts_at=NOW)
 HOURLY = Timetable(every_ms=3_600_000, starts_at=NOW)
 TABLES = {Trigger.CRON: DAILY, Trigger.INTERVAL: HOURLY, Trigger.IMMEDIATE: None, Trigger.DELAYED: None}
-TARGET = CachedEndpoint("target", 1, EndpointType.HTTP, "http", 3, None, None)
-EXECUTION = {"execution_id": "exec_1", "execution_status": "QUEUED", "execution_created_at": NOW}
+TARGET = CachedEndpoint("target", 1, EndpointType.HTTP, 3, None, None, None)
+EXECUTION = {
+    "execution_id": "exec_1",
+    "execution_queue": "http",
+    "execution_status": "QUEUED",
+    "execution_created_at": NOW,
+}
 
 # What the database fills in by itself, and what a client is not shown.
-FLOW = {"queue", "priority", "limit_key"}
-BY_DATABASE = {"crdb_region", "created_at", *FLOW}
+BY_DATABASE = {"crdb_region", "created_at"}
 NOT_SHOWN = {"first_version_id", "last_tick_at", "skipped_catch_up", "skipped_overlap"}
-HIDDEN = {"queue", "shard", "limit_key", "priority", "on_hold", "abort_requested_at", "config_revision", "input"}
+HIDDEN = {"shard", "on_hold", "abort_requested_at", "config_revision", "input"}
 EXECUTION_DEFAULTS = {
     *("crdb_region", "output", "attempt_count", "worker_id", "started_at", "completed_at", "duration_ms"),
     *("on_hold", "cancel_requested_at", "config_revision", "created_at"),
-    *("limit_key", "priority", "abort_requested_at"),
+    "abort_requested_at",
 }
 
 
@@ -100,7 +104,7 @@ def test_a_job_holds_every_column() -> None:
         Job.from_columns(reads)
         read |= reads.names
     # The number of attempts is the endpoint's, and shown with the execution.
-    assert set(tables.jobs.c.keys()) - {"crdb_region", "max_attempts", *FLOW} == read - EXECUTION.keys()
+    assert set(tables.jobs.c.keys()) - {"crdb_region", "max_attempts"} == read - EXECUTION.keys()
 
 
 def test_a_timetable_is_read_as_it_was_written() -> None:

@@ -22,6 +22,7 @@ VALUES: list[Any] = [
     *("IMMEDIATE", "DELAYED", "CRON", "INTERVAL", "immediate", "Trigger.IMMEDIATE", "IMMEDIATE "),
     *("2030-01-31T09:00:00Z", "2030-01-31t09:00:00.123456789z", "2030-01-31T09:00:00", "2030-02-30T00:00:00Z"),
     *("1969-12-31T23:59:59Z", "2200-01-01T00:00:00Z", "2030-01-31", "٢030-01-31T09:00:00Z", "now"),
+    *(255, 256, "bulk-2", "Bulk", "bulk.DQ", "q" * 63, "q" * 64, "bulk\n"),
     *("5m", "10s", "all", "skip", {"team": "mail"}, {"team": 7}),
 ]
 NAMES = [*NewJobSchema().fields, "unknown", "Endpoint", ""]

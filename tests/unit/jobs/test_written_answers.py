@@ -30,6 +30,9 @@ ONCE = Job(
     idempotency_key="key",
     name=None,
     labels={},
+    queue=None,
+    priority=None,
+    limit_key="",
     input={"é": [1, 2.5, None, {"n": 10**30}]},
     run_at=None,
     timetable=None,
@@ -40,7 +43,7 @@ ONCE = Job(
     created_at=AT,
     paused_at=None,
     retired_at=None,
-    execution=ExecutionSummary("exec_1", ExecutionStatus.QUEUED, WHOLE),
+    execution=ExecutionSummary("exec_1", "http", ExecutionStatus.QUEUED, WHOLE),
 )
 LATER = replace(ONCE, trigger=Trigger.DELAYED, run_at=WHOLE.astimezone(timezone(timedelta(hours=5, minutes=30))))
 DAILY = Timetable(cron="@daily", timezone="Asia/Kolkata", starts_at=WHOLE)
@@ -50,7 +53,17 @@ INTERVAL = replace(CRON, trigger=Trigger.INTERVAL, timetable=replace(HOURLY, ove
 JOBS = [
     ONCE,
     LATER,
-    replace(LATER, execution=None, name="Mail", labels={"team": "mail"}, retired_at=AT, status=JobStatus.RETIRED),
+    replace(
+        LATER,
+        execution=None,
+        name="Mail",
+        queue="bulk",
+        priority=0,
+        limit_key="=acme",
+        labels={"team": "mail"},
+        retired_at=AT,
+        status=JobStatus.RETIRED,
+    ),
     CRON,
     replace(CRON, idempotency_key="key", previous_version_id="job_0", replaced_by_id="job_2", paused_at=WHOLE),
     INTERVAL,
