@@ -37,17 +37,8 @@ class CachedEndpoint:
     max_attempts: int
     validator: Validator | None
     spec_updated_at: datetime | None
-    limit_key: KeyTemplate | None
-
-    @property
-    def identity(self) -> tuple[str, int, datetime | None, str]:
-        """What differs between two states of an endpoint."""
-        return self.name, self.version, self.spec_updated_at, self.key_text
-
-    @property
-    def key_text(self) -> str:
-        """The template of its limit keys as it is stored; empty where there is none."""
-        return "" if self.limit_key is None else self.limit_key.text
+    limit_key: KeyTemplate | None = None
+    key_text: str = ""  # the template of the key as it is stored
 
     def faults(self, input_: object) -> list[Detail]:
         """Return what is wrong with the input of a job."""
@@ -91,7 +82,7 @@ class EndpointCache:
             self._targets.pop(name, None)
             if not rows:
                 raise EndpointNotFoundError(f"There is no endpoint named {name!r}.")
-            row = rows[0]
+            row, key = rows[0], key_template(rows[0].limits)
             target = CachedEndpoint(
                 name=name,
                 version=row.version,
@@ -99,7 +90,8 @@ class EndpointCache:
                 max_attempts=RetryPolicy.from_json(row.retry_policy).max_attempts,
                 validator=validation.compiled(row.schema_json) if row.spec_updated_at is not None else None,
                 spec_updated_at=row.spec_updated_at,
-                limit_key=key_template(row.limits),
+                limit_key=key,
+                key_text=key.text if key is not None else "",
             )
             self._targets[name] = target
             return target

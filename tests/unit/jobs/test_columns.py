@@ -28,7 +28,7 @@ NOW = datetime(2026, 3, 15, tzinfo=UTC)
 DAILY = Timetable(cron="@daily", timezone="UTC", starts_at=NOW)
 HOURLY = Timetable(every_ms=3_600_000, starts_at=NOW)
 TABLES = {Trigger.CRON: DAILY, Trigger.INTERVAL: HOURLY, Trigger.IMMEDIATE: None, Trigger.DELAYED: None}
-TARGET = CachedEndpoint("target", 1, EndpointType.HTTP, 3, None, None, None)
+TARGET = CachedEndpoint("target", 1, EndpointType.HTTP, 3, None, None)
 EXECUTION = {
     "execution_id": "exec_1",
     "execution_queue": "http",
