@@ -21,8 +21,10 @@ from app.catalog.loader import Catalog
 from app.collector import spare_what_is_there
 from app.config import SettingError, Settings
 from brokers.broker import ExecutionsBroker
+from brokers.consumer import DELIVER
 from brokers.listener import PostgresSource, RedisSource, WakeupListener
 from brokers.middleware import Lifecycle, Verdicts
+from brokers.queues import QueueSurvey
 from brokers.worker_process import WorkerProcess, WorkerSettings
 from schema.states import EndpointType
 
@@ -55,7 +57,9 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
         rotation.warn_of_unreadable(database, box)
         spare_what_is_there()
 
-    lifecycle = Lifecycle(process, threads, on_open=opened)
+    lifecycle = Lifecycle(
+        process, threads, on_open=opened, survey=lambda broker: QueueSurvey(process, broker.declare_queue)
+    )
     broker = ExecutionsBroker(process, [lifecycle, Verdicts()])
     return broker, Deliveries(catalog, loop, database)
 
@@ -91,6 +95,7 @@ except SettingError as error:
 
 dramatiq.set_broker(broker)
 
-# One actor per transport: they differ only in their queues, which Dramatiq consumes apart from each other.
+# One actor for all queues, of which those of the transports are there from the start.
 for _queue in (endpoint_type.queue for endpoint_type in EndpointType):
-    dramatiq.actor(actor_name=_queue, queue_name=_queue)(_deliveries.start)
+    broker.declare_queue(_queue)
+dramatiq.actor(actor_name=DELIVER, queue_name=EndpointType.HTTP.queue)(_deliveries.start)

@@ -1,7 +1,7 @@
 """Leases of worker processes: one row each, by the database's clock."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from app.db import Database
 from app.sql import statement
@@ -26,6 +26,11 @@ RENEW = statement(
      WHERE worker_id = :worker AND status = 'ALIVE' AND lease_expires_at > now()
     RETURNING worker_id
     """,
+)
+
+SERVE = statement(
+    "workers.serve",
+    "UPDATE workers SET queues = CAST(:queues AS JSONB) WHERE worker_id = :worker RETURNING worker_id",
 )
 
 LEAVE = statement(
@@ -55,6 +60,11 @@ def register(
 def renew(database: Database, *, worker_id: str, in_flight: int, lease_ms: int) -> bool:
     """Renew the lease; False means that it is lost for good."""
     return bool(database.fetch(RENEW, {"worker": worker_id, "in_flight": in_flight, "lease_ms": lease_ms}))
+
+
+def serve(database: Database, worker_id: str, queues: Collection[str]) -> None:
+    """Write which queues a worker process serves by now; this renews no lease."""
+    database.fetch(SERVE, {"worker": worker_id, "queues": json.dumps(sorted(queues))})
 
 
 def leave(database: Database, worker_id: str) -> None:

@@ -12,7 +12,7 @@ from brokers.worker_process import WorkerProcess
 
 
 class ExecutionsBroker(Broker):
-    """Consumes executions; each queue is a transport.
+    """Consumes executions, each queue by itself; one may hold several transports.
 
     There are no delay queues and no retries by message: a retry is the same row with a later run_at. Rows are
     created by the API and the scheduler, in their own transactions.

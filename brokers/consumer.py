@@ -25,6 +25,7 @@ from brokers.worker_process import WorkerProcess
 log = logging.getLogger(__name__)
 
 AWAY_WAIT_SECONDS = 0.5
+DELIVER = "deliver"  # the one actor: queues differ only in which workers serve them
 MOST_PER_MESSAGE = 16  # prepared one after the other, while other threads prepare more and the loop sends
 
 
@@ -60,7 +61,7 @@ class ClaimConsumer(Consumer):
         while not self._process.draining.is_set():
             if self._claimed:
                 batch, self._claimed = self._claimed[:MOST_PER_MESSAGE], self._claimed[MOST_PER_MESSAGE:]
-                return MessageProxy(Message(self._queue, self._queue, args=(batch,), kwargs={}, options={}))
+                return MessageProxy(Message(self._queue, DELIVER, args=(batch,), kwargs={}, options={}))
             now = time.monotonic()
             if now >= deadline:
                 return None

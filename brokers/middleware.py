@@ -54,11 +54,18 @@ class Lifecycle(Middleware):
     """Opens the process before the first claim and closes it after the last delivery."""
 
     def __init__(
-        self, process: WorkerProcess, threads: Sequence[BackgroundThread], on_open: Callable[[], None] = lambda: None
+        self,
+        process: WorkerProcess,
+        threads: Sequence[BackgroundThread],
+        on_open: Callable[[], None] = lambda: None,
+        survey: "Callable[[Broker], BackgroundThread] | None" = None,
     ) -> None:
+        """`survey` makes the thread that declares further queues of a worker that is not told which to serve."""
         self._process = process
         self._threads = threads
         self._on_open = on_open
+        self._make_survey = survey
+        self._survey: BackgroundThread | None = None
 
     def after_process_boot(self, broker: "Broker") -> None:
         """Install our handler of TERM, which stops claiming at once and ignores repeats."""
@@ -66,6 +73,8 @@ class Lifecycle(Middleware):
 
     def before_worker_boot(self, broker: "Broker", worker: "Worker") -> None:
         """Register this process; threads start here and not at import, in the child and not in its parent."""
+        for queue in worker.consumer_whitelist or ():
+            broker.declare_queue(queue)
         queues = worker.consumer_whitelist or broker.get_declared_queues()
         threading.excepthook = self._thread_died
         try:
@@ -78,9 +87,17 @@ class Lifecycle(Middleware):
         for thread in self._threads:
             thread.start()
 
+    def after_worker_boot(self, broker: "Broker", worker: "Worker") -> None:
+        """Look for further queues from now on: the worker learns of what is declared."""
+        if self._make_survey is not None and not worker.consumer_whitelist:
+            self._survey = self._make_survey(broker)
+            self._survey.start()
+
     def before_worker_shutdown(self, broker: "Broker", worker: "Worker") -> None:
         """Stop claiming while Dramatiq stops its threads."""
         self._process.drain()
+        if self._survey is not None:
+            self._survey.stop()
 
     def after_worker_shutdown(self, broker: "Broker", worker: "Worker") -> None:
         """Let deliveries end, write results, and close the process."""

@@ -71,8 +71,10 @@ class WorkerProcess:
         self.rules = FlowRules(database)
         self.flow = FlowThread(database, self.rules, on_change=self.wake)
         self.draining = threading.Event()
+        self.queues: frozenset[str] = frozenset()
         self.on_revision = on_revision
         self._lease_database = lease_database
+        self._on_unknown_queue: Callable[[], None] = lambda: None
         self._wakers: dict[str, Callable[[], None]] = {}
         self._drainers: list[Callable[[], None]] = []
         self.heartbeat = Heartbeat(
@@ -92,6 +94,7 @@ class WorkerProcess:
         """
         wait_until_ready(self.database, self.settings.startup_timeout_seconds, stopping=self.draining.is_set)
         registered_at = time.monotonic()
+        self.queues = frozenset(queues)
         workers.register(
             self._lease_database,
             worker_id=self.worker_id,
@@ -109,6 +112,17 @@ class WorkerProcess:
         self.flow.start()
         log.info("worker %s claims from %s", self.worker_id, ", ".join(sorted(queues)))
 
+    def serve(self, queue: str) -> None:
+        """Note, and write for all to see, that this process serves one more queue; raises UnavailableError."""
+        queues = self.queues | {queue}
+        workers.serve(self.database, self.worker_id, queues)
+        self.queues = queues
+        log.info("worker %s serves %s as well", self.worker_id, queue)
+
+    def on_unknown_queue(self, call: Callable[[], None]) -> None:
+        """Call `call` when a hint names a queue that this process does not serve; it must not block."""
+        self._on_unknown_queue = call
+
     def may_claim(self) -> bool:
         """Return whether claiming makes sense now; the claim itself checks the lease in the database."""
         return not (self.draining.is_set() or self.finalizer.is_backed_up) and self.heartbeat.is_valid()
@@ -119,6 +133,8 @@ class WorkerProcess:
 
     def wake(self, queue: str | None = None) -> None:
         """Wake the consumer of a queue, or all of them: something may have become claimable."""
+        if queue is not None and queue not in self.queues:
+            self._on_unknown_queue()
         for name, wake in list(self._wakers.items()):
             if queue in (None, name):
                 wake()

@@ -10,6 +10,7 @@ from app import db
 from app.db import Database
 from brokers.attempt import Attempt
 from brokers.broker import ExecutionsBroker
+from brokers.consumer import DELIVER
 from brokers.middleware import Lifecycle, Verdicts
 from brokers.worker_process import WorkerProcess, WorkerSettings
 from tests import rows
@@ -77,7 +78,7 @@ def start_worker(database_url: str, shards: int) -> Iterator[StartWorker]:
             for attempt in attempts:
                 body(attempt)
 
-        dramatiq.Actor(actor, broker=broker, actor_name="http", queue_name="http", priority=0, options={})
+        dramatiq.Actor(actor, broker=broker, actor_name=DELIVER, queue_name="http", priority=0, options={})
         worker = Worker(broker, worker_threads=4, worker_timeout=100)
         worker.start()
         started.append(worker)

@@ -22,6 +22,7 @@ from app.executions.cancellation import Cancelled, cancel_execution
 from app.jobs.pause import pause_job
 from brokers.attempt import Attempt
 from brokers.broker import ExecutionsBroker
+from brokers.consumer import DELIVER
 from brokers.middleware import Lifecycle, Verdicts
 from brokers.worker_process import WorkerProcess
 from tests import rows
@@ -61,7 +62,7 @@ class Running:
                 self.taken.release()
 
         broker = ExecutionsBroker(process, [Lifecycle(process, [loop]), Verdicts()])
-        dramatiq.Actor(actor, broker=broker, actor_name="http", queue_name="http", priority=0, options={})
+        dramatiq.Actor(actor, broker=broker, actor_name=DELIVER, queue_name="http", priority=0, options={})
         self.worker = Worker(broker, worker_threads=2, worker_timeout=100)
         self.worker.start()
         return process

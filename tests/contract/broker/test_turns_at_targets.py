@@ -15,6 +15,7 @@ from app.config import Settings
 from app.db import Database
 from app.dev.receiver import Receiver
 from app.executions.reclaim import reclaim_stuck, stuck
+from brokers.consumer import DELIVER
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.waiting import eventually
@@ -37,7 +38,7 @@ def start(database_url: str) -> Iterator[StartWorker]:
     def start(**changes: object) -> tuple[Worker, WorkerProcess]:
         values = {"worker_poll_interval_ms": 10, "connections_per_host": PER_HOST} | changes
         broker, deliveries = build(Settings(database_url=database_url, **values))  # type: ignore[arg-type]
-        dramatiq.actor(deliveries.start, broker=broker, actor_name="http", queue_name="http")
+        dramatiq.actor(deliveries.start, broker=broker, actor_name=DELIVER, queue_name="http")
         worker = Worker(broker, worker_threads=2, worker_timeout=100)
         worker.start()
         workers.append(worker)

@@ -18,6 +18,7 @@ from app.db import Database
 from app.dev.receiver import Receiver
 from app.jobs.creation import Creator
 from app.jobs.model import NewJob
+from brokers.consumer import DELIVER
 from schema.states import Trigger
 from tests import rows
 from tests.waiting import eventually
@@ -84,7 +85,7 @@ def run_job(database: Database, database_url: str, receiver: Receiver, recorder:
     rows.add_endpoint(database, "way", spec={"url": receiver.url("/ok/way"), "method": "POST"})
     settings = Settings(database_url=database_url, worker_poll_interval_ms=10)
     broker, deliveries = build(settings)
-    dramatiq.actor(deliveries.start, broker=broker, actor_name="http", queue_name="http")
+    dramatiq.actor(deliveries.start, broker=broker, actor_name=DELIVER, queue_name="http")
     worker = Worker(broker, worker_threads=2, worker_timeout=100)
     worker.start()
     creator = Creator(database, shards=settings.shards(cockroach=database.is_cockroach), look_ahead_ms=5000)

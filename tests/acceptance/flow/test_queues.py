@@ -1,0 +1,47 @@
+"""Queues: a worker serves those it is started for, or all in which something waits."""
+
+from typing import Any
+
+import pytest
+
+from app.dev.receiver import Receiver
+from app.dev.stack.client import Api
+from app.dev.stack.runner import Stack
+from tests.acceptance.jobs import wait_for_end
+
+pytestmark = pytest.mark.acceptance
+
+
+def create(api: Api, endpoint: str, key: str, **fields: Any) -> str:
+    body = {"endpoint": endpoint, "trigger": "IMMEDIATE", "idempotency_key": key, "input": {}} | fields
+    execution_id: str = api.post("/jobs", body)["execution"]["execution_id"]
+    return execution_id
+
+
+def reason(api: Api, execution_id: str) -> Any:
+    return api.get(f"/executions/{execution_id}/explain")["reason"]
+
+
+def test_a_queue_is_served_by_the_workers_that_are_started_for_it(stack: Stack, api: Api, receiver: Receiver) -> None:
+    stack.web(TE_ROUTES="billing-*=bulk")
+    stack.worker("-Q", "http")
+    for name in ("mail", "billing-eu"):
+        spec = {"url": f"{receiver.base_url}/ok/{name}", "method": "POST"}
+        api.post("/endpoints", {"name": name, "type": "HTTP", "spec": spec})
+    routed = create(api, "billing-eu", "routed")
+    # A second that is claimed later than the first, and arrives.
+    usual = wait_for_end(api, create(api, "mail", "usual"))
+    assert (usual["status"], usual["queue"]) == ("SUCCESS", "http")
+    assert (api.get(f"/executions/{routed}")["status"], reason(api, routed)) == ("QUEUED", "NO_WORKER")
+
+    stack.worker("-Q", "bulk")
+    arrived = wait_for_end(api, routed)
+    assert (arrived["status"], arrived["queue"]) == ("SUCCESS", "bulk")
+    assert arrived["worker_id"] != usual["worker_id"]
+
+    # A worker that is told nothing serves what it finds, at its start and afterwards.
+    waits = create(api, "mail", "waits", queue="own")
+    stack.worker()
+    found = wait_for_end(api, waits)
+    later = wait_for_end(api, create(api, "mail", "later", queue="another"))
+    assert found["worker_id"] == later["worker_id"] not in {usual["worker_id"], arrived["worker_id"]}
