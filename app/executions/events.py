@@ -43,6 +43,7 @@ class Reason(StrEnum):
     RUN_BY_HAND = "RUN_BY_HAND"  # brought forward
     JOB_PAUSED = "JOB_PAUSED"
     JOB_RESUMED = "JOB_RESUMED"
+    EXPIRED = "EXPIRED"  # waited behind a limit, a pause or an open breaker for longer than max_age_ms allows
     NO_ATTEMPTS_LEFT = "NO_ATTEMPTS_LEFT"  # waited for another attempt, but has used all of them
 
 

@@ -94,10 +94,12 @@ def _is_hopeless(error: DeliveryError, action: Action | None) -> bool:
     return error.permanent and not (action is Action.RETRY and "status_code" in error.extra)
 
 
-def is_too_late(tried: Tried, policy: RetryPolicy) -> bool:
+def is_too_late(tried: Tried, policy: RetryPolicy, *, waits: bool = False) -> bool:
     """Return whether `max_age_ms` rules out that the attempt starts; never for the first one, or after a manual retry.
 
-    A manual retry gives the execution as many attempts more as its policy has, so the first of them can be told.
+    With `waits` the first one too is ruled out: its endpoint has rules, behind which it may have waited. A manual retry
+    gives the execution as many attempts more as its policy has, so the first of them can be told.
     """
     first = max(1, tried.max_attempts - policy.max_attempts + 1)
-    return tried.attempt > first and policy.max_age_ms is not None and tried.age_ms > policy.max_age_ms
+    is_bound = tried.attempt > first or (waits and tried.attempt == 1)
+    return is_bound and policy.max_age_ms is not None and tried.age_ms > policy.max_age_ms

@@ -23,6 +23,23 @@ ADD = statement(
     """,
 )
 
+# Of a gate that was idle for so long nothing counts any more: the longest window is a day, and a bucket holds no more.
+PRUNE = statement(
+    "gates.prune",
+    """
+    WITH page AS MATERIALIZED (
+      SELECT gate_id, used_at FROM gates WHERE gate_id > :after ORDER BY gate_id LIMIT :limit),
+    gone AS (
+      DELETE FROM gates
+       WHERE gate_id IN (SELECT gate_id FROM page WHERE used_at < now() - INTERVAL '2 days')
+         AND used_at < now() - INTERVAL '2 days'
+      RETURNING gate_id),
+    no_windows AS (DELETE FROM gate_windows WHERE gate_id IN (SELECT gate_id FROM gone) RETURNING gate_id)
+    SELECT (SELECT count(*) FROM page) AS seen, (SELECT max(gate_id) FROM page) AS reached,
+           (SELECT count(*) FROM gone) AS deleted
+    """,
+)
+
 
 class Gate(NamedTuple):
     """What bounds the claims of an endpoint or of one of its keys, for which `limit_key` is not empty.
@@ -95,3 +112,12 @@ def _gate(endpoint: str, limit_key: str, limits: Limits | KeyLimits, most_ahead:
 def add(database: Database, gates: Sequence[str]) -> None:
     """Make the rows of gates that have none."""
     database.fetch(ADD, {"gates": sorted(gates)})
+
+
+def prune(database: Database, *, after: str, limit: int) -> tuple[str | None, int]:
+    """Delete the idle ones of the next gates behind one; returns the last that was seen, None at the end, and how many.
+
+    A claim that goes through one at this moment claims nothing, or keeps it.
+    """
+    (row,) = database.fetch(PRUNE, {"after": after, "limit": limit})
+    return row.reached if row.seen == limit else None, row.deleted

@@ -21,6 +21,7 @@ from app.jobs import time_zones, unfinished
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks
 from app.scheduler.catch_up import CatchUpPace
 from app.scheduler.chore import BATCH, Chore, Counts, Hint, Stopping, until_short
+from app.scheduler.expirer import Expirer
 from app.scheduler.pruner import Pruner
 from app.scheduler.sweeper import Sweeper
 
@@ -45,7 +46,8 @@ class Chores:
         self._waiting: dict[int, LowWater] = defaultdict(LowWater)  # of each shard
         pruner = Pruner(database, settings, survey=self._served.survey, stopping=stopping)
         self.prune, self.prune_audit, self.prune_configs = pruner.prune, pruner.prune_audit, pruner.prune_configs
-        self.prune_keys = pruner.prune_keys
+        self.prune_keys, self.prune_gates = pruner.prune_keys, pruner.prune_gates
+        self.expire = Expirer(database, shards=lambda: self._served.count, stopping=stopping).expire
         self.retire = Sweeper(database, self._ahead_ms, pruner.prune_versions, hint=hint, stopping=stopping).retire
         self._unreadable: set[str] = set()
         self._follows_zones = False
@@ -62,12 +64,14 @@ class Chores:
             Chore("reclaim of stuck executions", settings.reclaim_interval_seconds, self.reclaim_stuck),
             Chore("retire", 60, self.retire),
             Chore("finish changes", 60, self.finish),
+            Chore("expire", 5, self.expire),
             Chore("exhaust", 300, self.exhaust),
             Chore("time zones", 60, self.follow_time_zones),
             Chore("prune", 3600, self.prune),
             Chore("prune_audit", 3600, self.prune_audit),
             Chore("prune_configs", 3600, self.prune_configs),
             Chore("prune_keys", 3600, self.prune_keys),
+            Chore("prune_gates", 3600, self.prune_gates),
         ]
 
     def materialize(self) -> Counts:

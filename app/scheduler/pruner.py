@@ -10,6 +10,7 @@ from app.catalog import superseded
 from app.config import Settings
 from app.db import Database
 from app.executions import pruning
+from app.flow import gates
 from app.formats import EPOCH
 from app.scheduler.chore import BATCH, Counts, Stopping, until_short
 
@@ -84,6 +85,15 @@ class Pruner:
         """Delete idempotency keys that have been kept for their time, the oldest first."""
         delete = partial(idempotency.prune, self._database, limit=BATCH)
         return Counts(idempotency_keys=self._until_short(delete, 1))
+
+    def prune_gates(self) -> Counts:
+        """Delete the gates of keys and endpoints through which nothing went for long."""
+        counts = Counts()
+        after: str | None = ""
+        while after is not None and not self._stopping():
+            after, deleted = gates.prune(self._database, after=after, limit=BATCH)
+            counts.update(gates=deleted)
+        return counts
 
     def _until_short(self, do_batch: Callable[[], int], size: int) -> int:
         return until_short(do_batch, size, self._stopping)

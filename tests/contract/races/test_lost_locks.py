@@ -16,8 +16,9 @@ from sqlalchemy import text
 from app import workers
 from app.db import Database
 from app.errors import ConflictError, ExecutionNotCancellableError
-from app.executions import cancellation, holding, promotion, retry, sweep
+from app.executions import cancellation, expiry, holding, promotion, retry, sweep
 from app.executions.claiming import claim
+from app.executions.claiming.lane import Lane
 from app.jobs import run_now
 from tests import rows
 from tests.contract.races.racing import schedulers
@@ -39,6 +40,11 @@ def do_promote(database: Database, execution_id: str, job_id: str) -> None:
 
 def do_exhaust(database: Database, execution_id: str, job_id: str) -> None:
     sweep.fail_exhausted(database, limit=9)
+
+
+def do_expire(database: Database, execution_id: str, job_id: str) -> None:
+    database.fetch(text('UPDATE endpoint_versions SET retry_policy = \'{"max_age_ms": 1000, "max_attempts": 2}\''))
+    expiry.expire(database, "http", Lane(0, "target", "", 128), max_age_ms=1000, limit=9)
 
 
 def do_hold(database: Database, execution_id: str, job_id: str) -> None:
@@ -71,6 +77,7 @@ LOCKS: dict[Verb, tuple[ModuleType, str] | None] = {
     do_claim: (claim, "CLAIM"),
     do_promote: (promotion, "PROMOTE"),
     do_exhaust: None,
+    do_expire: None,
     do_hold: (holding, "HOLD"),
     do_bring_forward: (run_now, "BRING_FORWARD"),
     do_cancel: (cancellation, "LOCK"),
@@ -99,6 +106,9 @@ CHANGES: list[tuple[Verb, str, str]] = [
     (do_exhaust, USED_UP, CANCELLED),
     (do_exhaust, USED_UP, "max_attempts = max_attempts + 1"),
     (do_exhaust, USED_UP, LATER),
+    (do_expire, QUEUED, RUNNING),
+    (do_expire, QUEUED, CANCELLED),
+    (do_expire, RETRYING, "attempt_count = 2"),
     (do_hold, QUEUED, RUNNING),
     (do_hold, QUEUED, CANCELLED),
     (do_bring_forward, PENDING, RUNNING),

@@ -12,8 +12,10 @@ from app.errors import TaskExecutorError
 from app.executions import holding, reclaim
 from app.executions.cancellation import cancel_execution
 from app.executions.claiming.claim import claim_batch
+from app.executions.claiming.lane import Lane
 from app.executions.claiming.release import release
 from app.executions.conclusion import Conclusion, conclude
+from app.executions.expiry import expire
 from app.executions.model import Claim, ClaimKey, DeliveryError
 from app.executions.promotion import promote
 from app.executions.retry import retry_execution
@@ -121,6 +123,13 @@ def do_exhaust(process: WorkerProcess, execution_id: str) -> None:
     fail_exhausted(process.database, limit=10)
 
 
+def do_expire(process: WorkerProcess, execution_id: str) -> None:
+    process.database.fetch(text("UPDATE executions SET run_at = now() - INTERVAL '2 minutes', scheduled_at = run_at"))
+    policy = '{"max_age_ms": 1000, "max_attempts": 3}'
+    process.database.fetch(text("UPDATE endpoint_versions SET retry_policy = CAST(:p AS JSONB)"), {"p": policy})
+    expire(process.database, "http", Lane(0, "target", "", 128), max_age_ms=1000, limit=10)
+
+
 def do_run(process: WorkerProcess, execution_id: str) -> None:
     try:
         run_job(process.database, rows.execution(process.database, execution_id).job_id, 1)
@@ -166,6 +175,7 @@ VERBS: dict[str, Verb] = {
     "resume": do_resume,
     "run": do_run,
     "exhaust": do_exhaust,
+    "expire": do_expire,
     **{name: do_conclude(verdict) for name, verdict in VERDICTS.items()},
 }
 

@@ -1,0 +1,95 @@
+"""What waits behind rules for longer than `max_age_ms` ends, with no attempt; all else goes on waiting."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from app.executions.claiming.lane import Lane
+from tests import rows
+from tests.claiming import add_to
+from tests.contract.scheduler.conftest import chores
+
+LANES = [Lane(0, "aged", f"={name}", priority) for name in "ab" for priority in (10, 200)]
+RULES = {
+    "limits": "UPDATE endpoints SET limits = '{\"max_in_flight\": 1}' WHERE name = :name",
+    "a pause": "UPDATE endpoints SET paused_at = now() WHERE name = :name",
+    "an open breaker": (
+        "WITH b AS (INSERT INTO breakers (target, state, watched_until) VALUES ('t', 'open', now()) RETURNING target) "
+        "INSERT INTO breaker_endpoints (target, endpoint) SELECT b.target, :name FROM b"
+    ),
+}
+
+
+@pytest.fixture
+def aged(database: Database) -> Database:
+    """An endpoint whose executions may wait for a minute, in their first attempts too."""
+    rows.add_endpoint(database, "aged", retry_policy={"max_attempts": 3, "max_age_ms": 60_000})
+    return database
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_has_waited_for_too_long_fails_and_says_why(aged: Database, rule: str) -> None:
+    aged.fetch(text(RULES[rule]), {"name": "aged"})
+    late = [execution for lane in LANES for execution in add_to(aged, lane, 2, due_in=-90)]
+    young = [execution for lane in LANES for execution in add_to(aged, lane, due_in=-30)]
+    others = add_to(aged, Lane(0, "target", "", 128), due_in=-90)
+    assert chores(aged).expire()["expired"] == len(late)
+    assert {rows.execution(aged, one).status for one in late} == {"FAILED"}
+    assert {rows.execution(aged, one).status for one in young + others} == {"QUEUED"}
+    events = aged.fetch(text("SELECT execution_id, from_status, to_status, reason, actor FROM execution_events"))
+    assert {tuple(row) for row in events} == {(one, "QUEUED", "FAILED", "EXPIRED", None) for one in late}
+    assert rows.job_of(aged, late[0]).status == "RETIRED"
+    assert rows.attempts(aged, late[0]) == []
+    assert chores(aged).expire()["expired"] == 0
+
+
+def test_where_nothing_makes_wait_nothing_is_too_old(aged: Database) -> None:
+    """A backlog is not a limit: first attempts that are late were never refused for it."""
+    add_to(aged, LANES[0], due_in=-90)
+    assert chores(aged).expire() == {}
+
+
+def test_a_manual_retry_is_as_late_as_somebody_wants_it(aged: Database) -> None:
+    aged.fetch(text(RULES["a pause"]), {"name": "aged"})
+    (execution,) = add_to(aged, LANES[0], due_in=-90)
+    aged.fetch(text("UPDATE executions SET attempt_count = 3, max_attempts = 6, status = 'QUEUED'"))
+    assert chores(aged).expire()["expired"] == 0
+    aged.fetch(text("UPDATE executions SET attempt_count = 4, status = 'RETRYING'"))
+    assert chores(aged).expire()["expired"] == 1
+    assert rows.execution(aged, execution).status == "FAILED"
+
+
+def test_behind_those_of_a_version_that_may_wait_longer_it_goes_on(
+    aged: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.scheduler.expirer.BATCH", 2)
+    aged.fetch(text(RULES["a pause"]), {"name": "aged"})
+    aged.fetch(
+        text(
+            "INSERT INTO endpoint_versions (endpoint, version, endpoint_type, spec) "
+            "SELECT endpoint, 2, endpoint_type, spec FROM endpoint_versions WHERE endpoint = 'aged'"
+        )
+    )
+    for seconds in range(95, 90, -1):
+        add_to(aged, LANES[0], due_in=-seconds)
+    aged.fetch(text("UPDATE executions SET endpoint_version = 2"))
+    late = [add_to(aged, LANES[0], due_in=-seconds)[0] for seconds in (80, 70, 65)]
+    assert chores(aged).expire()["expired"] == 3
+    assert {rows.execution(aged, one).status for one in late} == {"FAILED"}
+    assert rows.statuses(aged) == {"FAILED": 3, "QUEUED": 5}
+
+
+def test_gates_go_once_they_were_idle_for_two_days(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.scheduler.pruner.BATCH", 3)
+    used = text("INSERT INTO gates (gate_id, used_at) VALUES (:id, now() - :age)")
+    for number in range(10):
+        age = timedelta(days=1 if number in (2, 7) else 3)
+        database.fetch(used, {"id": f"gate={number}", "age": age})
+        window = "INSERT INTO gate_windows (gate_id, slot, bucket, started) VALUES (:id, 1, 1, 1)"
+        database.fetch(text(window), {"id": f"gate={number}"})
+    assert chores(database).prune_gates()["gates"] == 8
+    for table in ("gates", "gate_windows"):
+        left = database.fetch(text(f"SELECT gate_id FROM {table} ORDER BY gate_id"))
+        assert [row.gate_id for row in left] == ["gate=2", "gate=7"]
