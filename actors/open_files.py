@@ -4,6 +4,7 @@ import resource
 
 from actors.dispatch.connector import ADDRESSES_AT_ONCE
 from app.config import SettingError, Settings
+from brokers.sharing.allowance import most
 
 # Connections to the database besides the pool, to the source of hints and to Kafka's brokers, idle ones to targets,
 # lookups of names, the loop's own, pipes to Dramatiq's parent, certificates that are being read.
@@ -17,8 +18,9 @@ def ensure_open_files(settings: Settings) -> None:
     A process without descriptors fails deliveries that nothing else was wrong with, and spends their attempts. Each
     needs one; while it connects to a name with several addresses that do not answer it takes a few more.
     """
-    needed = settings.worker_max_concurrent + (settings.db_pool_size or DEFAULT_POOL_SIZE) + RESERVE
-    wanted = needed + (ADDRESSES_AT_ONCE - 1) * settings.worker_max_concurrent
+    deliveries = most(settings.worker_max_concurrent)
+    needed = deliveries + (settings.db_pool_size or DEFAULT_POOL_SIZE) + RESERVE
+    wanted = needed + (ADDRESSES_AT_ONCE - 1) * deliveries
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return

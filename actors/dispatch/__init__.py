@@ -10,6 +10,7 @@ from actors.dispatch.base import Dispatcher, Network
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.resolver import Resolver
 from app.config import Settings
+from brokers.sharing.allowance import most
 from schema.states import EndpointType
 
 OPENERS: Mapping[EndpointType, Callable[[Network], Dispatcher]] = {
@@ -49,7 +50,7 @@ def open_dispatchers(settings: Settings) -> Dispatchers:
     network = Network(
         guard=EgressGuard.from_settings(settings.egress_policy, settings.egress_allow, settings.egress_deny),
         resolver=Resolver(),
-        connections=settings.worker_max_concurrent,
+        connections=most(settings.worker_max_concurrent),
         connections_per_host=settings.connections_per_host,
         stuck_seconds=settings.stuck_timeout_seconds,
     )

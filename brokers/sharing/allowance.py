@@ -39,6 +39,11 @@ def reserve(capacity: int) -> int:
     return max(1, capacity // 4)
 
 
+def most(capacity: int) -> int:
+    """Return how many claims a process may hold at once: the slots of the setting and the reserve."""
+    return capacity + reserve(capacity)
+
+
 def pace(last_took: float | None, longest_runs: float) -> Pace:
     """Judge an endpoint by the seconds that its last delivery took, None for none lately, and what runs longest."""
     if last_took is None and longest_runs <= QUICK_SECONDS:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from app.executions.model import Claim, ClaimKey
-from brokers.sharing.allowance import Crowd, Pace, allowance, pace, reserve
+from brokers.sharing.allowance import Crowd, Pace, allowance, most, pace
 
 REMEMBERED_SECONDS = 60.0  # how long an endpoint that holds nothing is remembered by its last end, at least
 SURVEY_SECONDS = 0.005  # for so long the count of who wants slots is good enough
@@ -77,7 +77,7 @@ class Shares:
     @property
     def most(self) -> int:
         """Return how many claims there may be at once, with the reserve."""
-        return self.capacity + reserve(self.capacity)
+        return most(self.capacity)
 
     def on_room(self, queue: str, wake: Callable[[], None]) -> None:
         """Call `wake` when there may be room again after a reservation was refused; it must not block nor call back.
@@ -95,14 +95,14 @@ class Shares:
             if not now < self._surveyed_at + SURVEY_SECONDS:
                 self._survey(now)
 
-    def reserve(self, endpoint: str, most: int) -> int:
-        """Take up to `most` slots for a claim about to be sent; returns how many."""
+    def reserve(self, endpoint: str, slots: int) -> int:
+        """Take up to so many slots for a claim about to be sent; returns how many."""
         with self._changed:
             share = self._shares.get(endpoint)
             if share is None:
                 share = self._shares[endpoint] = _Share()
             its_pace, own = share.pace(self._clock()), self._slots.get(endpoint, 0)
-            room = min(most, allowance(self._crowd._replace(in_flight=self._taken), its_pace, own))
+            room = min(slots, allowance(self._crowd._replace(in_flight=self._taken), its_pace, own))
             if room <= 0:
                 self._refused.add(endpoint)
                 return 0

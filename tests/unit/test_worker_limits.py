@@ -46,7 +46,7 @@ def run(program: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_the_soft_limit_of_open_files_is_raised_as_far_as_needed() -> None:
-    assert run(WITH_LIMITS.format(soft=100, hard=1000)).stdout == "(938, 1000)\n"
+    assert run(WITH_LIMITS.format(soft=100, hard=1200)).stdout == "(1138, 1200)\n"
 
 
 def test_a_hard_limit_that_just_suffices_is_used_up() -> None:
@@ -54,7 +54,7 @@ def test_a_hard_limit_that_just_suffices_is_used_up() -> None:
 
 
 def test_a_soft_limit_that_suffices_stays() -> None:
-    assert run(WITH_LIMITS.format(soft=950, hard=1000)).stdout == "(950, 1000)\n"
+    assert run(WITH_LIMITS.format(soft=1150, hard=1200)).stdout == "(1150, 1200)\n"
 
 
 def test_a_worker_whose_hard_limit_is_too_low_does_not_start() -> None:
