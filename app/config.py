@@ -139,6 +139,7 @@ class Settings:
     listen_addr: str = _env("TE_LISTEN_ADDR", "0.0.0.0:8080", _address)
     web_workers: int = _env("TE_WEB_WORKERS", 2, _whole(1, 128))
     web_threads: int = _env("TE_WEB_THREADS", 8, _whole(1, 128))
+    web_queue: int | None = _env("TE_WEB_QUEUE", None, _whole(1, 10_000))
     rate_limit: str = _env("TE_RATE_LIMIT", "", _rate)
     rate_limit_bad_keys: str = _env("TE_RATE_LIMIT_BAD_KEYS", "60/minute", _rate)
     rate_limit_storage_url: str = _env("TE_RATE_LIMIT_STORAGE_URL", "", _redis_url)

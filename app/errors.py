@@ -217,7 +217,7 @@ class RateLimitedError(TaskExecutorError):
 
 
 class UnavailableError(TaskExecutorError):
-    """The database cannot be reached or is not migrated; nothing was lost, try again."""
+    """The server is busy, or the database cannot be reached or is not migrated; nothing was lost, try again."""
 
     code = "SERVICE_UNAVAILABLE"
     status = 503

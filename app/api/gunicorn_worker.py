@@ -10,10 +10,10 @@ from typing import Any
 
 from gunicorn import util
 from gunicorn.http import errors as http
-from gunicorn.workers.gthread import ThreadWorker
 
 from app import ids
 from app.api.http.errors import envelope, http_error
+from app.api.shedding import SheddingWorker
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class _Body:
         return data
 
 
-class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
+class Worker(SheddingWorker):
     """Answers what gunicorn itself refuses, before the application sees it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

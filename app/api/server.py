@@ -77,6 +77,9 @@ def on_starting(_server: Any) -> None:
         database.close()
 
 
-def post_worker_init(_worker: Any) -> None:
-    """Look for cycles among what requests make only, once a worker has loaded the application."""
-    spare_what_is_there()
+def post_worker_init(worker: Any) -> None:
+    """Prepare a worker that has loaded the application, before it serves."""
+    worker.patience_seconds = _SETTINGS.request_timeout_seconds / 4
+    if _SETTINGS.web_queue is not None:
+        worker.most_queued = _SETTINGS.web_queue
+    spare_what_is_there()  # so it looks for cycles among what requests make only

@@ -11,7 +11,7 @@ from app import ids
 log = logging.getLogger(__name__)
 
 HEADER = "X-Request-ID"
-_ACCEPTED = re.compile(r"[A-Za-z0-9._-]{1,128}")
+ACCEPTED = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
 def register(app: Flask) -> None:
@@ -26,7 +26,7 @@ def current_request_id() -> str:
         return ids.request_id()
     if "request_id" not in g:
         given = request.headers.get(HEADER, "")
-        g.request_id = given if _ACCEPTED.fullmatch(given) else ids.request_id()
+        g.request_id = given if ACCEPTED.fullmatch(given) else ids.request_id()
     return str(g.request_id)
 
 
