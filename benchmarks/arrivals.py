@@ -65,6 +65,14 @@ class Arrivals:
         answer: list[float] = self._ask(f"/_arrivals{path}")
         return answer
 
+    def wait_for_paths(self, paths: Collection[str], timeout: float = 60.0) -> None:
+        """Wait until a request has come to each."""
+        deadline = time.monotonic() + timeout
+        while missing := [path for path in paths if not self.times_of(path)]:
+            if time.monotonic() > deadline:
+                raise ChildError(f"nothing has come to {', '.join(missing)} within {timeout:.0f} s")
+            time.sleep(_POLL_SECONDS)
+
     def most_open(self) -> dict[str, int]:
         """Return the most requests that were open at once, by path, of those that do not get their answer at once."""
         answer: dict[str, dict[str, int]] = self._ask("/_open")

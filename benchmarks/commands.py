@@ -5,9 +5,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from benchmarks.contenders import crowd, peer, variants
+from benchmarks.contenders import peer, variants
 from benchmarks.measures import create, drain, flight, latency, lists, prune, soak, transports
-from benchmarks.measures.flow import isolation
+from benchmarks.measures.flow.parts import parts as flow
 from benchmarks.report.run import RESULTS, Run
 from benchmarks.system import System, running
 
@@ -23,7 +23,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         command.add_argument("--keep", action="store_true", help="write table and plot to --results")
         command.add_argument("--results", type=Path, default=RESULTS, help="benchmarks/results by default")
         command.add_argument("--rounds", type=int, default=3, help="how often each is measured, in turn")
-        command.add_argument("--executions", type=int, default=8000, help="how many each drain delivers")
+        command.add_argument("--executions", type=int, default=8000, help="how many each drain delivers; keys, in flow")
         command.add_argument("--samples", type=int, default=300, help="how many latencies are taken in a round")
         command.add_argument("--seconds", type=float, default=4, help="how long each load lasts")
         command.add_argument("--minutes", type=float, default=20, help="how long the soak lasts")
@@ -34,7 +34,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         command.add_argument("--parts", help="of history or flow, such as lists,prune; all by default")
         command.add_argument("--filters", type=int, default=2, help="how many filters of a read are tried at once")
         command.add_argument("--finished", type=int, default=5_000_000, help="executions that ended, in the history")
-        command.add_argument("--future", type=int, default=1_000_000, help="executions that wait, in the history")
+        command.add_argument("--future", type=int, default=1_000_000, help="executions that wait, in history and flow")
         command.add_argument("--only", help="names of those to measure, such as ours,pgqueuer; ours is always there")
         command.add_argument("--against", type=Path, action="append", default=[], help="another working tree of ours")
 
@@ -89,12 +89,7 @@ def _history(run: Run, options: Options) -> None:
 
 def _flow(run: Run, options: Options) -> None:
     with _running(options, "pgqueuer") as system:
-        crowds, arrivals = crowd.of(system.contenders), system.arrivals
-        load = isolation.Load(options.load, options.seconds)
-        parts: dict[str, Callable[[], object]] = {
-            "isolation": lambda: isolation.measure(run, crowds, arrivals, load, due=options.due, rounds=options.rounds),
-        }
-        _take(parts, options)
+        _take(flow(run, system, options), options)
 
 
 def _take(parts: dict[str, Callable[[], object]], options: Options) -> None:

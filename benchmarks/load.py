@@ -77,11 +77,12 @@ class _Client(asyncio.Protocol):
             self._transport.close()
 
 
-def _requests(plan: Plan) -> Iterator[bytes]:
-    parts = plan.template.split(PLACE)
+def requests_of(path: str, address: str, key: str, template: str) -> Iterator[bytes]:
+    """Yield requests without end, each with new texts in the places of the template."""
+    parts = template.split(PLACE)
     run, number = os.urandom(6).hex(), 0
     keys = [b"x" * _KEY_LENGTH] * (len(parts) - 1)
-    head, _ = keepalive.request("POST", plan.path, plan.address, plan.key, _filled(parts, keys))
+    head, _ = keepalive.request("POST", path, address, key, _filled(parts, keys))
     while True:
         keys = [f"{run}{number + place:012d}".encode() for place in range(len(keys))]
         number += len(keys)
@@ -98,7 +99,7 @@ def _filled(parts: list[str], keys: list[bytes]) -> bytes:
 async def run(plan: Plan) -> dict[str, object]:
     """Send as long as planned; raises RuntimeError with the first answer that was no success."""
     host, port = plan.address.split(":")
-    loop, requests = asyncio.get_running_loop(), _requests(plan)
+    loop, requests = asyncio.get_running_loop(), requests_of(plan.path, plan.address, plan.key, plan.template)
     started = time.perf_counter()
     made = [
         (await loop.create_connection(lambda: _Client(requests, started + plan.seconds), host, int(port)))[1]

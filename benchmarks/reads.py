@@ -44,8 +44,8 @@ def _places(api: Api) -> dict[str, dict[str, str]]:
 
 
 def _placed(path: str, places: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, str]]:
-    if "{name}" in path:
-        return  # of the catalogue: one row by its key
+    if "{name}" in path or "{target}" in path:
+        return  # of the catalogue, or of breakers: a row by its key
     parameter = next((name for name in places if f"{{{name}}}" in path), None)
     for name, value in places[parameter].items() if parameter else (("", ""),):
         yield path.replace(f"{{{parameter}}}", name), path.replace(f"{{{parameter}}}", value)
@@ -59,6 +59,7 @@ def _values() -> dict[str, list[str]]:
     return {
         "endpoint": endpoints,
         "name": ["report-1", "nobody"],
+        "queue": ["http", "nobody"],
         "labels": ["team=team-3", "stage=live", "team=nobody"],
         "created_after": [hour, half],
         "created_before": [half, most],

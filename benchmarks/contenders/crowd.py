@@ -48,8 +48,8 @@ class Crowd(ABC):
         """Make an endpoint for each URL; `fields` are added to those of ours."""
 
     @abstractmethod
-    def enqueue(self, streams: Sequence[Stream]) -> dict[str, Times]:
-        """Enqueue deliveries, and return by URL when each is due that is due later."""
+    def enqueue(self, streams: Sequence[Stream], **fields: Any) -> dict[str, Times]:
+        """Enqueue deliveries, and return by URL when each is due that is due later; `fields` are those of our jobs."""
 
     @abstractmethod
     def start(self) -> Child:
@@ -58,6 +58,10 @@ class Crowd(ABC):
     @abstractmethod
     def clear(self) -> None:
         """Remove all that waits; no worker runs."""
+
+    @abstractmethod
+    def limited_to(self, most: int) -> "Crowd":
+        """Return one that may have so many deliveries of an endpoint at once."""
 
     @contextmanager
     def at_work(self, workers: int = 1) -> Iterator[list[Child]]:
@@ -69,15 +73,19 @@ class Crowd(ABC):
 class OurCrowd(Crowd):
     """Endpoints of ours."""
 
-    def __init__(self, ours: Ours) -> None:
+    def __init__(self, ours: Ours, limits: Mapping[str, Any] | None = None) -> None:
         self.ours = ours
         self.name, self.remark, self.database_pid = ours.name, ours.remark, ours.database_pid
+        self._fields = {} if limits is None else {"limits": limits}
+
+    def limited_to(self, most: int) -> "OurCrowd":
+        return OurCrowd(self.ours, {"max_in_flight": most})
 
     def register(self, urls: Sequence[str], **fields: Any) -> None:
         for url in urls:
-            self.ours.endpoint(url, **fields)
+            self.ours.endpoint(url, **self._fields, **fields)
 
-    def enqueue(self, streams: Sequence[Stream]) -> dict[str, Times]:
+    def enqueue(self, streams: Sequence[Stream], **fields: Any) -> dict[str, Times]:
         backlogs: dict[int, list[str]] = {}
         for stream in streams:
             if stream.first is None:
@@ -91,12 +99,14 @@ class OurCrowd(Crowd):
             batch = wanted[begun : begun + _BATCH]
             run_at = [datetime.fromtimestamp(instant, UTC).isoformat() for instant, _url in batch]
             jobs = [
-                self.ours.job(url, trigger="DELAYED", run_at=at) for at, (_, url) in zip(run_at, batch, strict=True)
+                self.ours.job(url, trigger="DELAYED", run_at=at, **fields)
+                for at, (_, url) in zip(run_at, batch, strict=True)
             ]
             items = self.ours.stack.api.post("/jobs/batch", {"jobs": jobs})["items"]
             for item, (instant, url) in zip(items, batch, strict=True):
                 due[url][item["job"]["execution"]["execution_id"]] = instant
-        self.ours.settle()
+        if backlogs:
+            self.ours.settle()
         return due
 
     def fill(self, urls: Sequence[str], count: int, **options: Any) -> None:
@@ -123,11 +133,14 @@ class PgQueuerCrowd(Crowd):
         self._entrypoints: dict[str, str] = {}
         self._started = 0
 
+    def limited_to(self, most: int) -> "PgQueuerCrowd":
+        return PgQueuerCrowd(self._processes, self.database_pid, most)
+
     def register(self, urls: Sequence[str], **_fields: Any) -> None:
         for url in urls:
             self._entrypoints.setdefault(url, f"post-{len(self._entrypoints)}")
 
-    def enqueue(self, streams: Sequence[Stream]) -> dict[str, Times]:
+    def enqueue(self, streams: Sequence[Stream], **_fields: Any) -> dict[str, Times]:
         plan = [asdict(stream) | {"entrypoint": self._entrypoints[stream.url]} for stream in streams]
         due: dict[str, Times] = self._tell("enqueue", {"streams": plan, "body": BODY, "token": TOKEN})
         return due

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from benchmarks.arrivals import HOSTS, Arrivals
 from benchmarks.contenders.contender import check
@@ -49,10 +50,10 @@ class Seen:
     late_ms: list[float]
 
 
-def deliver(crowd: Crowd, arrivals: Arrivals, urls: Sequence[str], load: Load) -> Seen:
-    """Create a load, and wait until a moment after its end, whatever has come by then."""
+def deliver(crowd: Crowd, arrivals: Arrivals, urls: Sequence[str], load: Load, **fields: Any) -> Seen:
+    """Create a load, our jobs with these fields, and wait until a moment after its end, whatever has come by then."""
     streams = load.streams(urls, time.time() + _LEAD_SECONDS + load.rate * load.seconds / _CREATED_A_SECOND)
-    due = crowd.enqueue(streams)
+    due = crowd.enqueue(streams, **fields)
     end = max(stream.instants()[-1] for stream in streams) + _GRACE_SECONDS
     time.sleep(max(0.0, end - time.time()))
     came, now = arrivals.times(), time.time()

@@ -15,12 +15,14 @@ import pytest
 from benchmarks import environment
 from benchmarks.contenders import peer
 from benchmarks.measures import create, drain, flight, latency, prune
-from benchmarks.measures.flow import isolation
+from benchmarks.measures.flow import backlogs, isolation, limits, overload, priorities
 from benchmarks.report.results import Figure
 
 pytestmark = pytest.mark.acceptance
 
 SMALL = ("--rounds", "1", "--executions", "100", "--samples", "5", "--seconds", "0.2")
+
+FLOW = "isolation,limits,keys,overload,catch-up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ def runs() -> Iterator[Runs]:
         outputs = [
             pool.submit(run, "all", *SMALL, *everything),
             pool.submit(run, "history", *SMALL, *parts, *size, BENCH_HOME=directory),
-            pool.submit(run, "flow", *SMALL, "--only", "ours", "--load", "100", "--due", "5"),
+            pool.submit(run, "flow", *SMALL, "--only", "ours", "--load", "100", "--due", "5", "--parts", FLOW),
             pool.submit(run, "soak", *SMALL, "--minutes", "0.02"),
         ]
         yield Runs(*(output.result() for output in outputs), kept)
@@ -89,8 +91,11 @@ def test_a_history_is_built_and_kept(runs: Runs) -> None:
 
 
 def test_flow_is_measured(runs: Runs) -> None:
-    for figure in (isolation.KEPT, isolation.WORST, isolation.TIMES, isolation.HELD):
+    of_isolation = (isolation.KEPT, isolation.WORST, isolation.TIMES, isolation.HELD)
+    for figure in (*of_isolation, priorities.ALL_STARTED, overload.ACCEPTED, overload.HEALTH, *backlogs.LATE):
         assert all(values(runs.flow, figure)), runs.flow
+    assert any(values(runs.flow, limits.BUCKET_USED)), runs.flow
+    assert any(values(runs.flow, limits.MOST_OPEN)), runs.flow
 
 
 def test_a_soak_says_how_everything_grew(runs: Runs) -> None:

@@ -1,0 +1,74 @@
+"""Whether limits are kept, and how much of them is used when there is more to do than they allow."""
+
+from collections.abc import Sequence
+
+from benchmarks.arrivals import Arrivals
+from benchmarks.contenders.crowd import Crowd, OurCrowd, Stream
+from benchmarks.measures.flow import pace
+from benchmarks.report.results import Figure, Section
+from benchmarks.report.run import Run
+
+IN_FLIGHT, HELD_SECONDS = 20, 0.05
+RATE, BURST = 100, 20
+WINDOW_SECONDS, IN_WINDOW = 10, 500
+_LIMITS = {
+    "bucket": {"rate": {"count": RATE, "per": "1s", "burst": BURST}},
+    "window": {"rate": {"count": IN_WINDOW, "per": f"{WINDOW_SECONDS}s", "window": "sliding"}},
+}
+_WORKERS = (1, 2)
+
+MOST_OPEN = Figure(f"max_in_flight {IN_FLIGHT}: most open at the receiver", "")
+THROUGHPUT = Figure(
+    f"max_in_flight {IN_FLIGHT}: used, of what answers after {HELD_SECONDS * 1000:.0f} ms allow", "%", 1
+)
+MOST_IN_A_SECOND = Figure(f"{RATE}/s, burst {BURST}: most in any second at the receiver", "")
+BUCKET_USED = Figure(f"{RATE}/s, burst {BURST}: used", "%", 1)
+MOST_IN_A_WINDOW = Figure(f"{IN_WINDOW} in any {WINDOW_SECONDS} s: most at the receiver", "")
+WINDOW_USED = Figure(f"{IN_WINDOW} in any {WINDOW_SECONDS} s: used", "%", 1)
+
+
+def measure(run: Run, crowds: Sequence[Crowd], arrivals: Arrivals, seconds: float, rounds: int) -> Section:
+    """Give limited endpoints more than they may deliver."""
+    section = run.section(f"Limits, {seconds:g} s each")
+    for _ in range(rounds):
+        run.calibrate()
+        for crowd in crowds:
+            _in_flight(section, crowd, arrivals, seconds)
+            if isinstance(crowd, OurCrowd):
+                for workers in _WORKERS:
+                    _rates(section, crowd, arrivals, seconds, workers)
+            print(f"  limits: {crowd.name} taken", flush=True)
+    run.calibrate()
+    run.remark("rates: pgqueuer 1.6 has none (its concurrency_limit is all that it limits), so it has no figures there")
+    return section
+
+
+def _in_flight(section: Section, crowd: Crowd, arrivals: Arrivals, seconds: float) -> None:
+    url, ideal = arrivals.held_url(HELD_SECONDS, "limited"), IN_FLIGHT / HELD_SECONDS
+    limited = crowd.limited_to(IN_FLIGHT)
+    limited.register([url])
+    arrivals.clear()
+    limited.enqueue([Stream(url, 100 + round(2 * ideal * seconds))])
+    taken = pace.take(limited, arrivals, seconds)
+    section.add(MOST_OPEN, crowd.name, max(arrivals.most_open().values()))
+    section.add(THROUGHPUT, crowd.name, taken.rate / ideal * 100)
+    limited.clear()
+
+
+def _rates(section: Section, crowd: OurCrowd, arrivals: Arrivals, seconds: float, workers: int) -> None:
+    """Deliver through a token bucket and a sliding window at once."""
+    urls = {kind: arrivals.url_of(f"/{kind}") for kind in _LIMITS}
+    for kind, url in urls.items():
+        crowd.register([url], limits=_LIMITS[kind])
+    arrivals.clear()
+    crowd.enqueue([Stream(url, round(2 * RATE * (seconds + WINDOW_SECONDS))) for url in urls.values()])
+    paths = [f"/{kind}" for kind in _LIMITS]
+    pace.take(crowd, arrivals, seconds, workers=workers, beside=lambda: arrivals.wait_for_paths(paths))
+    who = f"{crowd.name}, {2 * workers} processes"
+    bucket, window = (arrivals.times_of(path) for path in paths)
+    section.add(MOST_IN_A_SECOND, who, pace.most_within(bucket, 1))
+    section.add(BUCKET_USED, who, len(bucket) / (BURST + RATE * (bucket[-1] - bucket[0])) * 100)
+    section.add(MOST_IN_A_WINDOW, who, pace.most_within(window, WINDOW_SECONDS))
+    windows = 1 + int((window[-1] - window[0]) / WINDOW_SECONDS)
+    section.add(WINDOW_USED, who, len(window) / (IN_WINDOW * windows) * 100)
+    crowd.clear()

@@ -1,0 +1,63 @@
+"""What an API does with more requests than it can answer: how soon it refuses, and what its health says meanwhile."""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from benchmarks.flood import NO_ANSWER, NO_RETRY_AFTER, Flood
+from benchmarks.measures import create
+from benchmarks.report.results import Figure, Section, percentile
+from benchmarks.report.run import Run
+from benchmarks.system import System
+
+_TIMES = 3
+
+CAPACITY = Figure(f"capacity: POST /jobs, {create.CLIENTS} clients", "1/s")
+ACCEPTED = Figure("accepted", "1/s")
+ACCEPTED_P99 = Figure("accepted after, p99", "ms", 1)
+REFUSED = Figure("refused with 503", "1/s")
+REFUSED_AFTER = [Figure(f"refused after, p{share}", "ms", 1) for share in (50, 99)]
+OTHERS = Figure("answered with anything else, or not at all", "")
+WITHOUT = Figure("refused without Retry-After", "")
+HEALTH = Figure("health answered after, at most", "ms", 1)
+UNHEALTHY = Figure("looks at health that were not answered with 200", "")
+
+
+def measure(run: Run, system: System, seconds: float, rounds: int) -> Section:
+    """Send three times what 32 clients that wait for their answers get."""
+    section = run.section(f"Overload: {_TIMES} x the capacity for {seconds:g} s")
+    for _ in range(rounds):
+        for ours in system.all_ours:
+            run.calibrate()
+            plan = create.plan_for(ours, min(seconds, 4.0))
+            capacity = float(create.load_with(system, plan)["rate"])
+            flood = Flood(plan.address, plan.path, plan.key, plan.template, _TIMES * capacity, seconds)
+            _keep(section, ours.name, capacity, seconds, _flood(system, flood))
+            print(f"  overload: {ours.name} taken", flush=True)
+    run.calibrate()
+    return section
+
+
+def _flood(system: System, flood: Flood) -> Any:
+    file, answer = system.logs / "plan.json", system.logs / "answer.json"
+    file.write_text(json.dumps(asdict(flood)))
+    system.processes.run(("benchmarks.flood", str(file), str(answer)))
+    return json.loads(answer.read_text())
+
+
+def _keep(section: Section, who: str, capacity: float, seconds: float, found: Any) -> None:
+    requests: dict[str, list[float]] = found["requests"]
+    accepted, refused = requests.get("201", []), requests.get("503", [])
+    without = len(requests.get(NO_RETRY_AFTER, []))
+    section.add(CAPACITY, who, capacity)
+    section.add(ACCEPTED, who, len(accepted) / seconds)
+    section.add(ACCEPTED_P99, who, percentile(accepted, 0.99) * 1000 if accepted else float("inf"))
+    section.add(REFUSED, who, len(refused) / seconds)
+    for figure, share in zip(REFUSED_AFTER, (0.5, 0.99), strict=True):
+        section.add(figure, who, percentile(refused, share) * 1000 if refused else 0.0)
+    section.add(OTHERS, who, sum(map(len, requests.values())) - len(accepted) - len(refused) - without)
+    section.add(WITHOUT, who, without)
+    health: dict[str, list[float]] = found["health"]
+    answered = [second for status, of_one in health.items() if status != NO_ANSWER for second in of_one]
+    section.add(HEALTH, who, max(answered, default=float("inf")) * 1000)
+    section.add(UNHEALTHY, who, sum(len(of_one) for status, of_one in health.items() if status != "200"))
