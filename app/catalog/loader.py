@@ -3,20 +3,21 @@
 Secrets are decrypted here, and where their key is rotated, and nowhere else.
 """
 
+import hashlib
 import logging
 import math
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.catalog import superseded
 from app.catalog.cache import Cache
 from app.catalog.crypto import HOW_TO_READ, VARIABLE, SecretBox, UndecryptableError
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.scrub import Scrubber
-from app.catalog.specs import compile_spec
+from app.catalog.specs import TRANSPORTS, compile_spec
 from app.catalog.templates.compilation import SpecTemplate
 from app.db import Database
 from app.errors import TemplateError
@@ -52,6 +53,8 @@ class Prepared:
     spec: Mapping[str, Any] = field(repr=False)
     scrubber: Scrubber = field(repr=False)
     keep_response: KeepResponse
+    target: str
+    """The server that it goes to, as it may be shown; empty where the spec names none."""
 
     def keeps_answer(self, *, failed: bool) -> bool:
         """Return whether the receiver's own words are stored."""
@@ -66,13 +69,22 @@ class Prepared:
         return kept
 
 
-@dataclass(frozen=True, slots=True)
+class _Target(NamedTuple):
+    """Where a version leads, by a config as of a revision and secrets as of another; its input has no say in that."""
+
+    config_revision: int
+    revision: int
+    name: str
+
+
+@dataclass(slots=True)
 class _Version:
     endpoint_type: EndpointType
     config_ref: str | None
     template: SpecTemplate
     policy: RetryPolicy
     keep_response: KeepResponse
+    target: _Target | None = None  # as it was found last
 
 
 class Catalog:
@@ -122,7 +134,11 @@ class Catalog:
         except RecursionError:
             raise TemplateError("the input is nested too deeply") from None
         scrubber = self._scrubber(frozenset(secrets.values()))
-        return Prepared(version.endpoint_type, version.policy, spec, scrubber, version.keep_response)
+        target = version.target
+        if target is None or target.config_revision != config_revision or target.revision != self._revision:
+            name = _target_of(version.endpoint_type, spec, scrubber)
+            target = version.target = _Target(config_revision, self._revision, name)
+        return Prepared(version.endpoint_type, version.policy, spec, scrubber, version.keep_response, target.name)
 
     def _scrubber(self, secrets: frozenset[str]) -> Scrubber:
         scrubber = self._scrubbers.get(secrets, 0)
@@ -184,3 +200,13 @@ class Catalog:
             log.error("%s; executions that need it wait: %s", message, HOW_TO_READ)
         self._reported.add(name)
         return SecretUnreadableError(message)
+
+
+def _target_of(type_: EndpointType, spec: Mapping[str, Any], scrubber: Scrubber) -> str:
+    """Return the server that a spec leads to; what is secret of its name is masked, and told apart by a digest."""
+    try:
+        name = TRANSPORTS[type_].target(spec)
+    except ValueError:
+        return ""
+    shown = scrubber.text(name)
+    return name if shown == name else f"{shown}~{hashlib.blake2b(name.encode(), digest_size=4).hexdigest()}"

@@ -20,7 +20,7 @@ def _listed(phrases: Sequence[str], conjunction: str) -> str:
 
 # What the API says of the transports, in sentences.
 TITLES = _listed([transport.title for transport in TRANSPORTS.values()], "and")
-TARGETS = _listed([transport.target for transport in TRANSPORTS.values()], "or")
+TARGETS = _listed([transport.noun for transport in TRANSPORTS.values()], "or")
 
 
 def compile_spec(endpoint_type: EndpointType, spec: Mapping[str, Any]) -> SpecTemplate:

@@ -1,13 +1,16 @@
 """HTTP: a request to a URL, signed if the endpoint asks for it."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from marshmallow import Schema, fields, validate
 
 from app.catalog.specs.fields import header_map, milliseconds, sole_secret, target_url, templated, whole
-from app.catalog.specs.transport import Example, Outcome, Transport
+from app.catalog.specs.transport import Example, Outcome, Transport, server_of
 from app.catalog.templates.rules import ALL, SECRET, Kind
 
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 # Headers of ours, of the connection, or by which two readers may disagree about where a message ends.
@@ -48,9 +51,15 @@ class HttpOutput(Outcome):
     )
 
 
+def _target(spec: Mapping[str, Any]) -> str:
+    scheme = spec["url"].partition(":")[0].lower()
+    return server_of(spec["url"], _DEFAULT_PORTS[scheme])
+
+
 TRANSPORT = Transport(
     title="HTTP",
-    target="an HTTP URL",
+    noun="an HTTP URL",
+    target=_target,
     spec=HttpSpec(),
     output=HttpOutput(),
     errors=("HTTP_ERROR", "TIMEOUT", "CONNECTION_ERROR"),

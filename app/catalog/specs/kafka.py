@@ -110,9 +110,15 @@ class KafkaOutput(Outcome):
     )
 
 
+def _target(spec: Mapping[str, Any]) -> str:
+    servers = {(host.lower(), port) for host, port in bootstrap_servers.parse(spec["bootstrap_servers"])}
+    return "kafka:" + bootstrap_servers.normalised(sorted(servers))
+
+
 TRANSPORT = Transport(
     title="Kafka",
-    target="a Kafka topic",
+    noun="a Kafka topic",
+    target=_target,
     spec=KafkaSpec(),
     output=KafkaOutput(),
     errors=("BROKER_ERROR", "CONNECTION_ERROR", "TIMEOUT"),

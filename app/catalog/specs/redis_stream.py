@@ -7,10 +7,11 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validates_schema
 
 from app.catalog.specs.fields import RESERVED_METADATA, Described, Flag, milliseconds, target_url, templated, text
-from app.catalog.specs.transport import Example, Outcome, Transport
+from app.catalog.specs.transport import Example, Outcome, Transport, server_of
 from app.catalog.templates.nodes import MAX_COUNT, is_count
 from app.catalog.templates.rules import ALL, CONFIG, SECRET, Kind
 
+_DEFAULT_PORT = 6379
 _SOLE_PLACEHOLDER = re.compile(r"^\s*\{\{[\s\S]*\}\}\s*$")
 _COUNT_OR_PLACEHOLDER_SCHEMA = {
     "anyOf": [
@@ -70,9 +71,14 @@ class RedisStreamOutput(Outcome):
     )
 
 
+def _target(spec: Mapping[str, Any]) -> str:
+    return server_of(spec["redis_url"], _DEFAULT_PORT)
+
+
 TRANSPORT = Transport(
     title="Redis Streams",
-    target="a Redis Stream",
+    noun="a Redis Stream",
+    target=_target,
     spec=RedisStreamSpec(),
     output=RedisStreamOutput(),
     errors=("STREAM_ERROR", "TIMEOUT", "CONNECTION_ERROR"),

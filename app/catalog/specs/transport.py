@@ -1,8 +1,9 @@
 """Transport: everything about one except how it sends, which is its dispatcher's task."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from marshmallow import INCLUDE, Schema, missing
 
@@ -43,7 +44,8 @@ class Transport:
     """A way to deliver: what an endpoint says, what its attempts leave behind, and how to speak of it."""
 
     title: str  # in a list of transports: "deliveries to …"
-    target: str  # in a list of what endpoints are: "a …"
+    noun: str  # in a list of what endpoints are: "a …"
+    target: Callable[[Mapping[str, Any]], str]  # the server that a rendered spec leads to; see `server_of`
     spec: Schema
     output: Schema
     errors: tuple[str, ...]  # types of the errors of its attempts that are retried
@@ -65,3 +67,15 @@ class Transport:
         """Return the rules of the fields that are templated."""
         rules = {name: rule_of(field) for name, field in self.spec.fields.items()}
         return {name: rule for name, rule in rules.items() if rule is not None}
+
+
+def server_of(url: str, default_port: int) -> str:
+    """Return scheme, host and port of a URL, without slashes, so that it fits into a path: `https:api.example.com:443`.
+
+    Neither user nor password are in it; raises ValueError for what is no URL.
+    """
+    parts = urlsplit(url)
+    if not parts.hostname:
+        raise ValueError("a URL without a host")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}:{host}:{parts.port or default_port}"

@@ -230,3 +230,21 @@ def test_a_database_that_is_away_is_not_the_attempts_fault():
     with pytest.raises(UnavailableError):
         prepare(catalog)
     nowhere.close()
+
+
+def test_a_target_follows_config_and_secrets_and_shows_no_secret(database, catalog, clock):
+    before = prepare(catalog, config_revision=_revision(database)).target
+    assert before == "https:one.example:443"
+    configs.CONFIGS.replace(database, "conf", {"base": "http://u:{{x}}@two.example:81"}, AuditedChange(SYSTEM))
+    assert prepare(catalog, config_revision=_revision(database)).target == "http:two.example:81"
+    assert prepare(catalog, config_revision=_revision(database) - 1).target == before
+
+    rows.add_endpoint(database, "hidden", spec={"url": "https://{{secret.token}}.example/"})
+    hidden = prepare(catalog, "hidden").target
+    assert hidden.startswith(f"https:{MASK}.example:443~")
+    box = SecretBox.from_setting(KEY)
+    secrets.SECRETS.replace(database, "token", box.encrypt("correct-horse"), AuditedChange(SYSTEM))
+    catalog.observe(_revision(database))
+    rotated = prepare(catalog, "hidden").target
+    assert rotated.startswith(f"https:{MASK}.example:443~")
+    assert rotated != hidden
