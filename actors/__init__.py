@@ -61,7 +61,7 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
         process, threads, on_open=opened, survey=lambda broker: QueueSurvey(process, broker.declare_queue)
     )
     broker = ExecutionsBroker(process, [lifecycle, Verdicts()])
-    return broker, Deliveries(catalog, loop, database)
+    return broker, Deliveries(catalog, loop, database, process.targets)
 
 
 def _listeners(settings: Settings, process: WorkerProcess) -> list[WakeupListener]:
@@ -82,6 +82,7 @@ def _worker_settings(settings: Settings, database: db.Database) -> WorkerSetting
         stuck_seconds=settings.stuck_timeout_seconds,
         shutdown_timeout_seconds=settings.worker_shutdown_timeout_seconds,
         startup_timeout_seconds=settings.startup_timeout_seconds,
+        connections_per_host=settings.connections_per_host,
     )
 
 

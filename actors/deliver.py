@@ -13,6 +13,7 @@ from functools import partial
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from actors.blame import is_targets_fault
 from actors.dispatch import Dispatchers
 from actors.dispatch.base import MAX_BODY_BYTES, NO_HISTORY, History, Identity
 from actors.loop import Delivery, DeliveryLoop
@@ -26,6 +27,7 @@ from app.executions.policy import Action, outcome, refusal
 from app.executions.reading.queries import uncertain_for
 from app.executions.verdict import Tried, Verdict, decide, is_too_late
 from brokers.attempt import Attempt, Stage
+from brokers.targets import Bound, Targets
 from schema.states import EndpointType, ExecutionStatus, LogLevel
 
 log = logging.getLogger(__name__)
@@ -36,10 +38,13 @@ MOST_MESSAGE_CHARACTERS = 2000
 class Deliveries:
     """Starts the delivery of attempts on the process's event loop."""
 
-    def __init__(self, catalog: Catalog, loop: DeliveryLoop, database: Database) -> None:
+    def __init__(
+        self, catalog: Catalog, loop: DeliveryLoop, database: Database, targets: Targets | None = None
+    ) -> None:
         self._catalog = catalog
         self._loop = loop
         self._database = database
+        self._targets = targets or Targets()
 
     def start(self, attempts: Iterable[Attempt]) -> None:
         """Prepare attempts on the calling thread and pass them to the loop."""
@@ -68,10 +73,25 @@ class Deliveries:
             unexpected = _unexpected(error, may_have_been_delivered=False)
             return Delivery(attempt, lambda _: fail(attempt, unexpected))
         else:
+            bound = self._targets.bound.get(claim.endpoint)
+            if bound is None or bound.name != prepared.target:
+                bound = self._bind(claim.endpoint, prepared)
+            attempt.target = bound.target
+            if attempt.target.is_shut and not attempt.target.take_probe(attempt):
+                attempt.target.want_probe()
+                attempt.release(put_off_ms=attempt.target.put_off_ms())
+                return None
             # It is in the prepared request now, and an attempt may wait long for its answer.
             attempt.claim = claim._replace(input=None)
             return Delivery(attempt, lambda dispatchers: deliver(dispatchers, attempt, prepared, history))
         return None
+
+    def _bind(self, endpoint: str, prepared: Prepared) -> Bound:
+        """Note where an endpoint leads."""
+        # Records to the same brokers share their connections.
+        has_turns = prepared.endpoint_type is not EndpointType.KAFKA
+        timeout_ms = prepared.spec["timeout_ms"]
+        return self._targets.bind(endpoint, prepared.target, timeout_ms, has_turns=has_turns)
 
     def _history(self, claim: Claim, policy: RetryPolicy) -> History:
         """Read what the dispatcher of Redis Streams has to know."""
@@ -86,11 +106,14 @@ async def deliver(
     """Send and conclude, or hand back what was not sent."""
     if not attempt.enter(Stage.STARTED):
         return
-    claim, policy = attempt.claim, prepared.policy
+    claim, policy, target = attempt.claim, prepared.policy, attempt.target
     may_send = attempt.still_held if policy.max_age_ms is None else partial(_may_send, attempt, policy)
     identity = Identity.of(claim, prepared.scrubber, may_send, history)
     try:
         output = await dispatchers[prepared.endpoint_type].send(prepared.spec, identity)
+        target.tally[0] += 1  # without a call: each delivery comes by here
+        if target.probe is not None:
+            target.probed(attempt, failed=False)
         # An answer that was expected is a success, unless the policy refuses what it says.
         refused = refusal(output, policy) if policy.reads_answers else None
         if refused is None:
@@ -104,11 +127,22 @@ async def deliver(
             return
         verdict = Verdict.fail(_too_late(claim, policy))
     except DeliveryError as error:
+        _blame(attempt, error)
         verdict = _verdict_on(error, outcome(error, error.extra, policy), claim, prepared)
     except Exception as error:  # noqa: BLE001 - see the module docstring
         unexpected = _unexpected(error, may_have_been_delivered=True)
         verdict = _verdict_on(unexpected, outcome(unexpected, {}, policy), claim, prepared)
     attempt.conclude(verdict, _line(claim, verdict))
+
+
+def _blame(attempt: Attempt, error: DeliveryError) -> None:
+    """Count a failure against the target, or for it where it has answered as one that works."""
+    failed = is_targets_fault(error)
+    if failed:
+        attempt.target.failed(error.retry_after_ms)
+    elif failed is not None:
+        attempt.target.tally[0] += 1
+    attempt.target.probed(attempt, failed)
 
 
 def _may_send(attempt: Attempt, policy: RetryPolicy) -> bool:

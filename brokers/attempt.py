@@ -14,6 +14,7 @@ from app.executions.model import Claim, LogLine
 from app.executions.verdict import Verdict
 from brokers.finalizer import Finalizer
 from brokers.in_flight import InFlight
+from brokers.targets import NO_TARGET
 
 log = logging.getLogger(__name__)
 
@@ -40,13 +41,14 @@ class Attempt:
     logs the arguments of failed messages.
     """
 
-    __slots__ = ("_entered_at", "_finalizer", "_in_flight", "_lock", "claim", "due_at", "stage")
+    __slots__ = ("_entered_at", "_finalizer", "_in_flight", "_lock", "claim", "due_at", "stage", "target")
 
     def __init__(self, claim: Claim, finalizer: Finalizer, in_flight: InFlight) -> None:
         self.claim = claim
         # On time.monotonic(), and not before run_at by the database's clock: `claimed_here` errs late.
         self.due_at = claim.claimed_here + claim.due_in_seconds
         self.stage = Stage.CLAIMED
+        self.target = NO_TARGET  # until it is prepared
         self._finalizer = finalizer
         self._in_flight = in_flight
         self._lock = threading.Lock()
@@ -65,7 +67,12 @@ class Attempt:
             return True
 
     def still_held(self) -> bool:
-        """Return whether the claim is certainly still this process's; false once it has ended."""
+        """Return whether the claim is certainly still this process's; false once it has ended.
+
+        False too while its target is shut, unless this is the probe.
+        """
+        if self.target.is_shut and not self.target.lets(self):
+            return False
         return self.stage is Stage.STARTED and self._in_flight.holds(self.claim.key)
 
     def conclude(self, verdict: Verdict, *logs: LogLine) -> bool:
@@ -89,6 +96,8 @@ class Attempt:
         )
         self._finalizer.submit(conclusion)
         self._in_flight.remove(claim.key)
+        if self.target.probe is not None:
+            self.target.probed(self, None)
         if log.isEnabledFor(logging.INFO):
             # Ids, names of ours and numbers: neither payloads nor what a receiver said, which may hold secrets.
             told = verdict.output or verdict.error or {}
@@ -127,4 +136,6 @@ class Attempt:
             self.stage = Stage.ENDED
         self._finalizer.submit_release(self.claim.key, put_off_ms)
         self._in_flight.remove(self.claim.key)
+        if self.target.probe is not None:
+            self.target.probed(self, None)
         return True

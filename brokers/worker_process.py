@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from app import ids, workers
 from app.db import Database
 from app.db.ready import wait_until_ready
+from app.flow.breaker import BreakerSettings
+from app.flow.rules import Pulse
+from brokers.breakers import Breakers
 from brokers.counters import Counters
 from brokers.finalizer import Finalizer
 from brokers.flow import FlowThread
 from brokers.heartbeat import Heartbeat
 from brokers.in_flight import InFlight
 from brokers.rules import FlowRules
+from brokers.targets import Targets
 from brokers.watchdog import Watchdog
 
 log = logging.getLogger(__name__)
@@ -39,6 +43,7 @@ class WorkerSettings:
     shutdown_timeout_seconds: float
     startup_timeout_seconds: float
     claim_ahead_ms: int = 50
+    connections_per_host: int | None = None  # None: as many as there are deliveries
 
 
 class WorkerProcess:
@@ -52,7 +57,7 @@ class WorkerProcess:
     - `give_up`, once the lease is lost or a thread has died: exit at once and write nothing, because other workers may
       run the same executions by now.
 
-    `flow` keeps `rules` new. `on_revision` is told the catalogue revision that comes with each claim.
+    `flow` keeps `rules` and `targets` new. `on_revision` is told the catalogue revision that comes with each claim.
     """
 
     def __init__(
@@ -69,7 +74,10 @@ class WorkerProcess:
         )
         self.finalizer = Finalizer(database, self.worker_id, self.counters)
         self.rules = FlowRules(database)
-        self.flow = FlowThread(database, self.rules, on_change=self.wake)
+        self.flow = FlowThread(database, self.rules, on_change=self._rules_changed)
+        self.targets = Targets(settings.connections_per_host, self._breaker_of, wake=self.flow.hurry)
+        self.breakers = Breakers(database, self.worker_id, self.targets, self.counters)
+        self.flow.on_pulse(self._pulsed)
         self.draining = threading.Event()
         self.queues: frozenset[str] = frozenset()
         self.on_revision = on_revision
@@ -122,6 +130,19 @@ class WorkerProcess:
     def on_unknown_queue(self, call: Callable[[], None]) -> None:
         """Call `call` when a hint names a queue that this process does not serve; it must not block."""
         self._on_unknown_queue = call
+
+    def _rules_changed(self) -> None:
+        self.targets.follow_settings()
+        self.wake()
+
+    def _breaker_of(self, endpoint: str) -> BreakerSettings | None:
+        rules = self.rules.of(endpoint)
+        return None if rules is None else rules.breaker
+
+    def _pulsed(self, pulse: Pulse) -> None:
+        changed = self.breakers.learn(pulse.notes)
+        if self.breakers.act() or changed:
+            self.wake()
 
     def may_claim(self) -> bool:
         """Return whether claiming makes sense now; the claim itself checks the lease in the database."""

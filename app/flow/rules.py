@@ -1,6 +1,7 @@
 """Rules of endpoints: their limits, their breaker settings and whether they are paused, as workers have them."""
 
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from app.db import Database
 from app.flow.breaker import BreakerSettings
 from app.flow.limits import Limits
+from app.flow.targets import IS_NOTABLE, NOTED, Notes
 from app.sql import statement
 
 log = logging.getLogger(__name__)
@@ -24,7 +26,16 @@ RULES = statement(
      WHERE limits IS NOT NULL OR breaker IS NOT NULL OR paused_at IS NOT NULL
     """,
 )
-PULSE = statement("flow.pulse", "SELECT revision FROM catalog_revision WHERE id = 'flow'")
+# With each breaker that workers have to know: a handful of rows, if any. Their table has a row only for targets that
+# have failed of late.
+PULSE = statement(
+    "flow.pulse",
+    f"""
+    SELECT c.revision AS flow_revision, now() AS db_now, {NOTED}
+      FROM catalog_revision AS c LEFT JOIN breakers AS b ON {IS_NOTABLE}
+     WHERE c.id = 'flow'
+    """,  # noqa: S608 - constants of this package
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +52,7 @@ class Pulse:
     """What each worker asks for twice a second."""
 
     revision: int
+    notes: Notes
 
 
 def load(database: Database) -> tuple[int, dict[str, Rules]]:
@@ -56,8 +68,9 @@ def load(database: Database) -> tuple[int, dict[str, Rules]]:
 
 def pulse(database: Database) -> Pulse:
     """Read what may have changed since the last pulse."""
+    asked_at = time.monotonic()
     rows = database.fetch(PULSE)
-    return Pulse(rows[0].revision if rows else 0)
+    return Pulse(rows[0].flow_revision, Notes.of(rows, asked_at))
 
 
 def _limits(row: Any) -> Limits | None:

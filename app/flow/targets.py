@@ -4,10 +4,11 @@ A breaker has a row only once a delivery to its target has failed: what nobody w
 conditional on the revision that it was decided on, so of several processes one makes it, and writes its event.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from sqlalchemy import Row
 
@@ -51,13 +52,14 @@ PUBLISH = statement(
 )
 
 # What workers have to know: all but what is closed and had no failure of late.
+IS_NOTABLE = "(b.state IN ('open', 'half_open') OR b.watched_until > now())"
+NOTED = "b.target, b.state, b.revision, b.changed_at, b.open_until, b.probe_worker, b.probe_until"
 NOTABLE = statement(
     "targets.notable",
-    """
-    SELECT b.target, b.state, b.revision, b.changed_at, b.open_until, b.probe_worker, b.probe_until, always.db_now
-      FROM (SELECT now() AS db_now) AS always
-      LEFT JOIN breakers AS b ON b.state IN ('open', 'half_open') OR b.watched_until > now()
-    """,
+    f"""
+    SELECT always.db_now, {NOTED}
+      FROM (SELECT now() AS db_now) AS always LEFT JOIN breakers AS b ON {IS_NOTABLE}
+    """,  # noqa: S608 - constants of this module
 )
 
 _EVENT = """
@@ -94,6 +96,7 @@ PROBE = statement(
       RETURNING target, state, reason, probe_until AS open_until)
     {_EVENT}""",  # noqa: S608 - a constant of this module
 )
+# With the counts that are held against it.
 CLOSE = statement(
     "targets.close",
     f"""
@@ -102,7 +105,8 @@ CLOSE = statement(
          SET state = 'closed', revision = revision + 1, reason = :reason, changed_at = now(),
              failed = NULL, results = NULL, open_until = NULL, probe_worker = NULL, probe_until = NULL
        WHERE target = :target AND revision = CAST(:revision AS BIGINT) AND state IN ('open', 'half_open')
-      RETURNING target, state, reason, open_until)
+      RETURNING target, state, reason, open_until),
+    forgotten AS (DELETE FROM breaker_counts WHERE target IN (SELECT target FROM changed) RETURNING target)
     {_EVENT}""",  # noqa: S608 - a constant of this module
 )
 _CHANGES = {BreakerState.OPEN: OPEN, BreakerState.HALF_OPEN: PROBE, BreakerState.CLOSED: CLOSE}
@@ -122,10 +126,19 @@ class Noted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """The breakers that workers have to know, as of an instant of the database's clock."""
+    """The breakers that workers have to know, as of an instant of the database's clock.
+
+    They were asked for at `asked_at`, on `time.monotonic()`.
+    """
 
     now: datetime
+    asked_at: float
     breakers: Sequence[Noted]
+
+    @classmethod
+    def of(cls, rows: Sequence[Row[Any]], asked_at: float) -> Self:
+        """Take them out of rows with the columns NOTED and `db_now`, of which there is one at least."""
+        return cls(rows[0].db_now, asked_at, [_noted(row) for row in rows if row.target is not None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +157,8 @@ class Publication:
 
 def notable(database: Database) -> Notes:
     """Read the breakers that are not closed, and those that are watched."""
-    rows = database.fetch(NOTABLE)
-    return Notes(rows[0].db_now, [_noted(row) for row in rows if row.target is not None])
+    asked_at = time.monotonic()
+    return Notes.of(database.fetch(NOTABLE), asked_at)
 
 
 def publish(database: Database, worker_id: str, told: Publication) -> dict[str, dict[int, tuple[int, int]]]:

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from app.dev.stack.client import Api
 from app.dev.stack.definitions import Definition, http, kafka, redis_stream, register
@@ -18,6 +19,9 @@ _BODY = {"key": "{{input.key}}"}
 _HTTP = {"ok": ("/ok", 8), "slow": ("/slow/150", 2), "flaky": ("/flaky/1", 1), "lost": ("/lost/1", 1)}
 _KAFKA_WEIGHT = _REDIS_WEIGHT = 4
 _SECRET_WEIGHT = 2
+# They fail on purpose, and share the receiver's host with all others.
+_NO_BREAKER: dict[str, Any] = {"breaker": "off"}
+_FAILING = frozenset({"flaky", "lost"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +85,17 @@ class Catalogue:
         base = targets.receiver.base_url
         for name, (path, _weight) in _HTTP.items():
             url = f"{base}{path}/{self._prefix}"
-            yield http(f"{self._prefix}-http-{name}", url, _BODY, spec=_TIMEOUT, retry_policy=_RETRIES)
+            own = _NO_BREAKER if name in _FAILING else {}
+            yield http(f"{self._prefix}-http-{name}", url, _BODY, spec=_TIMEOUT, retry_policy=_RETRIES, **own)
         told = _TIMEOUT | {"headers": {"X-Token": f"{{{{secret.{self.secret_name}}}}}"}}
         # It sends back the headers it got, the secret among them.
         yield http(
             f"{self._prefix}-http-secret", f"{base}/echo/{self._prefix}", _BODY, spec=told, retry_policy=_RETRIES
         )
-        yield http(self.hanging, f"{base}/hang/{self._prefix}", _BODY, spec=_HANGING_TIMEOUT, retry_policy=_FEW_RETRIES)
+        hang = f"{base}/hang/{self._prefix}"
+        yield http(self.hanging, hang, _BODY, spec=_HANGING_TIMEOUT, retry_policy=_FEW_RETRIES, **_NO_BREAKER)
         held = f"{base}{self.gate_path('{{input.word}}')}"
-        yield http(self.held, held, _BODY, spec=_HELD_TIMEOUT, retry_policy=_RETRIES)
+        yield http(self.held, held, _BODY, spec=_HELD_TIMEOUT, retry_policy=_RETRIES, **_NO_BREAKER)
         topic = {"bootstrap_servers": targets.kafka.bootstrap, "topic": self.topic, "key_template": "{{input.key}}"}
         yield kafka(f"{self._prefix}-kafka", topic | {"value_template": _BODY} | _TIMEOUT, retry_policy=_RETRIES)
         stream = {"redis_url": targets.valkey.url, "stream": self.stream, "fields_template": _BODY}

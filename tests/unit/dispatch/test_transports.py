@@ -24,7 +24,7 @@ def test_every_endpoint_type_has_its_modules(folder: str) -> None:
 
 def transport(spec: Schema) -> Transport:
     example = Example(name="parrot", spec={})
-    return Transport(title="", target="", spec=spec, output=Schema(), errors=(), examples=(example,))
+    return Transport(title="", noun="", target=str, spec=spec, output=Schema(), errors=(), examples=(example,))
 
 
 def test_defaults_and_rules_come_from_the_fields() -> None:

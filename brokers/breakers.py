@@ -1,0 +1,159 @@
+"""Breakers: what this process has counted is told to others, and changes of its targets' breakers are asked for."""
+
+import logging
+import math
+import time
+from collections.abc import Mapping, Sequence
+
+from app.db import Database
+from app.flow import targets as store
+from app.flow.breaker import Counts, Reason, Transition, after_probe
+from app.flow.targets import Notes, Publication
+from brokers.counters import Counters
+from brokers.target import Target
+from brokers.targets import Targets
+from schema.states import BreakerState
+
+log = logging.getLogger(__name__)
+
+PUBLISH_SECONDS = 1.0
+WATCH_PARTS = 4  # how often in a window with failures the others are told to count too
+
+
+class Breakers:
+    """The part of `te-flow` that keeps the breakers; belongs to one thread.
+
+    Nothing is written as long as no delivery to a target fails, here or elsewhere.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        worker_id: str,
+        targets: Targets,
+        counters: Counters,
+        *,
+        publish_seconds: float = PUBLISH_SECONDS,
+    ) -> None:
+        self._database = database
+        self._publish_seconds = publish_seconds
+        self._worker_id = worker_id
+        self._targets = targets
+        self._counters = counters
+        self._published: dict[tuple[str, int], Counts] = {}  # of a revision: a breaker that closes forgets them
+        self._led: set[tuple[str, str]] = set()  # the endpoints that the database knows of a target
+        self._watched_at: dict[str, float] = {}
+        self._noted: frozenset[str] = frozenset()
+        self._publish_at = 0.0
+
+    def learn(self, notes: Notes) -> bool:
+        """Take in what the database says of all breakers; returns whether what may be claimed has changed."""
+        self._noted = frozenset(note.target for note in notes.breakers)
+        return self._targets.learn(notes, self._worker_id)
+
+    def act(self) -> bool:
+        """Tell what was counted, and ask for the changes that follow; returns whether one was made.
+
+        Raises UnavailableError; what could not be written is tried again next time.
+        """
+        active = self._targets.active()
+        counts = self._publish(active)
+        changes = [
+            self._change(target, transition)
+            for target, _ in active
+            if (transition := _wanted(target, counts.get(target.key))) is not None
+        ]
+        return any(changes)
+
+    def _publish(self, active: Sequence[tuple[Target, Sequence[str]]]) -> dict[str, Counts]:
+        """Tell what was counted once in a second, or at once where it is enough; returns the counts of all."""
+        now = time.monotonic()
+        if now < self._publish_at and not any(target.is_pressing() for target, _ in active):
+            return {}
+        failing = [target for target, _ in active if target.has_failed]
+        known = [pair for pair in active if pair[0].has_failed or pair[0].key in self._noted]
+        if not known:
+            return {}
+        self._publish_at = now + self._publish_seconds
+        own = {target.key: target.own_counts() for target, _ in known}
+        told = self._publication(known, own, now)
+        others = store.publish(self._database, self._worker_id, told)
+        for target in failing:
+            target.has_failed = False
+        self._watched_at.update(dict.fromkeys(told.watched, now))
+        self._published = {(target.key, target.note.revision): own[target.key] for target, _ in known}
+        self._led.update(told.endpoints)
+        if told.watched.keys() - self._noted:
+            # Their rows may have been there, with a revision.
+            self.learn(store.notable(self._database))
+        return {key: _sum(counted, others.get(key, {})) for key, counted in own.items()}
+
+    def _publication(
+        self, known: Sequence[tuple[Target, Sequence[str]]], own: Mapping[str, Counts], now: float
+    ) -> Publication:
+        watched = {
+            target.key: target.settings.window_ms
+            for target, _ in known
+            if target.has_failed and now >= self._watched_at.get(target.key, -math.inf) + _part(target)
+        }
+        counts = [
+            (target.key, slot, *pair)
+            for target, _ in known
+            for slot, pair in own[target.key].items()
+            if self._published.get((target.key, target.note.revision), {}).get(slot) != pair
+        ]
+        led = {(target.key, endpoint) for target, endpoints in known for endpoint in endpoints} - self._led
+        asked = {target.key: target.first_slot() for target, _ in known if not target.is_shut}
+        return Publication(dict(sorted(watched.items())), counts, sorted(led), asked)
+
+    def _change(self, target: Target, transition: Transition) -> bool:
+        asked_at = time.monotonic()
+        before = target.note
+        note = store.change(self._database, before, transition, self._worker_id)
+        target.is_wanted = False
+        if note is None:
+            return False  # somebody was faster, or the answer was lost: the next notes tell
+        left = 0.0 if note.until is None else (note.until - note.changed_at).total_seconds()
+        target.learn(note, asked_at + left, self._worker_id)
+        if transition.to is BreakerState.OPEN and before.state is BreakerState.CLOSED:
+            self._counters.add("breaker.opened")
+        level = logging.INFO if transition.reason in _EXPECTED else logging.WARNING
+        log.log(level, "%s", _told(target, transition, left))
+        return True
+
+
+_EXPECTED = {Reason.PROBE, Reason.PROBE_UNUSED, Reason.PROBE_SUCCEEDED}
+
+
+def _wanted(target: Target, counts: Counts | None) -> Transition | None:
+    """Return the change that a breaker is due for, as far as this process knows."""
+    target.give_up_probe()
+    asked_ms = target.asked_to_wait_ms()
+    probe = target.probe
+    if probe is not None and probe.is_over:
+        after = after_probe(probe.failed, target.settings)
+        return after._replace(for_ms=max(after.for_ms, asked_ms)) if after.to is BreakerState.OPEN else after
+    if asked_ms:
+        return Transition(BreakerState.OPEN, Reason.RETRY_AFTER, asked_ms)
+    if target.is_shut:
+        due = target.decide({}) if target.is_wanted else None
+        return None if due is None else due._replace(for_ms=target.probe_ms)
+    return None if counts is None else target.decide(counts)
+
+
+def _part(target: Target) -> float:
+    return target.settings.window_ms / 1000 / WATCH_PARTS
+
+
+def _sum(own: Counts, others: Counts) -> Counts:
+    slots = own.keys() | others.keys()
+    pairs = {slot: (own.get(slot, (0, 0)), others.get(slot, (0, 0))) for slot in slots}
+    return {slot: (mine[0] + theirs[0], mine[1] + theirs[1]) for slot, (mine, theirs) in pairs.items()}
+
+
+def _told(target: Target, transition: Transition, seconds: float) -> str:
+    """Say what happened, for the log."""
+    figures = "" if transition.results is None else f", {transition.failed} of {transition.results} deliveries failed"
+    duration = "" if transition.to is BreakerState.CLOSED else f" for {seconds:.0f} s"
+    state = transition.to.replace("_", " ")
+    return f"the breaker of {target.key} is {state}{duration}: {transition.reason}{figures}"

@@ -1,0 +1,190 @@
+"""Target: what a worker process knows of one breaker: its own results, the state, and who of it may probe."""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+
+from app.flow.breaker import (
+    PROBE_SLACK_MS,
+    BreakerSettings,
+    Counts,
+    Standing,
+    Transition,
+    decide,
+    slot_at,
+)
+from app.flow.targets import Noted
+from app.formats import EPOCH
+from schema.states import BreakerState
+
+WAIT_SLACK_SECONDS = 0.5
+SHORTEST_PUT_OFF_SECONDS = 1.0
+
+
+class Clock:
+    """Where the database's clock stands on `time.monotonic()`; set once, so that no result moves to another slot."""
+
+    def __init__(self) -> None:
+        self.offset = 0.0
+
+    def now(self) -> float:
+        """Return the database's clock in seconds since 1970."""
+        return time.monotonic() + self.offset
+
+
+class Probe:
+    """The right of this process to send one delivery to a target that is shut."""
+
+    __slots__ = ("attempt", "failed", "is_over", "until")
+
+    def __init__(self, until: float) -> None:
+        self.until = until  # on time.monotonic(): from then on the right may be somebody else's
+        self.attempt: object | None = None
+        self.is_over = False
+        self.failed: bool | None = None  # None: nothing was sent
+
+
+class Target:
+    """What one breaker watches, as this process knows it.
+
+    While all is well a delivery costs one increment of `tally`, on the delivery loop. `failed` and `probed` are called
+    there too, `take_probe` by whoever prepares a delivery; the rest is for `te-flow`.
+    """
+
+    __slots__ = (
+        "_clock", "_lock", "_wake", "counts", "has_failed", "is_shut", "is_wanted", "key", "note", "probe",
+        "settings", "since_slot", "tally", "timeout_ms", "until", "wait_until",
+    )  # fmt: skip
+
+    def __init__(self, key: str, settings: BreakerSettings, clock: Clock, wake: Callable[[], None]) -> None:
+        self.key = key
+        self.settings = settings
+        self.timeout_ms = 0  # the longest of its endpoints
+        self.tally = [0, 0]  # of the present slot: successes and failures
+        self.counts = {slot_at(clock.now()): self.tally}  # by slot; replaced, never changed
+        self.has_failed = False  # since others were told last
+        self.wait_until = 0.0  # on time.monotonic(): as a receiver asked for it
+        self.note = Noted(key, BreakerState.CLOSED, 0, EPOCH, None, None)  # as the database has it
+        self.since_slot = 0  # what was counted before it is from before the breaker was closed
+        self.is_shut = False
+        self.until = 0.0  # on time.monotonic(): when it may be probed
+        self.is_wanted = False  # something is due, and it may be probed
+        self.probe: Probe | None = None
+        self._clock = clock
+        self._wake = wake
+        self._lock = threading.Lock()
+
+    def failed(self, retry_after_ms: int | None = None) -> None:
+        """Count a failure; tell `te-flow` at once where our own are enough, or the receiver wants to be left alone."""
+        if self.settings.is_off:
+            return
+        self.tally[1] += 1
+        self.has_failed = True
+        if retry_after_ms:
+            self.wait_until = max(self.wait_until, time.monotonic() + retry_after_ms / 1000)
+        if retry_after_ms or (not self.is_shut and self.decide(self.own_counts())):
+            self._wake()
+
+    def probed(self, attempt: object, failed: bool | None) -> None:
+        """Note how an attempt ended, if it was the probe; None: it says nothing of the target."""
+        with self._lock:
+            probe = self.probe
+            if probe is None or probe.attempt is not attempt or probe.is_over:
+                return
+            probe.failed, probe.is_over = failed, True
+        self._wake()
+
+    def lets(self, attempt: object) -> bool:
+        """Return whether an attempt may begin to send although the target is shut: it is the probe."""
+        probe = self.probe
+        return probe is not None and probe.attempt is attempt and self._in_time(probe)
+
+    def take_probe(self, attempt: object) -> bool:
+        """Let an attempt be the probe, if this process may send one and none is."""
+        with self._lock:
+            if self.probe is None or not self.may_probe():
+                return False
+            self.probe.attempt = attempt
+            return True
+
+    def may_probe(self) -> bool:
+        """Return whether this process may send a delivery, and has none for it yet."""
+        probe = self.probe
+        return probe is not None and probe.attempt is None and self._in_time(probe)
+
+    def want_probe(self) -> None:
+        """Ask for the right to send a probe, if it is time for one: something is due that waits for it."""
+        if not self.is_wanted and time.monotonic() >= self.until:
+            self.is_wanted = True
+            self._wake()
+
+    def turn_to(self, slot: int) -> None:
+        """Count in another slot from now on, and forget those that no window holds any more."""
+        if slot not in self.counts:
+            oldest = slot - self.settings.slots
+            self.tally = [0, 0]
+            kept = {at: pair for at, pair in self.counts.items() if at > oldest and any(pair)}
+            self.counts = kept | {slot: self.tally}
+
+    def give_up_probe(self) -> None:
+        """End a probe that nobody took in time."""
+        with self._lock:
+            probe = self.probe
+            if probe is not None and probe.attempt is None and not self._in_time(probe):
+                probe.is_over = True
+
+    def learn(self, note: Noted, until: float, worker_id: str) -> bool:
+        """Take in what the database says, and until when it holds; returns whether the state has changed."""
+        before, self.note = self.note, note
+        self.until = until
+        if (note.state, note.revision) == (before.state, before.revision):
+            return False
+        self.is_shut = note.state is not BreakerState.CLOSED
+        self.is_wanted = False
+        self.probe = None
+        if note.state is BreakerState.CLOSED:
+            self.since_slot = slot_at((note.changed_at - EPOCH).total_seconds())
+            self.tally = [0, 0]
+            self.counts = {slot_at(self._clock.now()): self.tally}
+        elif note.state is BreakerState.HALF_OPEN and note.probe_worker == worker_id:
+            self.probe = Probe(self.until)
+        return True
+
+    def is_pressing(self) -> bool:
+        """Return whether others should be told at once: it will open, or our own results are enough."""
+        return bool(self.asked_to_wait_ms()) or (not self.is_shut and self.decide(self.own_counts()) is not None)
+
+    def asked_to_wait_ms(self) -> int:
+        """Return for how much longer a receiver wants to be left alone than the breaker is open."""
+        now = time.monotonic()
+        known = self.until if self.note.state is BreakerState.OPEN else now
+        # A little less is the time that the answer took.
+        return round((self.wait_until - now) * 1000) if self.wait_until > known + WAIT_SLACK_SECONDS else 0
+
+    def first_slot(self) -> int:
+        """Return the first slot of the window."""
+        return max(slot_at(self._clock.now()) - self.settings.slots + 1, self.since_slot)
+
+    def put_off_ms(self) -> int:
+        """Return for how long an attempt is put off that was claimed while the target is shut; spread a little."""
+        left = max(SHORTEST_PUT_OFF_SECONDS, self.until - time.monotonic())
+        return round(left * 1000 * random.uniform(1, 1.05))
+
+    @property
+    def probe_ms(self) -> int:
+        """How long a probe may take, from the claim to its end."""
+        return self.timeout_ms + PROBE_SLACK_MS
+
+    def decide(self, counts: Counts) -> Transition | None:
+        """Return what the breaker changes to, by the counts of all processes."""
+        standing = Standing(self.note.state, self.until + self._clock.offset, self.since_slot)
+        return decide(standing, counts, self.settings, self._clock.now())
+
+    def own_counts(self) -> Counts:
+        """Return what this process has counted."""
+        return {slot: (ok, failed) for slot, (ok, failed) in self.counts.items() if ok or failed}
+
+    def _in_time(self, probe: Probe) -> bool:
+        """Return whether a probe that begins now ends before the right to it does."""
+        return time.monotonic() + self.timeout_ms / 1000 < probe.until

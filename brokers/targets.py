@@ -1,0 +1,143 @@
+"""Targets: where the endpoints of a worker process lead, and how much still fits there."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from app.flow.breaker import BreakerSettings, slot_at
+from app.flow.targets import Noted, Notes
+from app.formats import EPOCH
+from brokers.target import Clock, Target
+from schema.states import BreakerState
+
+NO_LIMIT = 1_000_000
+OFF = BreakerSettings(is_off=True)
+# Of attempts whose endpoint's target is not known yet, or has no breaker.
+NO_TARGET = Target("", OFF, Clock(), lambda: None)
+
+
+class Bound(NamedTuple):
+    """Where an endpoint leads: a target's name, whether its connections are limited, and its breaker."""
+
+    name: str
+    has_turns: bool  # no more deliveries at a time than connections to it
+    target: Target
+
+
+class Targets:
+    """The targets of a worker process; thread-safe.
+
+    An endpoint is bound to its target when its first delivery is prepared, and anew when that leads elsewhere. `room`
+    is asked before each claim, by consumers.
+    """
+
+    def __init__(
+        self,
+        connections_per_host: int | None = None,
+        settings_of: Callable[[str], BreakerSettings | None] = lambda _endpoint: None,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.clock = Clock()
+        self.bound: dict[str, Bound] = {}
+        self._wake = wake
+        self._limit = NO_LIMIT if connections_per_host is None else connections_per_host
+        self._settings_of = settings_of
+        self._targets: dict[str, Target] = {}
+        self._notes: dict[str, tuple[Noted, float]] = {}  # with the instant of the next change
+        self._sharing: dict[str, set[str]] = {}  # by name of the target: the endpoints that share its connections
+        self._lock = threading.Lock()
+
+    def bind(self, endpoint: str, name: str, timeout_ms: int, *, has_turns: bool) -> Bound:
+        """Note where an endpoint leads, as the first delivery of it that leads there shows."""
+        with self._lock:
+            target = self._target(name, self._settings_of(endpoint) or BreakerSettings())
+            target.timeout_ms = max(target.timeout_ms, timeout_ms)
+            before = self.bound.get(endpoint)
+            if before is not None:
+                self._sharing[before.name].discard(endpoint)
+            self._sharing.setdefault(name, set()).add(endpoint)
+            bound = self.bound[endpoint] = Bound(name, has_turns, target)
+            return bound
+
+    def follow_settings(self) -> None:
+        """Bind all endpoints by the settings that they have now."""
+        with self._lock:
+            for endpoint, bound in list(self.bound.items()):
+                target = self._target(bound.name, self._settings_of(endpoint) or BreakerSettings())
+                target.timeout_ms = max(target.timeout_ms, bound.target.timeout_ms)
+                self.bound[endpoint] = bound._replace(target=target)
+
+    def room(self, endpoint: str, held: Mapping[str, int]) -> int:
+        """Return how many deliveries of an endpoint may be claimed; `held` is how many are in flight, by endpoint.
+
+        None while its breaker is open, and one for its probe; else no more than find a connection at once.
+        """
+        bound = self.bound.get(endpoint)
+        if bound is None:
+            return self._limit - held.get(endpoint, 0)
+        if bound.target.is_shut:
+            return self._room_to_probe(bound.target)
+        if not bound.has_turns:
+            return NO_LIMIT
+        return self._limit - sum(held.get(other, 0) for other in tuple(self._sharing[bound.name]))
+
+    def active(self) -> list[tuple[Target, list[str]]]:
+        """Return the targets that have failed or are noted, each with the endpoints that lead to it."""
+        slot = slot_at(self.clock.now())
+        with self._lock:
+            for target in self._targets.values():
+                target.turn_to(slot)
+            notable = {key: target for key, target in self._targets.items() if target.has_failed or key in self._notes}
+            leading: dict[str, list[str]] = {key: [] for key in notable}
+            for endpoint, bound in self.bound.items() if notable else ():
+                if bound.target.key in leading:
+                    leading[bound.target.key].append(endpoint)
+            return [(target, leading[key]) for key, target in notable.items()]
+
+    def learn(self, notes: Notes, worker_id: str) -> bool:
+        """Take in what the database says of all breakers; returns whether the state of one has changed.
+
+        What it does not mention is closed, and has had no failure of late.
+        """
+        with self._lock:
+            if not self.clock.offset:
+                self.clock.offset = (notes.now - EPOCH).total_seconds() - notes.asked_at
+                for target in self._targets.values():
+                    target.turn_to(slot_at(self.clock.now()))
+            self._notes = {note.target: (note, _instant(note, notes)) for note in notes.breakers}
+            closed = [target for key, target in self._targets.items() if target.is_shut and key not in self._notes]
+            changed = [target.learn(_forgotten(target.note), notes.asked_at, worker_id) for target in closed]
+            changed += [
+                self._targets[key].learn(note, until, worker_id)
+                for key, (note, until) in self._notes.items()
+                if key in self._targets
+            ]
+            return any(changed)
+
+    def _room_to_probe(self, target: Target) -> int:
+        if target.may_probe():
+            return 1
+        target.want_probe()
+        return 0
+
+    def _target(self, name: str, settings: BreakerSettings) -> Target:
+        if settings.is_off or not name:
+            return NO_TARGET
+        key = settings.key_of(name)
+        target = self._targets.get(key)
+        if target is None:
+            # Not before it has its state: who finds it may send.
+            target = Target(key, settings, self.clock, self._wake)
+            if key in self._notes:
+                target.learn(*self._notes[key], worker_id="")
+            self._targets[key] = target
+        return target
+
+
+def _instant(note: Noted, notes: Notes) -> float:
+    """Return when the state of a breaker may change, on `time.monotonic()`, or a little before."""
+    return notes.asked_at if note.until is None else notes.asked_at + (note.until - notes.now).total_seconds()
+
+
+def _forgotten(note: Noted) -> Noted:
+    return note._replace(state=BreakerState.CLOSED, revision=note.revision + 1)

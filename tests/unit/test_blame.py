@@ -1,0 +1,47 @@
+"""Blame: which failures of a delivery speak against its target."""
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.blame import is_targets_fault
+from actors.dispatch.kafka_outcome import broker_error
+from app.executions.model import DeliveryError
+
+
+def answered(status: int) -> DeliveryError:
+    return DeliveryError("HTTP_ERROR", "", permanent=status == 410, extra={"status_code": status, "body": ""})
+
+
+def error(type_: str, **options: Any) -> DeliveryError:
+    return DeliveryError(type_, "…", **options)
+
+
+def said(code: int) -> DeliveryError:
+    return broker_error(KafkaError(code))
+
+
+@pytest.mark.parametrize(
+    ("failure", "is_fault"),
+    [
+        *((answered(status), True) for status in (408, 429, 500, 502, 503, 599)),
+        *((answered(status), False) for status in (200, 302, 400, 401, 404, 409, 410, 422)),
+        (error("TIMEOUT"), True),
+        (error("CONNECTION_ERROR"), True),
+        (error("CONNECTION_ERROR", permanent=True), None),  # refused by our own policy
+        (error("STREAM_ERROR"), True),
+        (error("STREAM_ERROR", permanent=True), None),  # such as WRONGTYPE: one endpoint's stream
+        (error("TEMPLATE_RESOLUTION_FAILED", permanent=True), None),
+        (error("INTERNAL_ERROR"), None),
+        (said(KafkaError._TRANSPORT), True),  # noqa: SLF001
+        (said(KafkaError.LEADER_NOT_AVAILABLE), True),
+        (said(KafkaError.TOPIC_AUTHORIZATION_FAILED), None),
+        (said(KafkaError.UNKNOWN_TOPIC_OR_PART), None),
+        (said(KafkaError._UNKNOWN_TOPIC), None),  # noqa: SLF001
+    ],
+    ids=lambda value: f"{value.type} {value.own_message}" if isinstance(value, DeliveryError) else str(value),
+)
+def test_whose_fault_it_is(failure: DeliveryError, is_fault: bool | None) -> None:
+    assert is_targets_fault(failure) is is_fault
