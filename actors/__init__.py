@@ -51,6 +51,7 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
     loop = DeliveryLoop(lambda: open_dispatchers(settings))
     process.watchdog.watch("delivery loop", loop)
     process.on_drain(loop.drain)
+    process.flow.on_pulse(lambda pulse: loop.abort(pulse.aborts))
     threads = [GatheredLog(), loop, *_listeners(settings, process)]
 
     def opened() -> None:

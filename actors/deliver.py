@@ -4,6 +4,7 @@ An actor only prepares deliveries; the loop starts each at its instant, and its 
 exception leaves this module, because Dramatiq would acknowledge the message as done.
 """
 
+import asyncio
 import logging
 import random
 import time
@@ -132,7 +133,22 @@ async def deliver(
     except Exception as error:  # noqa: BLE001 - see the module docstring
         unexpected = _unexpected(error, may_have_been_delivered=True)
         verdict = _verdict_on(unexpected, outcome(unexpected, {}, policy), claim, prepared)
+    except asyncio.CancelledError:
+        if not attempt.is_aborted:
+            raise  # the worker stops
+        _break_off(attempt)
+        return
     attempt.conclude(verdict, _line(claim, verdict))
+
+
+def _break_off(attempt: Attempt) -> None:
+    """End an attempt that somebody asked to abort."""
+    attempt.target.probed(attempt, None)
+    if attempt.is_sent:
+        verdict = Verdict.abort()
+        attempt.conclude(verdict, _line(attempt.claim, verdict))
+    else:
+        attempt.release(even_if_started=True)  # which ends it, because it was asked to end
 
 
 def _blame(attempt: Attempt, error: DeliveryError) -> None:
@@ -185,6 +201,8 @@ def _line(claim: Claim, verdict: Verdict) -> LogLine:
     reason = f"{verdict.error.get('type')}: {verdict.error.get('message')}"
     if verdict.status is ExecutionStatus.SUCCESS:
         return LogLine(LogLevel.WARN, f"{label} failed, which its retry policy ignores: {reason}")
+    if verdict.status is ExecutionStatus.CANCELLED:
+        return LogLine(LogLevel.INFO, f"{label} {verdict.error.get('message')}")
     if verdict.status is ExecutionStatus.RETRYING:
         return LogLine(LogLevel.WARN, f"{label} failed, next in {verdict.delay_ms} ms: {reason}")
     return LogLine(LogLevel.ERROR, f"{label} failed for good: {reason}")

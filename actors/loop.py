@@ -7,7 +7,8 @@ import itertools
 import math
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import uvloop
@@ -43,7 +44,7 @@ class DeliveryLoop(BackgroundThread):
         self._order = itertools.count()
         self._alarm = Alarm(lambda: self._loop.call_soon_threadsafe(self._start_due))
         self._rings_at = -math.inf
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], Attempt] = {}
         self._loop = uvloop.new_event_loop()
         self._opened = threading.Event()
         self._stop = asyncio.Event()
@@ -63,6 +64,16 @@ class DeliveryLoop(BackgroundThread):
         """Let no delivery wait for its instant or for a turn at its target any more; callable from any thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._drain.set)
+
+    def abort(self, claims: Collection[tuple[str, int, datetime]]) -> None:
+        """Break off the deliveries of these claims, as `ClaimKey` has them; callable from any thread.
+
+        What is held is handed back, which ends what was asked to end. What has not come here yet, or is about to begin,
+        is left alone: call it again as long as the request stands.
+        """
+        if claims:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._abort, frozenset(claims))
 
     def interrupt(self) -> None:
         """Let the loop cancel what still runs, and close the dispatchers."""
@@ -108,14 +119,24 @@ class DeliveryLoop(BackgroundThread):
         for delivery in deliveries:
             heapq.heappush(self._held, (delivery.attempt.due_at, next(self._order), delivery))
         while self._held and self._held[0][0] <= now:
-            task = self._loop.create_task(heapq.heappop(self._held)[2].run(self._dispatchers))
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+            delivery = heapq.heappop(self._held)[2]
+            task = self._loop.create_task(delivery.run(self._dispatchers))
+            self._running[task] = delivery.attempt
+            task.add_done_callback(self._running.pop)
         if self._drain.is_set():
             self._hand_back()
         elif self._held and not now < self._rings_at <= self._held[0][0]:
             self._rings_at = self._held[0][0]
             self._alarm.set(self._rings_at)
+
+    def _abort(self, claims: Collection[tuple[str, int, datetime]]) -> None:
+        for *_, delivery in self._held:
+            if delivery.attempt.claim.key in claims:
+                delivery.attempt.release()
+        for task, attempt in self._running.items():
+            # A task that is cancelled before its first step would never see it: what has not begun waits for the next.
+            if attempt.claim.key in claims and attempt.abort():
+                task.cancel()
 
     def _hand_back(self) -> None:
         for *_, delivery in self._held:

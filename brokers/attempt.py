@@ -41,7 +41,10 @@ class Attempt:
     logs the arguments of failed messages.
     """
 
-    __slots__ = ("_entered_at", "_finalizer", "_in_flight", "_lock", "claim", "due_at", "stage", "target")
+    __slots__ = (
+        *("_entered_at", "_finalizer", "_in_flight", "_lock"),
+        *("claim", "due_at", "is_aborted", "is_sent", "stage", "target"),
+    )
 
     def __init__(self, claim: Claim, finalizer: Finalizer, in_flight: InFlight) -> None:
         self.claim = claim
@@ -53,6 +56,8 @@ class Attempt:
         self._in_flight = in_flight
         self._lock = threading.Lock()
         self._entered_at = 0.0
+        self.is_aborted = False
+        self.is_sent = False  # whether a byte of it may have left
 
     def __repr__(self) -> str:
         return f"Attempt({self.claim.execution_id}, attempt={self.claim.attempt})"
@@ -67,13 +72,23 @@ class Attempt:
             return True
 
     def still_held(self) -> bool:
-        """Return whether the claim is certainly still this process's; false once it has ended.
+        """Return whether the claim is certainly still this process's, so that it may be sent; false once it has ended.
 
         False too while its target is shut, unless this is the probe.
         """
         if self.target.is_shut and not self.target.lets(self):
             return False
-        return self.stage is Stage.STARTED and self._in_flight.holds(self.claim.key)
+        is_held = self.stage is Stage.STARTED and self._in_flight.holds(self.claim.key)
+        self.is_sent = self.is_sent or is_held
+        return is_held
+
+    def abort(self) -> bool:
+        """Note that its delivery is to be broken off; False where none is under way, or that was noted before."""
+        with self._lock:
+            if self.is_aborted or self.stage is not Stage.STARTED:
+                return False
+            self.is_aborted = True
+            return True
 
     def conclude(self, verdict: Verdict, *logs: LogLine) -> bool:
         """End with a verdict; False when it had ended before."""

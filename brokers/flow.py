@@ -25,9 +25,10 @@ class FlowThread(BackgroundThread):
     an idle worker waits between two polls.
     """
 
-    def __init__(self, database: Database, rules: FlowRules, on_change: Callable[[], None]) -> None:
+    def __init__(self, database: Database, worker_id: str, rules: FlowRules, on_change: Callable[[], None]) -> None:
         super().__init__("te-flow")
         self._database = database
+        self._worker_id = worker_id
         self._rules = rules
         self._on_change = on_change
         self._listeners: list[Callable[[Pulse], None]] = []
@@ -62,7 +63,7 @@ class FlowThread(BackgroundThread):
             self._wake.clear()
 
     def _beat(self) -> None:
-        found = pulse(self._database)
+        found = pulse(self._database, self._worker_id)
         self._rules.observe(found.revision)
         if self._rules.refresh():
             self._on_change()

@@ -74,7 +74,7 @@ class WorkerProcess:
         )
         self.finalizer = Finalizer(database, self.worker_id, self.counters)
         self.rules = FlowRules(database)
-        self.flow = FlowThread(database, self.rules, on_change=self._rules_changed)
+        self.flow = FlowThread(database, self.worker_id, self.rules, on_change=self._rules_changed)
         self.targets = Targets(settings.connections_per_host, self._breaker_of, wake=self.flow.hurry)
         self.breakers = Breakers(database, self.worker_id, self.targets, self.counters)
         self.flow.on_pulse(self._pulsed)

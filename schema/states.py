@@ -140,7 +140,9 @@ TRANSITIONS: dict[tuple[ExecutionStatus | None, ExecutionStatus], str] = {
     (_S.RUNNING, _S.QUEUED): "release of a first attempt that was never started",
     (_S.FAILED, _S.QUEUED): "manual retry",
     (_S.CANCELLED, _S.QUEUED): "manual retry",
-    (_S.RUNNING, _S.CANCELLED): "conclude, reclaim or release after a request to cancel, instead of another attempt",
+    (_S.RUNNING, _S.CANCELLED): (
+        "conclude, reclaim or release after a request to cancel, instead of another attempt; conclude what was aborted"
+    ),
 }
 
 

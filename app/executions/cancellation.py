@@ -1,7 +1,8 @@
-"""Cancellation of executions: a waiting one ends at once, a running one can be asked not to retry."""
+"""Cancellation of executions: a waiting one ends at once, a running one can be asked not to retry, or be aborted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import partial
 from typing import Any
 
@@ -21,14 +22,14 @@ BATCH = 500  # executions of a job in one transaction
 LOCK = statement(
     "executions.lock",
     """
-    SELECT execution_id, status, attempt_count, cancel_requested_at
+    SELECT execution_id, status, attempt_count, cancel_requested_at, abort_requested_at
       FROM executions WHERE execution_id = :execution_id FOR UPDATE
     """,
 )
 LOCK_OF_JOB = statement(
     "executions.lock_of_job",
     """
-    SELECT execution_id, status, attempt_count, cancel_requested_at FROM executions
+    SELECT execution_id, status, attempt_count, cancel_requested_at, abort_requested_at FROM executions
      WHERE job_id = :job_id AND completed_at IS NULL AND execution_id > :after
        AND (status IN ('PENDING', 'QUEUED', 'RETRYING') AND (attempt_count = 0 OR CAST(:begun AS BOOLEAN))
             OR status = 'RUNNING' AND CAST(:running AS BOOLEAN))
@@ -55,6 +56,28 @@ REQUEST = statement(
     RETURNING execution_id
     """,
 )
+# Its worker looks for such requests twice a second (app.flow.rules), and breaks the attempt off.
+REQUEST_ABORT = statement(
+    "executions.request_abort",
+    """
+    UPDATE executions SET cancel_requested_at = COALESCE(cancel_requested_at, now()), abort_requested_at = now()
+     WHERE execution_id = ANY (CAST(:ids AS TEXT[])) AND status = 'RUNNING' AND abort_requested_at IS NULL
+    RETURNING execution_id
+    """,
+)
+
+
+class IfRunning(StrEnum):
+    """What a cancellation asks of an execution that is running."""
+
+    REQUEST = "request"  # no other attempt
+    ABORT = "abort"  # to break the present attempt off, too
+
+
+_ASKING = {
+    IfRunning.REQUEST: (REQUEST, Reason.CANCEL_REQUESTED),
+    IfRunning.ABORT: (REQUEST_ABORT, Reason.ABORT_REQUESTED),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +87,12 @@ class _Locked:
     execution_id: str
     status: ExecutionStatus
     attempt_count: int
-    is_asked: bool
+    asked: frozenset[IfRunning]
 
     @classmethod
     def from_row(cls, row: Row[Any]) -> "_Locked":
-        asked = row.cancel_requested_at is not None
+        since = {IfRunning.REQUEST: row.cancel_requested_at, IfRunning.ABORT: row.abort_requested_at}
+        asked = frozenset(what for what, at in since.items() if at is not None)
         return cls(row.execution_id, ExecutionStatus(row.status), row.attempt_count, asked)
 
 
@@ -76,18 +100,18 @@ class _Locked:
 class Scope:
     """Which executions of a job are cancelled, by whom and why.
 
-    `begun` includes those that wait for another attempt, `running` asks the running ones not to retry.
+    `begun` includes those that wait for another attempt, `running` is what the running ones are asked; None: nothing.
     """
 
     actor: str | None
     begun: bool
-    running: bool = False
+    running: IfRunning | None = None
     reason: Reason = Reason.JOB_CANCELLED
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """Counts of executions: those that ended, and those that run and were asked not to retry.
+    """Counts of executions: those that ended, and those that run and were asked to end.
 
     More of the job follow after `last`; there are no more when it is None.
     """
@@ -97,11 +121,13 @@ class Cancelled:
     last: str | None = None
 
 
-def cancel_execution(database: Database, execution_id: str, *, ask_running: bool, actor: str | None) -> Cancelled:
+def cancel_execution(
+    database: Database, execution_id: str, *, if_running: IfRunning | None, actor: str | None
+) -> Cancelled:
     """Cancel one execution, and retire its job if it is one-shot; does nothing to one that is cancelled already.
 
-    A running one is only asked not to retry, and only with `ask_running`. Raises ExecutionNotFoundError, or
-    ExecutionNotCancellableError for one that is over, or running without `ask_running`.
+    A running one is only asked to end, and only with `if_running`. Raises ExecutionNotFoundError, or
+    ExecutionNotCancellableError for one that is over, or running without `if_running`.
     """
 
     def body(connection: Connection) -> Cancelled:
@@ -109,16 +135,18 @@ def cancel_execution(database: Database, execution_id: str, *, ask_running: bool
         if row is None:
             raise ExecutionNotFoundError.of(execution_id)
         found = _Locked.from_row(row)
-        if found.status not in CANCELLABLE and not (found.status is ExecutionStatus.RUNNING and ask_running):
+        if found.status not in CANCELLABLE and not (found.status is ExecutionStatus.RUNNING and if_running):
             refuse_unless_cancelled(execution_id, found.status)
-        return _cancel(connection, [found], Scope(actor=actor, begun=True, reason=Reason.CANCELLED))
+        scope = Scope(actor=actor, begun=True, running=if_running, reason=Reason.CANCELLED)
+        return _cancel(connection, [found], scope)
 
     return database.transact(body)
 
 
 def cancel_executions_of(connection: Connection, job_id: str, scope: Scope, after: str = "") -> Cancelled:
     """Cancel a batch of the executions of a job, from behind `after` on."""
-    params = {"job_id": job_id, "begun": scope.begun, "running": scope.running, "after": after, "limit": BATCH}
+    running = scope.running is not None
+    params = {"job_id": job_id, "begun": scope.begun, "running": running, "after": after, "limit": BATCH}
     found = [_Locked.from_row(row) for row in connection.execute(LOCK_OF_JOB, params)]
     done = _cancel(connection, found, scope)
     return replace(done, last=found[-1].execution_id) if len(found) == BATCH else done
@@ -143,9 +171,11 @@ def refuse_unless_cancelled(execution_id: str, status: ExecutionStatus) -> None:
 def _cancel(connection: Connection, found: Sequence[_Locked], scope: Scope) -> Cancelled:
     waiting = [execution for execution in found if execution.status in CANCELLABLE]
     running = [execution for execution in found if execution.status is ExecutionStatus.RUNNING]
-    unasked = [execution for execution in running if not execution.is_asked]
     ended = _change(connection, CANCEL, waiting, ExecutionStatus.CANCELLED, scope)
-    _change(connection, REQUEST, unasked, ExecutionStatus.RUNNING, replace(scope, reason=Reason.CANCEL_REQUESTED))
+    if scope.running is not None:
+        ask, reason = _ASKING[scope.running]
+        unasked = [execution for execution in running if scope.running not in execution.asked]
+        _change(connection, ask, unasked, ExecutionStatus.RUNNING, replace(scope, reason=reason))
     settle_jobs(connection, ended)
     return Cancelled(len(ended), len(running))
 

@@ -35,6 +35,7 @@ class Execution:
     completed_at: datetime | None
     duration_ms: int | None
     cancel_requested_at: datetime | None
+    abort_requested_at: datetime | None
     created_at: datetime
 
     @classmethod

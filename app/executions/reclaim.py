@@ -42,8 +42,8 @@ LOST = statement("executions.lost", _CANDIDATES.format(condition=_IS_LOST))
 STUCK = statement("executions.stuck", _CANDIDATES.format(condition=_IS_STUCK))
 
 # = ANY is implied by the join; it keeps the plan to the primary key while the table's statistics are old. A request to
-# cancel turns the retry that would follow into the end. A retry although no attempt is left (see Tried.most_attempts)
-# needs one more, or no claim would take it.
+# cancel turns the retry that would follow into the end, a request to abort whatever would follow. A retry although no
+# attempt is left (see Tried.most_attempts) needs one more, or no claim would take it.
 RECLAIM = statement(
     "executions.reclaim",
     f"""
@@ -55,9 +55,10 @@ RECLAIM = statement(
       AS u (execution_id, attempt, max_attempts, status, output, error, level, message, attempt_id, log_id)),
     taken AS (
       UPDATE executions AS e
-         SET status = CASE WHEN lost.status = 'RETRYING' AND e.cancel_requested_at IS NOT NULL
+         SET status = CASE WHEN e.abort_requested_at IS NOT NULL
+                             OR lost.status = 'RETRYING' AND e.cancel_requested_at IS NOT NULL
                            THEN 'CANCELLED' ELSE lost.status END,
-             output = CAST(lost.output AS JSONB),
+             output = CASE WHEN e.abort_requested_at IS NULL THEN CAST(lost.output AS JSONB) END,
              run_at = CASE WHEN lost.status = 'RETRYING' AND e.cancel_requested_at IS NULL
                            THEN now() ELSE e.run_at END,
              completed_at = CASE WHEN lost.status = 'RETRYING' AND e.cancel_requested_at IS NULL
@@ -71,14 +72,14 @@ RECLAIM = statement(
          AND e.max_attempts = lost.max_attempts
          AND CASE WHEN CAST(:stuck_ms AS BIGINT) IS NULL THEN {_IS_LOST} ELSE {_IS_STUCK} END
       RETURNING e.execution_id, e.job_id, e.queue, e.worker_id, e.attempt_count, e.status, e.scheduled_at,
-                e.started_at, e.duration_ms, lost.output, lost.error, lost.level, lost.message, lost.attempt_id,
+                e.started_at, e.duration_ms, e.output, lost.error, lost.level, lost.message, lost.attempt_id,
                 lost.log_id),
     tried AS (
       INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
                             duration_ms, output, error)
       SELECT taken.attempt_id, taken.execution_id, taken.attempt_count,
              CASE WHEN taken.status = 'SUCCESS' THEN 'SUCCESS' ELSE 'FAILED' END, taken.worker_id, taken.started_at,
-             now(), taken.duration_ms, CAST(taken.output AS JSONB), CAST(taken.error AS JSONB)
+             now(), taken.duration_ms, taken.output, CAST(taken.error AS JSONB)
         FROM taken
       ON CONFLICT (execution_id, attempt_number) DO NOTHING
       RETURNING attempt_id),

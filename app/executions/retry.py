@@ -35,7 +35,7 @@ RETRY = statement(
     """
     UPDATE executions
        SET status = 'QUEUED', run_at = now(), completed_at = NULL, cancel_requested_at = NULL,
-           config_revision = NULL, max_attempts = attempt_count + CAST(:more AS BIGINT)
+           abort_requested_at = NULL, config_revision = NULL, max_attempts = attempt_count + CAST(:more AS BIGINT)
      WHERE execution_id = :execution_id AND status IN ('FAILED', 'CANCELLED')
     RETURNING execution_id
     """,

@@ -45,6 +45,13 @@ class Verdict:
         """RUNNING -> FAILED for good, marked as what nobody has to look at."""
         return cls(ExecutionStatus.FAILED, error=error.as_json(retryable=False) | {"rejected": True})
 
+    @classmethod
+    def abort(cls) -> "Verdict":
+        """RUNNING -> CANCELLED: somebody asked for it after the first byte, and no answer has come."""
+        message = "broken off on request, before an answer came"
+        error = DeliveryError("ABORTED", message, permanent=True, may_have_been_delivered=True)
+        return cls(ExecutionStatus.CANCELLED, error=error.as_json(retryable=False))
+
 
 @dataclass(frozen=True, slots=True)
 class Tried:

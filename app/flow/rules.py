@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from app.db import Database
@@ -27,15 +28,24 @@ RULES = statement(
     """,
 )
 # With each breaker that workers have to know: a handful of rows, if any. Their table has a row only for targets that
-# have failed of late.
+# have failed of late. An index has no more than the requests to abort that stand.
 PULSE = statement(
     "flow.pulse",
     f"""
-    SELECT c.revision AS flow_revision, now() AS db_now, {NOTED}
-      FROM catalog_revision AS c LEFT JOIN breakers AS b ON {IS_NOTABLE}
+    SELECT c.revision AS flow_revision, now() AS db_now, {NOTED}, a.executions, a.attempts, a.claimed
+      FROM catalog_revision AS c
+      CROSS JOIN (SELECT array_agg(execution_id ORDER BY execution_id) AS executions,
+                         array_agg(attempt_count ORDER BY execution_id) AS attempts,
+                         array_agg(started_at ORDER BY execution_id) AS claimed
+                    FROM executions
+                   WHERE worker_id = :worker AND status = 'RUNNING' AND abort_requested_at IS NOT NULL) AS a
+      LEFT JOIN breakers AS b ON {IS_NOTABLE}
      WHERE c.id = 'flow'
     """,  # noqa: S608 - constants of this package
 )
+
+Aborts = list[tuple[str, int, datetime]]
+"""Claims whose attempt is to be broken off, as `app.executions.model.ClaimKey` has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +59,11 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """What each worker asks for twice a second."""
+    """What each worker asks for twice a second; `aborts` are of its own claims."""
 
     revision: int
     notes: Notes
+    aborts: Aborts
 
 
 def load(database: Database) -> tuple[int, dict[str, Rules]]:
@@ -66,11 +77,13 @@ def load(database: Database) -> tuple[int, dict[str, Rules]]:
     return revision, rules
 
 
-def pulse(database: Database) -> Pulse:
+def pulse(database: Database, worker_id: str) -> Pulse:
     """Read what may have changed since the last pulse."""
     asked_at = time.monotonic()
-    rows = database.fetch(PULSE)
-    return Pulse(rows[0].flow_revision, Notes.of(rows, asked_at))
+    rows = database.fetch(PULSE, {"worker": worker_id})
+    first = rows[0]
+    aborts = Aborts(zip(first.executions, first.attempts, first.claimed, strict=True)) if first.executions else []
+    return Pulse(first.flow_revision, Notes.of(rows, asked_at), aborts)
 
 
 def _limits(row: Any) -> Limits | None:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from app.db import Database
 from app.errors import JobNotFoundError
 from app.executions import cancellation
-from app.executions.cancellation import Cancelled, Scope
+from app.executions.cancellation import Cancelled, IfRunning, Scope
 from app.jobs import retirement
 from app.jobs.retirement import Settled
 from app.sql import statement
@@ -25,20 +25,23 @@ RETIRE_CRON = statement(
 EXECUTIONS = statement("jobs.executions", "SELECT execution_id, status FROM executions WHERE job_id = :job_id")
 
 
-def cancel_job(database: Database, job_id: str, *, ask_running: bool = False, actor: str | None = None) -> Cancelled:
-    """Cancel a job; does nothing if it is cancelled already. With `ask_running`, nothing of it is attempted again.
+def cancel_job(
+    database: Database, job_id: str, *, if_running: IfRunning | None = None, actor: str | None = None
+) -> Cancelled:
+    """Cancel a job; does nothing if it is cancelled already. With `if_running`, nothing of it is attempted again.
 
-    The job is retired with the first batch of its executions. Where the others are not reached, a repetition goes on.
+    The job is retired with the first batch of its executions. Where the others are not reached, a repetition goes on; a
+    scheduler that goes on in its place asks what is running for no other attempt, and aborts nothing.
 
     Raises JobNotFoundError, or ExecutionNotCancellableError for a one-shot job whose execution is over, or running
-    without `ask_running`.
+    without `if_running`.
     """
     trigger = next(iter(database.fetch(TRIGGER, {"job_id": job_id})), None)
     if trigger is None:
         raise JobNotFoundError.of(job_id)
     if not Trigger(trigger.trigger_type).repeats:
-        return _cancel_one_shot(database, job_id, Scope(actor=actor, begun=True, running=ask_running))
-    return _cancel_repeating(database, job_id, Scope(actor=actor, begun=ask_running, running=ask_running))
+        return _cancel_one_shot(database, job_id, Scope(actor=actor, begun=True, running=if_running))
+    return _cancel_repeating(database, job_id, Scope(actor=actor, begun=if_running is not None, running=if_running))
 
 
 def _cancel_repeating(database: Database, job_id: str, scope: Scope) -> Cancelled:

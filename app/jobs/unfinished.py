@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from app import ids
 from app.db import Database
 from app.executions import cancellation, holding
-from app.executions.cancellation import Cancelled, Scope
+from app.executions.cancellation import Cancelled, IfRunning, Scope
 from app.executions.events import Reason
 from app.sql import statement
 
@@ -64,7 +64,7 @@ def begin(connection: Connection, job_id: str, change: Change, scope: Scope) -> 
     """Note in the transaction of the first batch that others follow; returns the id to `end` it with."""
     change_id = ids.change_id()
     params = {"job_id": job_id, "change_id": change_id, "change": change.value, "actor": scope.actor}
-    connection.execute(BEGIN, params | {"begun": scope.begun, "running": scope.running})
+    connection.execute(BEGIN, params | {"begun": scope.begun, "running": scope.running is not None})
     return change_id
 
 
@@ -88,7 +88,8 @@ def finish(database: Database, ahead_ms: int, *, limit: int, stopping: Callable[
                 queues += holding.let_the_rest_go(database, row.job_id, ahead_ms, row.actor)
             case Change.CANCEL | Change.UPDATE:
                 reason = Reason.JOB_CANCELLED if change is Change.CANCEL else Reason.JOB_UPDATED
-                scope = Scope(actor=row.actor, begun=row.begun, running=row.running, reason=reason)
+                running = IfRunning.REQUEST if row.running else None
+                scope = Scope(actor=row.actor, begun=row.begun, running=running, reason=reason)
                 cancellation.cancel_the_rest(database, row.job_id, scope, Cancelled(0, 0, last=""))
                 queues += holding.let_the_rest_go(database, row.job_id, 0, row.actor, retired_by=reason)
         end(database, row.job_id, row.change_id)

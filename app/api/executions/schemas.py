@@ -9,6 +9,7 @@ from app.api.executions.outcome_schemas import ERROR, OUTPUTS
 from app.api.http.fields import Body, Count, Instant, LimitKey, Name, QueryInstant
 from app.api.http.pagination import PageQuery
 from app.api.openapi.any_of import AnyOf
+from app.executions.cancellation import IfRunning
 from app.executions.model import AttemptRecord, Execution, LogRecord
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
@@ -53,6 +54,9 @@ class ExecutionSchema(Schema):
     duration_ms = fields.Integer(required=True, allow_none=True)
     cancel_requested_at = Instant(
         required=True, allow_none=True, metadata={"description": "since when no further attempt may follow"}
+    )
+    abort_requested_at = Instant(
+        required=True, allow_none=True, metadata={"description": "since when the attempt under way is to be broken off"}
     )
     created_at = Instant(required=True)
 
@@ -104,9 +108,13 @@ class ExecutionQuery(ExecutionOfJobQuery):
 class CancelQuery(Body):
     """What to do about an execution that is running."""
 
-    if_running = fields.String(
-        validate=validate.OneOf(["request"]),
-        metadata={"description": "`request`: no further attempt follows (202); without it the answer is 409"},
+    if_running = fields.Enum(
+        IfRunning,
+        by_value=True,
+        metadata={
+            "description": "`request`: no further attempt follows (202); `abort`: and the present one is broken off"
+            " (202); without it the answer is 409"
+        },
     )
 
 

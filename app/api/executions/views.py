@@ -81,10 +81,12 @@ def list_logs(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
 def cancel(query: dict[str, Any], execution_id: str) -> tuple[Any, int]:
     """Cancel an execution that has not begun; one that is running ends after its present attempt, if asked for (202).
 
-    When that attempt succeeds the execution is a SUCCESS all the same. 409 for one that is over.
+    With `if_running=abort` its worker breaks that attempt off within about a second: HTTP closes the connection. The
+    error says that it `may_have_been_delivered`; what was not sent yet leaves no attempt. When the attempt
+    succeeds first the execution is a SUCCESS all the same. 409 for one that is over.
     """
     database = services().database
-    done = cancellation.cancel_execution(database, execution_id, ask_running="if_running" in query, actor=actor().name)
+    done = cancellation.cancel_execution(database, execution_id, if_running=query.get("if_running"), actor=actor().name)
     return shape_record(queries.get_execution(database, execution_id)), 202 if done.asked else 200
 
 

@@ -75,10 +75,11 @@ def cancel(query: dict[str, Any], job_id: str) -> tuple[Any, int]:
     """Retire a job and cancel what has not begun. 409 when a one-shot job's execution is running or over.
 
     Executions of a CRON or INTERVAL job that have begun run to their end, retries included. With
-    `if_running=request` (202) nothing is attempted again: what is running ends after its present attempt.
+    `if_running=request` (202) nothing is attempted again: what is running ends after its present attempt. With
+    `if_running=abort` (202) that attempt is broken off.
     """
     database = services().database
-    done = cancellation.cancel_job(database, job_id, ask_running="if_running" in query, actor=actor().name)
+    done = cancellation.cancel_job(database, job_id, if_running=query.get("if_running"), actor=actor().name)
     return shape_job(get_job(database, job_id)), 202 if done.asked else 200
 
 

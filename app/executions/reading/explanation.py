@@ -22,8 +22,8 @@ FACTS = statement(
     "executions.explain",
     """
     SELECT now() AS now, e.execution_id, e.status, e.queue, e.shard, e.run_at, e.attempt_count, e.max_attempts,
-           e.worker_id, e.started_at, e.completed_at, e.created_at, e.cancel_requested_at, e.on_hold,
-           j.paused_at, a.error, a.completed_at AS failed_at,
+           e.worker_id, e.started_at, e.completed_at, e.created_at, e.cancel_requested_at, e.abort_requested_at,
+           e.on_hold, j.paused_at, a.error, a.completed_at AS failed_at,
            w.lease_expires_at, w.status AS worker_status
       FROM executions AS e
       JOIN jobs AS j ON j.job_id = e.job_id
@@ -53,7 +53,8 @@ LAST_EVENT = statement(
      ORDER BY occurred_at DESC, event_id DESC LIMIT 1
     """,
 )
-_CANCELLING = [Reason.CANCELLED, Reason.JOB_CANCELLED, Reason.JOB_UPDATED, Reason.CANCEL_REQUESTED]
+_REQUESTS = [Reason.CANCEL_REQUESTED, Reason.ABORT_REQUESTED]
+_CANCELLING = [Reason.CANCELLED, Reason.JOB_CANCELLED, Reason.JOB_UPDATED, *_REQUESTS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ class _Facts:
     completed_at: datetime  # of an execution that has ended, and not NULL there
     created_at: datetime
     cancel_requested_at: datetime | None
+    abort_requested_at: datetime | None
     on_hold: bool
     paused_at: datetime | None
     error: Mapping[str, Any]
@@ -176,6 +178,9 @@ def _running(database: Database, facts: _Facts, reclaim_every: timedelta) -> Exp
         text = f"The worker {facts.worker_id} was lost at {_at(lost_at)}; a scheduler takes this back by {_at(by)}."
         return Explanation(status, "WORKER_LOST", text, lost_at, by, details)
     details["lease_expires_at"] = lease.isoformat()
+    if facts.abort_requested_at is not None:
+        text = f"It was asked{_by(_event(database, facts))} to be aborted; its worker breaks {attempt.lower()} off."
+        return Explanation(status, "ABORT_REQUESTED", text, facts.abort_requested_at, None, details)
     if facts.cancel_requested_at is not None:
         by_whom = _by(_event(database, facts))
         text = f"Its cancellation was requested{by_whom}; {attempt.lower()} is under way, and no other will follow."
@@ -190,7 +195,9 @@ def _cancelled(database: Database, facts: _Facts) -> Explanation:
     cause = why.get(event.reason, "") if event.reason else ""
     details: dict[str, Any] = {"attempts": facts.attempt_count, "actor": event.actor}
     text = f"It was cancelled{_by(event)}{cause} after {facts.attempt_count} attempt(s)."
-    if event.reason is Reason.CANCEL_REQUESTED:
+    if facts.error.get("type") == "ABORTED":
+        text = f"Attempt {facts.attempt_count} was aborted{_by(event)}; it may have been delivered."
+    elif event.reason in _REQUESTS:
         text = f"Its cancellation was requested{_by(event)} while it was running; it ended without success."
     reason = "JOB_CANCELLED" if cause else "CANCELLED"
     return Explanation(ExecutionStatus.CANCELLED, reason, text, facts.completed_at, None, details)

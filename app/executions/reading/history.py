@@ -133,7 +133,8 @@ def _latest(records: Sequence[_Record], kind: str) -> list[_Record]:
 
 def _facts(life: _Life, records: Sequence[_Record]) -> list[_Fact]:
     facts = [_of_event(record) for record in records if record.kind == "event"]
-    asked = {fact.attempt: fact.at for fact in facts if fact.reason == Reason.CANCEL_REQUESTED}
+    requests = [fact for fact in facts if fact.reason in {Reason.CANCEL_REQUESTED, Reason.ABORT_REQUESTED}]
+    asked = {fact.attempt: fact.at for fact in sorted(requests, key=lambda fact: fact.at, reverse=True)}
     for record in records:
         if record.kind == "attempt":
             facts += _of_attempt(record, asked.get(record.attempt))
@@ -167,7 +168,8 @@ def _steps(life: _Life, facts: list[_Fact], look_ahead: timedelta) -> list[Step]
     for fact, later in zip(facts, [*facts[1:], None], strict=False):
         _fill(steps, fact.before, promoted_at, fact.at)
         after = fact.after or _outcome(later, life.status)
-        reason = Reason.CANCEL_REQUESTED if fact.after is None and after is _S.CANCELLED else fact.reason
+        is_put_down_to_request = fact.after is None and after is _S.CANCELLED and fact.reason != "ABORTED"
+        reason = Reason.CANCEL_REQUESTED if is_put_down_to_request else fact.reason
         steps.append(Step(fact.at, steps[-1].after, after, fact.attempt, fact.actor, str(reason)))
     _fill(steps, life.status, promoted_at, life.completed_at)
     return steps

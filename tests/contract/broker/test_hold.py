@@ -18,7 +18,7 @@ from app.catalog.loader import Catalog
 from app.config import Settings
 from app.db import Database
 from app.dev.receiver import Receiver
-from app.executions.cancellation import Cancelled, cancel_execution
+from app.executions.cancellation import Cancelled, IfRunning, cancel_execution
 from app.jobs.pause import pause_job
 from brokers.attempt import Attempt
 from brokers.broker import ExecutionsBroker
@@ -193,7 +193,9 @@ def test_a_request_to_cancel_what_is_held(
     (execution_id,) = rows.add_executions(database, endpoint="quick", due_in=due_in, shards=shards)
     running.start(ahead_ms=FAR_AHEAD_MS)
     running.wait_until_taken(1)
-    assert cancel_execution(database, execution_id, ask_running=True, actor=None) == Cancelled(ended=0, asked=1)
+    assert cancel_execution(database, execution_id, if_running=IfRunning.REQUEST, actor=None) == Cancelled(
+        ended=0, asked=1
+    )
     if stops:
         running.stop()
     eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")

@@ -24,6 +24,7 @@ class Row:
     attempt: int = 0
     worker: str | None = None
     asked_to_end: bool = False
+    is_to_be_aborted: bool = False
     tried: list[tuple[int, str | None, str]] = field(default_factory=list)
 
     def end_attempt(self, outcome: S, error: str) -> None:
@@ -34,7 +35,8 @@ class Row:
     def lose(self) -> None:
         """End the attempt of a lost worker; the first of them is always followed by another."""
         is_first = not any(error == "WORKER_LOST" for _, _, error in self.tried)
-        self.end_attempt(S.RETRYING if is_first or self.attempt < self.max_attempts else S.FAILED, "WORKER_LOST")
+        outcome = S.RETRYING if is_first or self.attempt < self.max_attempts else S.FAILED
+        self.end_attempt(S.CANCELLED if self.is_to_be_aborted else outcome, "WORKER_LOST")
         if self.status is S.RETRYING:
             self.max_attempts = max(self.max_attempts, self.attempt + 1)
 

@@ -14,19 +14,19 @@ from sqlalchemy import text
 from app import ids, workers
 from app.errors import ExecutionNotCancellableError
 from app.executions import reclaim
-from app.executions.cancellation import cancel_execution
+from app.executions.cancellation import IfRunning, cancel_execution
 from app.executions.claiming.claim import claim_batch
 from app.executions.claiming.release import release
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import DeliveryError
 from app.executions.promotion import promote
 from app.executions.verdict import Verdict
-from schema.states import FINAL, ExecutionStatus
+from schema.states import FINAL
 from tests import rows
 from tests.contract.races.lease_model import LEASE_MS, LeaseModel, Row, S
 
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
-VERDICTS = [Verdict.success({}), Verdict.retry(ERROR, 0), Verdict.fail(ERROR)]
+VERDICTS = [Verdict.success({}), Verdict.retry(ERROR, 0), Verdict.fail(ERROR), Verdict.abort()]
 OPEN = set(S) - FINAL
 MOST_OPEN = 6
 SLOTS = st.integers(0, 1)  # of the two workers, and of the two schedulers
@@ -121,7 +121,7 @@ class LeaseProtocol(LeaseModel):
         ended = Conclusion(mine, ids.attempt_id(), verdict, mine.claimed_at, 5, ())
         holds = (row.status, row.worker, row.attempt) == (S.RUNNING, worker.worker_id, mine.attempt)
         if holds:
-            row.end_attempt(verdict.status, "" if verdict.status is ExecutionStatus.SUCCESS else "HTTP_ERROR")
+            row.end_attempt(verdict.status, (verdict.error or {}).get("type", ""))
         assert (mine.execution_id in conclude(self.database, worker.worker_id, [ended])) is holds
         worker.written.append((ended, holds))
 
@@ -187,19 +187,20 @@ class LeaseProtocol(LeaseModel):
         assert done.retrying + done.failed + done.cancelled + done.ignored == taken
 
     @precondition(lambda self: self.count(*OPEN) > MOST_OPEN // 2)
-    @rule(data=st.data(), ask_running=st.booleans())
-    def cancel(self, data: st.DataObject, ask_running: bool) -> None:
+    @rule(data=st.data(), if_running=st.sampled_from([None, *IfRunning]))
+    def cancel(self, data: st.DataObject, if_running: IfRunning | None) -> None:
         execution_id = data.draw(st.sampled_from(list(self.rows)))
         row = self.rows[execution_id]
-        refused = row.status in {S.SUCCESS, S.FAILED} or (row.status is S.RUNNING and not ask_running)
+        refused = row.status in {S.SUCCESS, S.FAILED} or (row.status is S.RUNNING and if_running is None)
         try:
-            cancel_execution(self.database, execution_id, ask_running=ask_running, actor=None)
+            cancel_execution(self.database, execution_id, if_running=if_running, actor=None)
         except ExecutionNotCancellableError:
             assert refused
             return
         assert not refused
         if row.status is S.RUNNING:
             row.asked_to_end = True
+            row.is_to_be_aborted |= if_running is IfRunning.ABORT
         elif row.status not in FINAL:
             row.status = S.CANCELLED
 

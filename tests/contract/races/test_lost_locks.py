@@ -56,11 +56,11 @@ def do_bring_forward(database: Database, execution_id: str, job_id: str) -> None
 
 
 def do_cancel(database: Database, execution_id: str, job_id: str) -> None:
-    cancellation.cancel_execution(database, execution_id, ask_running=False, actor=None)
+    cancellation.cancel_execution(database, execution_id, if_running=None, actor=None)
 
 
 def do_ask_to_cancel(database: Database, execution_id: str, job_id: str) -> None:
-    cancellation.cancel_execution(database, execution_id, ask_running=True, actor=None)
+    cancellation.cancel_execution(database, execution_id, if_running=cancellation.IfRunning.REQUEST, actor=None)
 
 
 def do_cancel_the_jobs(database: Database, execution_id: str, job_id: str) -> None:

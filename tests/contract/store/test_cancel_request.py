@@ -8,11 +8,12 @@ from sqlalchemy import text
 from app import ids
 from app.db import Database
 from app.executions import reclaim
-from app.executions.cancellation import Cancelled, cancel_execution
+from app.executions.cancellation import Cancelled, IfRunning, cancel_execution
 from app.executions.claiming.claim import claim_batch
 from app.executions.claiming.release import release
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError, LogLine
+from app.executions.retry import retry_execution
 from app.executions.verdict import Verdict
 from brokers.worker_process import WorkerProcess
 from schema.states import LogLevel
@@ -29,8 +30,8 @@ def running(process: WorkerProcess, *, max_attempts: int = 3) -> Claim:
     return answer.claims[0]
 
 
-def ask(database: Database, claim: Claim) -> object:
-    return cancel_execution(database, claim.execution_id, ask_running=True, actor="ops")
+def ask(database: Database, claim: Claim, if_running: IfRunning = IfRunning.REQUEST) -> object:
+    return cancel_execution(database, claim.execution_id, if_running=if_running, actor="ops")
 
 
 def end(process: WorkerProcess, claim: Claim, verdict: Verdict) -> object:
@@ -59,6 +60,47 @@ def test_a_request_changes_no_state_and_a_second_one_nothing_at_all(process: Wor
     assert rows.execution(process.database, claim.execution_id) == first
     assert recorded(process.database) == [("RUNNING", "RUNNING", 1, "ops", "CANCEL_REQUESTED")]
     assert rows.job_of(process.database, claim.execution_id).status == "ACTIVE"
+
+
+def test_a_request_to_abort_adds_to_one_to_end_and_is_on_record_once(process: WorkerProcess) -> None:
+    claim = running(process)
+    for if_running in (IfRunning.REQUEST, IfRunning.ABORT, IfRunning.ABORT, IfRunning.REQUEST):
+        assert ask(process.database, claim, if_running) == Cancelled(ended=0, asked=1)
+    assert [event[-1] for event in recorded(process.database)] == ["CANCEL_REQUESTED", "ABORT_REQUESTED"]
+    row = rows.execution(process.database, claim.execution_id)
+    assert row.cancel_requested_at < row.abort_requested_at
+
+
+def test_what_was_broken_off_is_cancelled_and_says_that_it_may_have_arrived(process: WorkerProcess) -> None:
+    claim = running(process)
+    ask(process.database, claim, IfRunning.ABORT)
+    end(process, claim, Verdict.abort())
+    row = rows.execution(process.database, claim.execution_id)
+    assert (row.status, row.completed_at is None) == ("CANCELLED", False)
+    (tried,) = rows.attempts(process.database, claim.execution_id)
+    assert (tried.status, tried.error["type"]) == ("FAILED", "ABORTED")
+    assert (tried.error["may_have_been_delivered"], tried.error["retryable"]) == (True, False)
+    assert rows.job_of(process.database, claim.execution_id).status == "RETIRED"
+    retry_execution(process.database, claim.execution_id, actor=None)
+    again = rows.execution(process.database, claim.execution_id)
+    assert (again.status, again.cancel_requested_at, again.abort_requested_at) == ("QUEUED", None, None)
+
+
+@pytest.mark.parametrize("policy", [None, '{"fail_on": ["WORKER_LOST"]}', '{"ignore_on": ["WORKER_LOST"]}'])
+def test_a_lost_worker_ends_what_was_to_be_aborted_whatever_its_policy(
+    process: WorkerProcess, policy: str | None
+) -> None:
+    claim = running(process)
+    process.database.fetch(
+        text("UPDATE endpoint_versions SET retry_policy = CAST(:policy AS JSONB)"), {"policy": policy}
+    )
+    ask(process.database, claim, IfRunning.ABORT)
+    process.database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone'"))
+    assert reclaim.reclaim_lost(process.database, reclaim.lost(process.database, limit=9)).cancelled == 1
+    row = rows.execution(process.database, claim.execution_id)
+    (tried,) = rows.attempts(process.database, claim.execution_id)
+    assert (row.status, row.output, tried.status, tried.output) == ("CANCELLED", None, "FAILED", None)
+    assert (tried.error["type"], tried.error["may_have_been_delivered"]) == ("WORKER_LOST", True)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def resume(database: Database, job_id: str) -> object:
 
 
 def cancel_all(database: Database, job_id: str) -> object:
-    return cancel_job(database, job_id, ask_running=True)
+    return cancel_job(database, job_id, if_running=cancellation.IfRunning.REQUEST)
 
 
 CANCELLED_500, REST = ("CANCELLED", False, 500), ("QUEUED", False, 700)

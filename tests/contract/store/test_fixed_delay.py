@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from app import ids
 from app.executions import reclaim
-from app.executions.cancellation import cancel_execution
+from app.executions.cancellation import IfRunning, cancel_execution
 from app.executions.claiming.claim import claim_batch
 from app.executions.claiming.release import release
 from app.executions.conclusion import Conclusion, conclude
@@ -65,13 +65,13 @@ def lose(process: WorkerProcess, claim: Claim) -> None:
 
 
 def hand_back_asked(process: WorkerProcess, claim: Claim) -> None:
-    cancel_execution(process.database, claim.execution_id, ask_running=True, actor=None)
+    cancel_execution(process.database, claim.execution_id, if_running=IfRunning.REQUEST, actor=None)
     release(process.database, process.worker_id, [claim.key])
 
 
 def cancel_queued(process: WorkerProcess, claim: Claim) -> None:
     release(process.database, process.worker_id, [claim.key])
-    cancel_execution(process.database, claim.execution_id, ask_running=False, actor=None)
+    cancel_execution(process.database, claim.execution_id, if_running=None, actor=None)
 
 
 ENDS = [succeed, fail, lose, hand_back_asked, cancel_queued]

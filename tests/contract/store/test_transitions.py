@@ -10,7 +10,7 @@ from sqlalchemy import text
 from app.catalog.retry_policy import RetryPolicy
 from app.errors import TaskExecutorError
 from app.executions import holding, reclaim
-from app.executions.cancellation import cancel_execution
+from app.executions.cancellation import IfRunning, cancel_execution
 from app.executions.claiming.claim import claim_batch
 from app.executions.claiming.lane import Lane
 from app.executions.claiming.release import release
@@ -32,6 +32,7 @@ VERDICTS = {
     "succeed": Verdict.success({}),
     "retry": Verdict.retry(ERROR, 1000),
     "fail": Verdict.fail(ERROR),
+    "abort": Verdict.abort(),
 }
 
 Verb = Callable[[WorkerProcess, str], None]
@@ -82,7 +83,7 @@ def do_reclaim(process: WorkerProcess, execution_id: str) -> None:
 
 def do_cancel(process: WorkerProcess, execution_id: str) -> None:
     try:
-        cancel_execution(process.database, execution_id, ask_running=False, actor=None)
+        cancel_execution(process.database, execution_id, if_running=None, actor=None)
     except TaskExecutorError:
         return
 
@@ -97,7 +98,15 @@ def do_retry(process: WorkerProcess, execution_id: str) -> None:
 def do_request(process: WorkerProcess, execution_id: str) -> None:
     """Ask a running one to end, which changes nothing yet: the verbs after it are tried on such a row."""
     try:
-        cancel_execution(process.database, execution_id, ask_running=True, actor=None)
+        cancel_execution(process.database, execution_id, if_running=IfRunning.REQUEST, actor=None)
+    except TaskExecutorError:
+        return
+
+
+def do_request_abort(process: WorkerProcess, execution_id: str) -> None:
+    """The same: the worker that is to break it off concludes it."""
+    try:
+        cancel_execution(process.database, execution_id, if_running=IfRunning.ABORT, actor=None)
     except TaskExecutorError:
         return
 
@@ -170,6 +179,7 @@ VERBS: dict[str, Verb] = {
     "cancel": do_cancel,
     "manual retry": do_retry,
     "request to cancel": do_request,
+    "request to abort": do_request_abort,
     "pause": do_pause,
     "hold retries": do_hold_retries,
     "resume": do_resume,

@@ -33,6 +33,7 @@ def test_an_execution(api: Api) -> None:
         "completed_at": None,
         "duration_ms": None,
         "cancel_requested_at": None,
+        "abort_requested_at": None,
         "created_at": "",
     }
 

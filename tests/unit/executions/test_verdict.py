@@ -48,6 +48,7 @@ def test_the_error_keeps_the_briefs_shape_and_what_is_added_to_it() -> None:
         Verdict.retry(DeliveryError("X", ""), 1),
         Verdict.fail(DeliveryError("X", "")),
         Verdict.reject(DeliveryError("X", "")),
+        Verdict.abort(),
     ],
 )
 def test_every_verdict_is_a_legal_transition(verdict: Verdict) -> None:

@@ -1,0 +1,164 @@
+"""Deliveries that are broken off on request, over each transport: what was sent says so, the rest leaves no attempt."""
+
+import socket
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import dramatiq
+import pytest
+from dramatiq import Worker
+from sqlalchemy import text
+
+import tests.worker_environment  # noqa: F401 - first
+from actors import build
+from actors.deliver import Deliveries
+from actors.dispatch import open_dispatchers
+from actors.loop import DeliveryLoop
+from app.config import Settings
+from app.db import Database
+from app.executions.cancellation import IfRunning, cancel_execution
+from app.jobs.cancellation import cancel_job
+from brokers.attempt import Attempt
+from brokers.consumer import DELIVER
+from brokers.worker_process import WorkerProcess
+from schema.states import EndpointType
+from tests import rows
+from tests.contract.broker.delivering import Attempts, catalog_of, claimed
+from tests.waiting import eventually
+
+HTTP = EndpointType.HTTP
+
+
+@pytest.fixture
+def silent() -> Iterator[socket.socket]:
+    """A server that takes everything and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(60)
+        yield listener
+
+
+@pytest.fixture
+def loop() -> Iterator[DeliveryLoop]:
+    """The real dispatchers, with one connection to each host."""
+    loop = DeliveryLoop(lambda: open_dispatchers(Settings(database_url="", connections_per_host=1)))
+    loop.start()
+    yield loop
+    loop.stop()
+
+
+def spec_of(type_: EndpointType, silent: socket.socket) -> dict[str, Any]:
+    where = f"127.0.0.1:{silent.getsockname()[1]}"
+    return {
+        EndpointType.HTTP: {"url": f"http://{where}/", "method": "POST"},
+        EndpointType.REDIS_STREAM: {"redis_url": f"redis://{where}", "stream": "s", "fields_template": {"a": "1"}},
+        EndpointType.KAFKA: {"bootstrap_servers": where, "topic": "t", "value_template": 1, "acks": "1"},
+    }[type_] | {"timeout_ms": 250_000}
+
+
+def add(database: Database, type_: EndpointType, silent: socket.socket, **options: Any) -> str:
+    if not database.fetch(text("SELECT 1 FROM endpoints WHERE name = 'silent'")):
+        rows.add_endpoint(database, "silent", type_=type_, spec=spec_of(type_, silent))
+    (execution_id,) = rows.add_executions(database, endpoint="silent", type_=type_, max_attempts=3, **options)
+    return execution_id
+
+
+def abort(database: Database, loop: DeliveryLoop, attempt: Attempt) -> None:
+    """As a worker does that has found the request; more than once, as long as the row says so."""
+    cancel_execution(database, attempt.claim.execution_id, if_running=IfRunning.ABORT, actor="ops")
+    for _ in range(2):
+        loop.abort([attempt.claim.key])
+
+
+def ended(database: Database, execution_id: str) -> tuple[str, list[Any]]:
+    eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
+    return rows.execution(database, execution_id).status, rows.attempts(database, execution_id)
+
+
+def is_closed(connection: socket.socket) -> bool:
+    while connection.recv(65_536):
+        pass
+    return True
+
+
+@pytest.mark.parametrize("type_", EndpointType)
+def test_what_was_sent_is_cancelled_and_may_have_arrived(
+    database: Database, process: WorkerProcess, loop: DeliveryLoop, silent: socket.socket, type_: EndpointType
+) -> None:
+    execution_id = add(database, type_, silent)
+    attempt = claimed(process, type_.queue)
+    Deliveries(catalog_of(database), loop, database).start([attempt])
+    connection, _ = silent.accept()
+    connection.settimeout(60)
+    assert connection.recv(1)
+    eventually(lambda: attempt.is_sent)
+    abort(database, loop, attempt)
+    status, (tried,) = ended(database, execution_id)
+    assert (status, tried.error["type"], tried.error["may_have_been_delivered"]) == ("CANCELLED", "ABORTED", True)
+    (line,) = database.fetch(text("SELECT message FROM execution_logs"))
+    assert line.message == "attempt 1 of 3 broken off on request, before an answer came"
+    # librdkafka keeps its connections: a record that was given to it cannot be taken back.
+    assert type_ is EndpointType.KAFKA or is_closed(connection)
+    connection.close()
+
+
+def test_what_waits_for_its_target_or_its_instant_leaves_no_attempt(
+    database: Database, process: WorkerProcess, loop: DeliveryLoop, silent: socket.socket
+) -> None:
+    deliveries = Deliveries(catalog_of(database), loop, database)
+    add(database, HTTP, silent)
+    attempts = Attempts(process)
+    first = attempts.next()
+    deliveries.start([first])
+    eventually(lambda: first.is_sent)
+    waiting = add(database, HTTP, silent)
+    held = add(database, HTTP, silent, due_in=timedelta(milliseconds=10))
+    others = [attempts.next(), attempts.next()]
+    for attempt in others:
+        if attempt.claim.execution_id == held:
+            attempt.due_at += 3600
+    deliveries.start(others)
+    for attempt in others:
+        abort(database, loop, attempt)
+    for execution_id in (waiting, held):
+        assert ended(database, execution_id) == ("CANCELLED", [])
+        assert rows.job_of(database, execution_id).status == "RETIRED"
+    assert not first.is_aborted
+    abort(database, loop, first)
+    assert ended(database, first.claim.execution_id)[0] == "CANCELLED"
+
+
+def test_a_whole_worker_finds_the_request_by_itself(
+    database: Database, database_url: str, silent: socket.socket
+) -> None:
+    broker, deliveries = build(Settings(database_url=database_url, worker_poll_interval_ms=10))
+    dramatiq.actor(deliveries.start, broker=broker, actor_name=DELIVER, queue_name="http")
+    worker = Worker(broker, worker_threads=2, worker_timeout=100)
+    execution_id = add(database, HTTP, silent)
+    worker.start()
+    try:
+        connection, _ = silent.accept()
+        with connection:
+            connection.settimeout(60)
+            assert connection.recv(1)
+            job_id = rows.job_of(database, execution_id).job_id
+            assert cancel_job(database, job_id, if_running=IfRunning.ABORT).asked == 1
+            assert is_closed(connection)
+        status, (tried,) = ended(database, execution_id)
+        assert (status, tried.error["type"]) == ("CANCELLED", "ABORTED")
+    finally:
+        worker.stop()
+
+
+def test_a_worker_that_stops_concludes_nothing_that_nobody_asked_to_abort(
+    database: Database, process: WorkerProcess, loop: DeliveryLoop, silent: socket.socket
+) -> None:
+    execution_id = add(database, HTTP, silent)
+    attempt = claimed(process)
+    Deliveries(catalog_of(database), loop, database).start([attempt])
+    eventually(lambda: attempt.is_sent)
+    loop.abort([attempt.claim.key._replace(attempt=2)])  # a later claim is another one
+    loop.stop()
+    assert process.finalizer.flush(60)
+    assert rows.execution(database, execution_id).status == "RUNNING"
+    attempt.release(even_if_started=True)  # or the process waits for it
