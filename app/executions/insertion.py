@@ -29,8 +29,8 @@ def insert_executions(
     columns = {name: f"{job}.{name}" for name in OF_JOB} | {
         "execution_id": execution_id,
         "shard": shard,
-        "queue": f"COALESCE({job}.queue, {endpoint}.queue, {endpoint}.routed_queue, lower({job}.endpoint_type))",
-        "priority": f"COALESCE({job}.priority, {endpoint}.priority)",
+        "queue": queue_of(job, endpoint),
+        "priority": priority_of(job, endpoint),
         "idempotency_key": idempotency_key,
         "status": status,
         "run_at": run_at or scheduled_at,
@@ -38,3 +38,13 @@ def insert_executions(
     }
     return f"""INSERT INTO executions ({", ".join(columns)})
       SELECT {", ".join(columns.values())}"""
+
+
+def queue_of(job: str, endpoint: str) -> str:
+    """Return the SQL expression of the queue of a job's next execution."""
+    return f"COALESCE({job}.queue, {endpoint}.queue, {endpoint}.routed_queue, lower({job}.endpoint_type))"
+
+
+def priority_of(job: str, endpoint: str) -> str:
+    """Return the SQL expression of the priority of a job's next execution."""
+    return f"COALESCE({job}.priority, {endpoint}.priority)"

@@ -80,6 +80,25 @@ def choose_ticks(job: DueJob, limit: int, grace: timedelta, late: int) -> Advanc
     return _skip_while_busy(job) if job.next_run_at <= job.now else None
 
 
+def makes_up_for_all(job: DueJob, grace: timedelta) -> bool:
+    """Return whether a job is late by more than `grace` with ticks that all are to run, side by side if need be."""
+    table = job.timetable
+    follows_none = not table.fixed_delay and table.overlap is Overlap.ALLOW
+    return job.next_run_at < job.now - grace and follows_none and table.catch_up is CatchUp.ALL
+
+
+def may_wait(job: DueJob, more: int) -> bool:
+    """Return whether none of the ticks that `makes_up_for_all` is left out when it waits until `more` were missed.
+
+    Raises like `choose_ticks`.
+    """
+    most = job.timetable.max_catch_up
+    if most is None:
+        return True
+    kept, skipped, _ = _missed(job, most, job.now)
+    return not skipped and len(kept) + more <= most
+
+
 def _one(job: DueJob) -> Advance:
     """Take the only tick that exists until the next execution ends; it never counts as missed."""
     if job.timetable.is_over(job.next_run_at):

@@ -24,9 +24,12 @@ class CatchUpPace:
 
     def portion(self, job: DueJob, jobs: int) -> int:
         """Return how many late ticks a job, one of so many in its page, may still take; not positive when none."""
+        return max(self.least(job), self._left // max(1, jobs)) - self._taken[job.job_id]
+
+    def least(self, job: DueJob) -> int:
+        """Return how many late ticks a job may take whatever others take: more than fall due until the next pass."""
         every_ms = job.timetable.every_ms
-        own = 1 if every_ms is None else math.ceil(2 * self._pass_ms / every_ms)
-        return max(1, own, self._left // max(1, jobs)) - self._taken[job.job_id]
+        return 1 if every_ms is None else max(1, math.ceil(2 * self._pass_ms / every_ms))
 
     def note(self, job: DueJob, advance: Advance | None) -> None:
         """Count what a job takes, and remember whether it stays behind."""

@@ -11,6 +11,7 @@ from app.config import Settings
 from app.db import Database
 from app.errors import TaskExecutorError
 from app.executions import holding, reclaim
+from app.executions.claiming.depth import Depths
 from app.executions.claiming.shards import SURVEY_SECONDS, ShardCount, stored_beyond
 from app.executions.low_water import LowWater
 from app.executions.materialization import due, materialize
@@ -18,7 +19,7 @@ from app.executions.promotion import promote
 from app.executions.reclaim import Candidate, Reclaimed
 from app.executions.sweep import fail_exhausted
 from app.jobs import time_zones, unfinished
-from app.schedule.due_ticks import Advance, DueJob, choose_ticks
+from app.schedule.due_ticks import Advance, DueJob, choose_ticks, makes_up_for_all, may_wait
 from app.scheduler.catch_up import CatchUpPace
 from app.scheduler.chore import BATCH, Chore, Counts, Hint, Stopping, until_short
 from app.scheduler.expirer import Expirer
@@ -83,11 +84,12 @@ class Chores:
         batch = self._settings.cron_batch_size
         last: DueJob | None = None
         pace = CatchUpPace(self._settings.cron_tick_interval_seconds)
+        depths = Depths(self._database, self._served.count)
         behind = False  # some job of this walk has more ticks in this pass than fitted in its statement
         while not self._stopping():
             found = due(self._database, ahead_ms=self._ahead_ms, limit=batch, since=self._ticks.since, after=last)
             jobs = found.jobs
-            advances = self._advances(jobs, pace)
+            advances = self._advances(jobs, pace, depths)
             done = materialize(self._database, advances, shards=self._shards)
             self._hint_all(done.queues)
             counts.update(ticks=done.executions, retired=done.retired, skipped=done.skipped)
@@ -101,15 +103,17 @@ class Chores:
                 break
         return counts
 
-    def _advances(self, jobs: Sequence[DueJob], pace: CatchUpPace) -> list[Advance]:
+    def _advances(self, jobs: Sequence[DueJob], pace: CatchUpPace, depths: Depths) -> list[Advance]:
         portions = {job.job_id: pace.portion(job, len(jobs)) for job in jobs}
+        grace = timedelta(seconds=self._settings.misfire_grace_seconds)
+        deep = depths.deep([job.job_id for job in jobs if makes_up_for_all(job, grace)])
         ready = sum(job.next_run_at > job.now or portions[job.job_id] > 0 for job in jobs)
         limit = max(1, MAX_TICKS // max(1, ready))
-        grace = timedelta(seconds=self._settings.misfire_grace_seconds)
         advances: list[Advance | None] = []
         for job in jobs:
             try:
-                advance = choose_ticks(job, limit, grace, portions[job.job_id])
+                is_put_off = job.job_id in deep and may_wait(job, pace.least(job))
+                advance = choose_ticks(job, limit, grace, 0 if is_put_off else portions[job.job_id])
                 pace.note(job, advance)
                 advances.append(advance)
             except TaskExecutorError as error:

@@ -9,6 +9,7 @@ from sqlalchemy import event, text
 
 from app.db import Database
 from app.executions import low_water, materialization
+from app.executions.claiming import depth
 from app.schedule.due_ticks import Advance
 from app.scheduler import catch_up
 from schema.states import EndpointType
@@ -96,6 +97,9 @@ def test_a_backlog_is_made_up_for_in_portions_and_holds_up_no_other_job(database
         scheduler.materialize()
         portions.append(len(scheduled(database, job_id)) - before)
         assert len(scheduled(database, fresh[-1])) == 1
+        database.fetch(
+            text("UPDATE executions SET status = 'CANCELLED', completed_at = now()")
+        )  # as if workers kept up
     assert max(portions) <= 500
     assert 1199 <= sum(portions) <= 1201
     found = scheduled(database, job_id)
@@ -107,6 +111,47 @@ def test_each_of_many_late_jobs_gets_on(database: Database, monkeypatch: pytest.
     jobs = [add_cron_job(database, missed=timedelta(minutes=minutes)) for minutes in range(10, 70, 10)]
     assert chores(database, cron_batch_size=2).materialize()["ticks"] == 4 + 4
     assert min(len(scheduled(database, job_id)) for job_id in jobs) == 1
+
+
+def test_late_ticks_wait_while_their_lane_is_deep_and_those_of_others_do_not(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often a scheduler looks; what has to be made up for is there once the lane has been drained."""
+    monkeypatch.setattr(depth, "DEEP", 20)
+    monkeypatch.setattr(depth, "DEPTH", text(depth.DEPTH.text.replace("LIMIT 1000)", "LIMIT 20)")))
+    rows.add_endpoint(database, "other")
+    waiting = rows.add_executions(database, 20, shards=2)
+    late = add_cron_job(database, missed=HOUR)
+    others = [
+        add_interval_job(database, timedelta(minutes=1), missed=HOUR, endpoint="other"),
+        add_interval_job(database, timedelta(minutes=1), missed=HOUR, priority=200),
+        add_interval_job(database, timedelta(minutes=1), missed=HOUR, queue="bulk"),
+    ]
+    served = chores(database, queue_shards=2)
+    for _ in range(3):
+        served.materialize()
+    assert scheduled(database, late) == []
+    assert [len(scheduled(database, one)) >= 60 for one in others] == [True] * 3
+    database.fetch(
+        text("UPDATE executions SET status = 'CANCELLED', completed_at = now() WHERE execution_id = :id"),
+        {"id": waiting[0]},
+    )
+    served.materialize()
+    assert len(scheduled(database, late)) >= 59
+
+
+@pytest.mark.parametrize(
+    "columns", [{"max_catch_up": 60}, {"catch_up": "latest"}, {"catch_up": "none"}, {"overlap": "skip"}]
+)
+def test_no_tick_is_left_out_for_the_depth_of_a_lane(
+    database: Database, monkeypatch: pytest.MonkeyPatch, columns: dict[str, object]
+) -> None:
+    """To wait would be to lose ticks, or to make up for such as are left out."""
+    monkeypatch.setattr(depth, "DEEP", 1)
+    rows.add_executions(database)
+    job_id = add_interval_job(database, timedelta(minutes=1), missed=timedelta(seconds=59 * 60 + 30), **columns)
+    chores(database).materialize()
+    assert scheduled(database, job_id)
 
 
 def test_an_interval_of_10_milliseconds_has_all_its_ticks_ahead_of_time(database: Database) -> None:

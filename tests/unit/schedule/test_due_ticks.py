@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.schedule.due_ticks import MOST_STEPS, DueJob, choose_ticks
+from app.schedule.due_ticks import MOST_STEPS, DueJob, choose_ticks, makes_up_for_all, may_wait
 from app.schedule.timetable import Timetable
 from schema.states import CatchUp, EndpointType, Overlap
 
@@ -46,6 +46,19 @@ def test_a_limit_leaves_the_rest_for_the_next_statement() -> None:
 def test_at_most_so_many_missed_ticks_run_the_latest() -> None:
     assert chosen(job(timedelta(seconds=58), max_catch_up=2)) == ([-18, -8, 2], 12, 4, 0)
     assert chosen(job(timedelta(seconds=58), max_catch_up=2), limit=1) == ([-18], -8, 4, 0)
+
+
+@given(st.integers(1, 200), st.integers(1, 30), st.integers(1, 30))
+def test_who_waits_while_it_may_loses_no_tick(missed: int, most: int, more: int) -> None:
+    """Until the next look at most `more` ticks come due."""
+    late = job(missed * TEN, max_catch_up=most)
+    assert makes_up_for_all(late, GRACE) is (missed * TEN > GRACE)
+    if may_wait(late, more):
+        later = replace(late, now=NOW + more * TEN, horizon=NOW + more * TEN)
+        made = choose_ticks(later, MANY, GRACE, MANY)
+        assert made is not None
+        assert made.skipped_catch_up == 0
+    assert may_wait(job(missed * TEN, max_catch_up=None), more)
 
 
 def test_only_the_latest_missed_tick_runs() -> None:
