@@ -21,7 +21,7 @@ from app.api.services import services, wake
 from app.errors import ConflictError, ExecutionNotCancellableError, ExecutionNotFoundError
 from app.executions import cancellation
 from app.executions.reading import explanation, queries
-from app.executions.reading.explanation import Explanation
+from app.executions.reading.facts import Explanation
 from app.executions.reading.history import history_of
 from app.executions.reading.listing import ExecutionFilter, page_of_executions
 from app.executions.reading.queries import LogFilter

@@ -119,5 +119,6 @@ class BreakerSpec(_Flow):
     open_for = _duration(_SECOND, _HOUR, metadata={"description": "`30s` when absent", "example": "30s"})
 
 
+RATE = RateSpec()
 LIMITS = LimitsSpec()
 BREAKER = BreakerSpec()

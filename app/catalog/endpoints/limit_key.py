@@ -32,10 +32,15 @@ class KeyTemplate:
             value = as_text(resolve(self.placeholder, {"input": input_}))
         except TemplateError:
             value = ""
-        if len(value) > LONGEST or value.startswith("#"):
-            # What looks like a digest is made one, so that nobody can choose to be somebody else.
-            value = f"#{blake2b(value.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"
-        return f"={value}"
+        return stored_key(value)
+
+
+def stored_key(value: str) -> str:
+    """Return the limit key of a value, as rows hold it."""
+    if len(value) > LONGEST or value.startswith("#"):
+        # What looks like a digest is made one, so that nobody can choose to be somebody else.
+        value = f"#{blake2b(value.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"
+    return f"={value}"
 
 
 def key_template(limits: Mapping[str, Any] | None) -> KeyTemplate | None:

@@ -1,50 +1,18 @@
 """Explanation of an execution's state in one sentence, from bounded queries."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
-
-from sqlalchemy import Row
 
 from app.db import Database
 from app.errors import ExecutionNotFoundError
 from app.executions.events import Reason
-from app.executions.model import columns_of
-from app.formats import rfc3339
+from app.executions.reading.facts import FACTS, Explanation, Facts, at
+from app.executions.reading.waiting import explain_due
 from app.sql import statement
 from schema.states import ExecutionStatus, WorkerStatus
 
-MOST_AHEAD = 1000
-
-# The attempt that ended last. A running one has no row yet, and its explanation needs none.
-FACTS = statement(
-    "executions.explain",
-    """
-    SELECT now() AS now, e.execution_id, e.status, e.queue, e.shard, e.run_at, e.attempt_count, e.max_attempts,
-           e.worker_id, e.started_at, e.completed_at, e.created_at, e.cancel_requested_at, e.abort_requested_at,
-           e.on_hold, j.paused_at, a.error, a.completed_at AS failed_at,
-           w.lease_expires_at, w.status AS worker_status
-      FROM executions AS e
-      JOIN jobs AS j ON j.job_id = e.job_id
-      LEFT JOIN workers AS w ON w.worker_id = e.worker_id
-      LEFT JOIN attempts AS a ON a.execution_id = e.execution_id AND a.attempt_number = e.attempt_count
-     WHERE e.execution_id = :execution_id
-    """,
-)
-QUEUE = statement(
-    "executions.explain_queue",
-    """
-    SELECT (SELECT count(*) FROM workers AS w
-             WHERE w.status = 'ALIVE' AND w.lease_expires_at > now()
-               AND w.queues @> jsonb_build_array(CAST(:queue AS TEXT))) AS workers,
-           (SELECT count(*) FROM (
-              SELECT o.execution_id FROM executions AS o
-               WHERE o.queue = :queue AND o.shard = :shard AND o.status IN ('QUEUED', 'RETRYING')
-                 AND (o.run_at, o.execution_id) < (CAST(:run_at AS TIMESTAMPTZ), CAST(:execution_id AS TEXT))
-               ORDER BY o.run_at, o.execution_id LIMIT :most) AS ahead) AS ahead
-    """,
-)
 LAST_EVENT = statement(
     "executions.explain_event",
     """
@@ -55,50 +23,6 @@ LAST_EVENT = statement(
 )
 _REQUESTS = [Reason.CANCEL_REQUESTED, Reason.ABORT_REQUESTED]
 _CANCELLING = [Reason.CANCELLED, Reason.JOB_CANCELLED, Reason.JOB_UPDATED, *_REQUESTS]
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Why an execution is in its state: a code, a sentence, since when, and until when where that is known."""
-
-    status: ExecutionStatus
-    reason: str
-    explanation: str
-    since: datetime
-    until: datetime | None = None
-    details: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Facts:
-    """The facts behind an explanation: the execution, its job, its worker and the error of its last attempt."""
-
-    now: datetime
-    execution_id: str
-    status: ExecutionStatus
-    queue: str
-    shard: int
-    run_at: datetime
-    attempt_count: int
-    max_attempts: int
-    worker_id: str | None
-    started_at: datetime  # of a RUNNING execution, and not NULL there
-    completed_at: datetime  # of an execution that has ended, and not NULL there
-    created_at: datetime
-    cancel_requested_at: datetime | None
-    abort_requested_at: datetime | None
-    on_hold: bool
-    paused_at: datetime | None
-    error: Mapping[str, Any]
-    failed_at: datetime | None
-    lease_expires_at: datetime | None
-    worker_status: WorkerStatus | None
-
-    @classmethod
-    def from_row(cls, row: Row[Any]) -> "_Facts":
-        worker_status = None if row.worker_status is None else WorkerStatus(row.worker_status)
-        enums = {"status": ExecutionStatus(row.status), "worker_status": worker_status}
-        return cls(**columns_of(cls, row) | enums | {"error": row.error or {}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +38,7 @@ def explain(database: Database, execution_id: str, *, reclaim_every: timedelta) 
     rows = database.fetch(FACTS, {"execution_id": execution_id})
     if not rows:
         raise ExecutionNotFoundError.of(execution_id)
-    facts = _Facts.from_row(rows[0])
+    facts = Facts.from_row(rows[0])
     if facts.status is ExecutionStatus.RUNNING:
         return _running(database, facts, reclaim_every)
     if facts.status is ExecutionStatus.CANCELLED:
@@ -124,7 +48,7 @@ def explain(database: Database, execution_id: str, *, reclaim_every: timedelta) 
     return _waiting(database, facts)
 
 
-def _waiting(database: Database, facts: _Facts) -> Explanation:
+def _waiting(database: Database, facts: Facts) -> Explanation:
     status, error = facts.status, facts.error
     since = facts.failed_at or facts.created_at
     details: dict[str, Any] = {"attempts": facts.attempt_count, "max_attempts": facts.max_attempts}
@@ -135,47 +59,30 @@ def _waiting(database: Database, facts: _Facts) -> Explanation:
         return Explanation(status, "JOB_PAUSED", held, facts.paused_at or since, None, details)
     if facts.run_at > facts.now and error:
         text = f"Attempt {facts.attempt_count} of {facts.max_attempts} failed ({_of(error)}); the next is due at"
-        return Explanation(status, "RETRYING_AFTER_ERROR", f"{text} {_at(facts.run_at)}.", since, facts.run_at, details)
+        return Explanation(status, "RETRYING_AFTER_ERROR", f"{text} {at(facts.run_at)}.", since, facts.run_at, details)
     if facts.run_at > facts.now:
-        text = f"It is due at {_at(facts.run_at)}."
+        text = f"It is due at {at(facts.run_at)}."
         return Explanation(status, "WAITING_FOR_RUN_AT", text, since, facts.run_at, details)
     if status is ExecutionStatus.PENDING:
-        text = f"It has been due since {_at(facts.run_at)}, and no scheduler has queued it yet: perhaps none runs."
+        text = f"It has been due since {at(facts.run_at)}, and no scheduler has queued it yet: perhaps none runs."
         return Explanation(status, "WAITING_FOR_SCHEDULER", text, facts.run_at, None, details)
-    return _due(database, facts, details)
+    return explain_due(database, facts, details)
 
 
-def _is_about_to_be_held(facts: _Facts) -> bool:
+def _is_about_to_be_held(facts: Facts) -> bool:
     # It was running when its job was paused. Executions requested during the pause are not held.
     is_retry = facts.status is ExecutionStatus.RETRYING
     return is_retry and facts.paused_at is not None and facts.created_at <= facts.paused_at
 
 
-def _due(database: Database, facts: _Facts, details: dict[str, Any]) -> Explanation:
-    status, params = facts.status, {"queue": facts.queue, "shard": facts.shard, "run_at": facts.run_at}
-    params |= {"execution_id": facts.execution_id, "most": MOST_AHEAD + 1}
-    (queue,) = database.fetch(QUEUE, params)
-    details |= {"queue": facts.queue, "workers": queue.workers, "ahead": min(queue.ahead, MOST_AHEAD)}
-    if not queue.workers:
-        text = f"It has been due since {_at(facts.run_at)}, and no live worker serves the queue {facts.queue!r}."
-        return Explanation(status, "NO_WORKER", text, facts.run_at, None, details)
-    if queue.ahead:
-        count = f"more than {MOST_AHEAD}" if queue.ahead > MOST_AHEAD else str(queue.ahead)
-        text = f"It is due, but {count} became due before it in the queue {facts.queue!r}, which {queue.workers} live"
-        text += " worker serves." if queue.workers == 1 else " workers serve."
-        return Explanation(status, "BEHIND_OTHERS", text, facts.run_at, None, details)
-    text = f"It is due and the next in the queue {facts.queue!r}; a worker takes it as soon as it has room."
-    return Explanation(status, "NEXT_IN_QUEUE", text, facts.run_at, None, details)
-
-
-def _running(database: Database, facts: _Facts, reclaim_every: timedelta) -> Explanation:
+def _running(database: Database, facts: Facts, reclaim_every: timedelta) -> Explanation:
     status, attempt = ExecutionStatus.RUNNING, f"Attempt {facts.attempt_count} of {facts.max_attempts}"
     details = {"worker_id": facts.worker_id, "attempts": facts.attempt_count, "max_attempts": facts.max_attempts}
     lease = facts.lease_expires_at
     if lease is None or facts.worker_status is not WorkerStatus.ALIVE or lease <= facts.now:
         lost_at = lease or facts.started_at
         by = max(lost_at, facts.now) + reclaim_every
-        text = f"The worker {facts.worker_id} was lost at {_at(lost_at)}; a scheduler takes this back by {_at(by)}."
+        text = f"The worker {facts.worker_id} was lost at {at(lost_at)}; a scheduler takes this back by {at(by)}."
         return Explanation(status, "WORKER_LOST", text, lost_at, by, details)
     details["lease_expires_at"] = lease.isoformat()
     if facts.abort_requested_at is not None:
@@ -185,11 +92,11 @@ def _running(database: Database, facts: _Facts, reclaim_every: timedelta) -> Exp
         by_whom = _by(_event(database, facts))
         text = f"Its cancellation was requested{by_whom}; {attempt.lower()} is under way, and no other will follow."
         return Explanation(status, "CANCEL_REQUESTED", text, facts.cancel_requested_at, None, details)
-    text = f"{attempt} has been running on worker {facts.worker_id}, whose lease ends at {_at(lease)} unless renewed."
+    text = f"{attempt} has been running on worker {facts.worker_id}, whose lease ends at {at(lease)} unless renewed."
     return Explanation(status, "RUNNING", text, facts.started_at, None, details)
 
 
-def _cancelled(database: Database, facts: _Facts) -> Explanation:
+def _cancelled(database: Database, facts: Facts) -> Explanation:
     event = _event(database, facts)
     why = {Reason.JOB_CANCELLED: ", with its job", Reason.JOB_UPDATED: ", because its job was updated"}
     cause = why.get(event.reason, "") if event.reason else ""
@@ -203,7 +110,7 @@ def _cancelled(database: Database, facts: _Facts) -> Explanation:
     return Explanation(ExecutionStatus.CANCELLED, reason, text, facts.completed_at, None, details)
 
 
-def _succeeded(facts: _Facts) -> Explanation:
+def _succeeded(facts: Facts) -> Explanation:
     text = f"It was delivered by attempt {facts.attempt_count} of {facts.max_attempts}."
     if facts.error:
         text = f"Attempt {facts.attempt_count} of {facts.max_attempts} failed ({_of(facts.error)}), which its retry"
@@ -212,7 +119,7 @@ def _succeeded(facts: _Facts) -> Explanation:
     return Explanation(ExecutionStatus.SUCCESS, "SUCCEEDED", text, facts.completed_at, None, details)
 
 
-def _failed(facts: _Facts) -> Explanation:
+def _failed(facts: Facts) -> Explanation:
     used_up = facts.attempt_count >= facts.max_attempts
     why = "none is left" if used_up else "another would not help, or its retry policy allows none"
     text = f"Attempt {facts.attempt_count} of {facts.max_attempts} failed ({_of(facts.error)}), and {why}."
@@ -221,13 +128,13 @@ def _failed(facts: _Facts) -> Explanation:
     return Explanation(ExecutionStatus.FAILED, reason, text, facts.completed_at, None, details)
 
 
-_OVER: Mapping[ExecutionStatus, Callable[[_Facts], Explanation]] = {
+_OVER: Mapping[ExecutionStatus, Callable[[Facts], Explanation]] = {
     ExecutionStatus.SUCCESS: _succeeded,
     ExecutionStatus.FAILED: _failed,
 }
 
 
-def _event(database: Database, facts: _Facts) -> _Event:
+def _event(database: Database, facts: Facts) -> _Event:
     params = {"execution_id": facts.execution_id, "reasons": [reason.value for reason in _CANCELLING]}
     rows = database.fetch(LAST_EVENT, params)
     return _Event(rows[0].actor, Reason(rows[0].reason)) if rows else _Event()
@@ -239,7 +146,3 @@ def _by(event: _Event) -> str:
 
 def _of(error: Mapping[str, Any]) -> str:
     return f"{error.get('type', 'unknown')}: {error.get('message', '')}".removesuffix(": ")
-
-
-def _at(instant: datetime) -> str:
-    return rfc3339(instant, "milliseconds")

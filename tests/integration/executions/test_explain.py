@@ -119,10 +119,10 @@ def cancelled_on_request(api: Api, database: Database, execution_id: str) -> Non
 CASES: list[tuple[Prepare, str, str, bool]] = [
     (later, "WAITING_FOR_RUN_AT", "due at 20", True),
     (sql("UPDATE executions SET status = 'PENDING'"), "WAITING_FOR_SCHEDULER", "no scheduler has queued it", False),
-    (sql("SELECT 1"), "NEXT_IN_QUEUE", "next in the queue 'http'", False),
+    (sql("SELECT 1"), "NEXT_IN_QUEUE", "next of its endpoint in the queue 'http'", False),
     (no_worker, "NO_WORKER", "no live worker serves the queue 'http'", False),
     (sql("UPDATE workers SET lease_expires_at = now()"), "NO_WORKER", "no live worker", False),
-    (behind, "BEHIND_OTHERS", "2 became due before it", False),
+    (behind, "BEHIND_OTHERS", "2 of its endpoint became due before it", False),
     (paused, "JOB_PAUSED", "paused", False),
     (paused_while_running, "JOB_PAUSED", "paused", False),
     (run_during_a_pause, "NEXT_IN_QUEUE", "next", False),
@@ -156,18 +156,18 @@ def test_each_reason(
 def test_the_crowd_ahead_is_counted_up_to_a_bound(
     api: Api, database: Database, execution_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.executions.reading.explanation.MOST_AHEAD", 1)
+    monkeypatch.setattr("app.executions.reading.waiting.MOST_AHEAD", 1)
     behind(api, database, execution_id)
     found = explained(api, execution_id)
-    assert "more than 1 became due" in found["explanation"]
+    assert "more than 1 of its endpoint became due" in found["explanation"]
     assert found["details"]["ahead"] == 1
 
 
-def test_it_costs_two_statements(api: Api, execution_id: str, statements: Statements) -> None:
+def test_it_costs_three_statements(api: Api, execution_id: str, statements: Statements) -> None:
     explained(api, execution_id)
     statements.clear()
     api.get(f"/executions/{execution_id}/explain")
-    assert len(statements.texts) == 2
+    assert len(statements.texts) == 3
 
 
 def test_the_details_of_a_failure(api: Api, database: Database, execution_id: str) -> None:

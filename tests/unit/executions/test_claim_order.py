@@ -8,7 +8,7 @@ from app.executions.claiming.arms import CLAIMABLE
 from app.executions.claiming.claim import CLAIM, CLAIM_1, CLAIM_4, CLAIM_16
 from app.executions.claiming.look import LOOK_1, LOOK_16
 from app.executions.claiming.sweep import NEXT_LANES
-from app.executions.reading.explanation import QUEUE
+from app.executions.reading.waiting import AHEAD
 from app.sql import HotStatement
 from schema.states import ExecutionStatus
 from schema.tables import executions
@@ -38,11 +38,12 @@ def test_the_claim_is_ordered_as_its_index_is() -> None:
     assert following[0] == "run_at", "whatever the order, a worker wakes up for the row that is due next"
 
 
-def test_the_explanation_counts_what_the_claim_takes_earlier() -> None:
-    """Else change QUEUE in app.executions.reading.explanation: the count and its comparison."""
-    assert orders_in(QUEUE.text) == [ORDER]
-    (compared,) = re.findall(r"\(([\w., ]+)\)\s*<", QUEUE.text)
-    assert [name.strip().removeprefix("o.") for name in compared.split(",")] == ORDER
+def test_the_explanation_counts_what_a_claim_takes_earlier_of_the_lane() -> None:
+    """Else change AHEAD in app.executions.reading.waiting: the count and its comparison."""
+    behind = columns_behind("idx_executions_lanes", "queue", "shard", "endpoint", "limit_key", "priority")
+    assert orders_in(AHEAD.text) == [behind]
+    (compared,) = re.findall(r"\(([\w., ]+)\)\s*<", AHEAD.text)
+    assert [name.strip().removeprefix("o.") for name in compared.split(",")] == behind
 
 
 @pytest.mark.parametrize(("claim", "arms"), [(CLAIM_1, 1), (CLAIM_4, 4), (CLAIM_16, 16)])

@@ -1,0 +1,138 @@
+"""What an execution waits for that is due: a pause, workers, a limit, a breaker, or others before it.
+
+All reads are bounded: what is before an execution is counted up to MOST_AHEAD, by ranges of the index of lanes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from app.db import Database
+from app.executions.claiming.arms import CLAIMABLE
+from app.executions.reading.facts import Explanation, Facts, at
+from app.executions.reading.gates import GateReading, rate_in_words, read_gate
+from app.flow.gates import gates_of
+from app.flow.limits import Limits
+from app.sql import statement
+
+MOST_AHEAD = 1000
+MOST_PRIORITIES = 16  # higher ones that are looked at
+
+_LANE = "o.queue = :queue AND o.shard = :shard AND o.endpoint = :endpoint AND o.limit_key = :limit_key"
+AHEAD = statement(
+    "executions.explain_queue",
+    f"""
+    SELECT (SELECT count(*) FROM workers AS w
+             WHERE w.status = 'ALIVE' AND w.lease_expires_at > now()
+               AND w.queues @> jsonb_build_array(CAST(:queue AS TEXT))) AS workers,
+           (SELECT count(*) FROM (
+              SELECT o.execution_id FROM executions AS o
+               WHERE {_LANE} AND o.priority = :priority AND {CLAIMABLE}
+                 AND (o.run_at, o.execution_id) < (CAST(:run_at AS TIMESTAMPTZ), CAST(:execution_id AS TEXT))
+               ORDER BY o.run_at, o.execution_id LIMIT :most) AS ahead) AS ahead
+    """,  # noqa: S608 - constants of this package
+)
+HIGHER = statement(
+    "executions.explain_higher",
+    f"""
+    SELECT o.priority FROM executions AS o WHERE {_LANE} AND o.priority > :priority AND {CLAIMABLE}
+     ORDER BY o.priority, o.run_at, o.execution_id LIMIT 1
+    """,  # noqa: S608 - constants of this package
+)
+DUE = statement(
+    "executions.explain_due",
+    f"""
+    SELECT count(*) AS due FROM (
+      SELECT o.execution_id FROM executions AS o
+       WHERE {_LANE} AND o.priority = :priority AND {CLAIMABLE} AND o.run_at <= now()
+       ORDER BY o.run_at, o.execution_id LIMIT :most) AS due
+    """,  # noqa: S608 - constants of this package
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """How many workers serve the queue, and how many executions of the same endpoint and key go first."""
+
+    workers: int
+    ahead: int
+
+    @property
+    def is_long(self) -> bool:
+        return self.ahead > MOST_AHEAD
+
+    @property
+    def before(self) -> str:
+        return f"more than {MOST_AHEAD}" if self.is_long else str(self.ahead)
+
+
+def explain_due(database: Database, facts: Facts, details: dict[str, Any]) -> Explanation:
+    """Explain why an execution that is due has not started."""
+    status, since = facts.status, facts.run_at
+    if facts.endpoint_paused_at is not None:
+        held = f"It is due, but its endpoint {facts.endpoint!r} is paused; it goes on when that is resumed."
+        return Explanation(status, "ENDPOINT_PAUSED", held, max(since, facts.endpoint_paused_at), None, details)
+    line = _line(database, facts)
+    details |= {"queue": facts.queue, "workers": line.workers, "ahead": min(line.ahead, MOST_AHEAD)}
+    if not line.workers:
+        text = f"It has been due since {at(since)}, and no live worker serves the queue {facts.queue!r}."
+        return Explanation(status, "NO_WORKER", text, since, None, details)
+    limited = _limited(database, facts, line, details)
+    if limited is not None:
+        return limited
+    if line.ahead:
+        first = f"{line.before} of its endpoint became due before it, or have a higher priority,"
+        served = f"which {line.workers} live worker{' serves' if line.workers == 1 else 's serve'}"
+        text = f"It is due, but {first} in the queue {facts.queue!r}, {served}."
+        return Explanation(status, "BEHIND_OTHERS", text, since, None, details)
+    text = f"It is due and the next of its endpoint in the queue {facts.queue!r}; a worker takes it when it has room."
+    return Explanation(status, "NEXT_IN_QUEUE", text, since, None, details)
+
+
+def _line(database: Database, facts: Facts) -> _Line:
+    lane = {
+        "queue": facts.queue,
+        "shard": facts.shard,
+        "endpoint": facts.endpoint,
+        "limit_key": facts.limit_key,
+        "priority": facts.priority,
+    }
+    own = {"run_at": facts.run_at, "execution_id": facts.execution_id, "most": MOST_AHEAD + 1}
+    (found,) = database.fetch(AHEAD, lane | own)
+    ahead = found.ahead
+    for _ in range(MOST_PRIORITIES):
+        higher = database.fetch(HIGHER, lane) if ahead <= MOST_AHEAD else []
+        if not higher:
+            break
+        lane["priority"] = higher[0].priority
+        ahead += database.fetch(DUE, lane | {"most": MOST_AHEAD + 1 - ahead})[0].due
+    return _Line(found.workers, ahead)
+
+
+def _limited(database: Database, facts: Facts, line: _Line, details: dict[str, Any]) -> Explanation | None:
+    for gate in _gates(database, facts):
+        whose = f"its key {facts.limit_key[1:]!r}" if gate.gate.limit_key else "its endpoint"
+        if gate.is_full:
+            most = gate.gate.max_in_flight
+            details |= {"max_in_flight": most, "in_flight": gate.state.in_flight}
+            text = f"It is due, but of {whose} as many run as may ({most}), and {line.before} go before it."
+            return Explanation(facts.status, "CONCURRENCY_LIMITED", text, facts.run_at, None, details)
+        rate, until = gate.gate.rate, gate.next_at(min(line.ahead, MOST_AHEAD) + 1)
+        if rate is not None and until is not None:
+            details |= {"rate": rate.as_json(), "tokens": gate.tokens}
+            next_at = gate.next_at() or gate.now
+            text = f"It is due, but of {whose} {rate_in_words(rate)} may start: the next at {at(next_at)}, "
+            text += f"and {line.before} go before it."
+            # Whose turn in a window comes later depends on when the earlier ones start.
+            known = until if not rate.is_sliding or not line.ahead else None
+            return Explanation(facts.status, "RATE_LIMITED", text, facts.run_at, known, details)
+    return None
+
+
+def _gates(database: Database, facts: Facts) -> Iterator[GateReading]:
+    """Read the gates of an execution: that of its key first."""
+    if facts.limits is None:
+        return
+    gates = gates_of(Limits.from_json(facts.limits), facts.endpoint, facts.limit_key, most_ahead=1)
+    for gate in reversed(gates):
+        yield read_gate(database, gate)

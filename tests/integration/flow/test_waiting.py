@@ -1,0 +1,173 @@
+"""What an execution that is due waits for: explained in one sentence, from bounded reads."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import TextClause, text
+
+from app import workers
+from app.db import Database
+from app.executions.reading import gates, waiting
+from app.formats import EPOCH
+from tests import rows
+from tests.integration.client import Api
+from tests.integration.registered import created, one_shot, register
+from tests.integration.statements import Statements
+
+RATE = {"count": 2, "per": "10m", "burst": 2}
+
+
+@pytest.fixture(autouse=True)
+def worker(database: Database) -> None:
+    workers.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
+
+
+def create(api: Api, key: str, **fields: Any) -> str:
+    execution_id: str = created(api, one_shot(key, **fields))["execution"]["execution_id"]
+    return execution_id
+
+
+def explained(api: Api, execution_id: str) -> Any:
+    return api.get(f"/executions/{execution_id}/explain").json
+
+
+def patch(api: Api, **flow: Any) -> None:
+    assert api.send("PATCH", "/endpoints/target", json=flow).status_code == 200
+
+
+def run(database: Database, execution_id: str) -> None:
+    """Let it be running, as a claim would."""
+    query = "UPDATE executions SET status = 'RUNNING', worker_id = 'w', started_at = now(), attempt_count = 1"
+    database.fetch(text(f"{query} WHERE execution_id = :id"), {"id": execution_id})
+
+
+def spend(database: Database, gate: str, *, tokens_ms: int) -> None:
+    """Let the tokens of a gate reach so many milliseconds ahead of now."""
+    query = """INSERT INTO gates (gate_id, tat_ns)
+               VALUES (:gate, CAST(EXTRACT(EPOCH FROM now()) * 1000 + :ms AS BIGINT) * 1000000)"""
+    database.fetch(text(query + " RETURNING gate_id"), {"gate": gate, "ms": tokens_ms})
+
+
+def test_a_paused_endpoint(api: Api) -> None:
+    register(api)
+    execution_id = create(api, "a")
+    assert explained(api, execution_id)["reason"] == "NEXT_IN_QUEUE"
+    paused_at = api.post("/endpoints/target/pause").json["paused_at"]
+    found = explained(api, execution_id)
+    assert (found["reason"], found["since"]) == ("ENDPOINT_PAUSED", paused_at)
+    assert "its endpoint 'target' is paused" in found["explanation"]
+    assert api.post("/endpoints/target/resume").status_code == 200
+    assert explained(api, execution_id)["reason"] == "NEXT_IN_QUEUE"
+
+
+def test_only_the_same_endpoint_and_key_and_higher_priorities_are_before_it(api: Api) -> None:
+    register(api, limits={"per_key": {"key": "{{input.user_id}}"}})
+    register(api, "other")
+    create(api, "elsewhere", endpoint="other")
+    create(api, "key", input={"user_id": "else"})
+    create(api, "low", priority=1)
+    create(api, "first")
+    execution_id = create(api, "it")
+    create(api, "behind")
+    assert explained(api, execution_id)["details"]["ahead"] == 1
+    for number in range(2):
+        create(api, f"high-{number}", priority=200 + number)
+    create(api, "not yet", priority=255, trigger="DELAYED", run_at="2090-01-01T00:00:00Z")
+    found = explained(api, execution_id)
+    assert (found["reason"], found["details"]["ahead"]) == ("BEHIND_OTHERS", 3)
+    assert "3 of its endpoint became due before it, or have a higher priority" in found["explanation"]
+
+
+def test_as_many_run_as_may(api: Api, database: Database) -> None:
+    register(api, limits={"max_in_flight": 2, "per_key": {"key": "{{input.user_id}}", "max_in_flight": 1}})
+    run(database, create(api, "running"))
+    create(api, "before")
+    own, other = create(api, "own"), create(api, "other", input={"user_id": "u_2"})
+    found = explained(api, own)
+    assert (found["reason"], found["until"]) == ("CONCURRENCY_LIMITED", None)
+    assert "of its key 'u_1' as many run as may (1), and 1 go before it" in found["explanation"]
+    assert explained(api, other)["reason"] == "NEXT_IN_QUEUE"
+    run(database, other)
+    third = explained(api, create(api, "third", input={"user_id": "u_3"}))
+    assert "of its endpoint as many run as may (2), and 0 go before it" in third["explanation"]
+    assert third["details"] | {"max_in_flight": 2, "in_flight": 2} == third["details"]
+    patch(api, limits=None)
+    assert explained(api, own)["reason"] == "BEHIND_OTHERS"
+
+
+def test_the_turn_by_a_rate_is_foretold(api: Api, database: Database) -> None:
+    register(api, limits={"rate": RATE})
+    each = [create(api, f"k{number}") for number in range(4)]
+    assert [explained(api, one)["reason"] for one in each] == ["NEXT_IN_QUEUE", "BEHIND_OTHERS"] + 2 * ["RATE_LIMITED"]
+    third, fourth = (explained(api, one) for one in each[2:])
+    assert "of its endpoint 2 per 10m may start: the next at 20" in third["explanation"]
+    assert "and 2 go before it" in third["explanation"]
+    assert third["until"] < fourth["until"]
+    spend(database, "target", tokens_ms=600_000)
+    first = explained(api, each[0])
+    assert (first["reason"], first["details"]["tokens"]) == ("RATE_LIMITED", 0)
+    assert first["since"] < first["until"] < explained(api, each[1])["until"]
+
+
+def test_a_window_that_is_used_up(api: Api, database: Database) -> None:
+    register(api, limits={"rate": {"count": 2, "per": "10m", "window": "sliding"}})
+    one, two = create(api, "a"), create(api, "b")
+    assert explained(api, one)["reason"] == "NEXT_IN_QUEUE"
+    query = """INSERT INTO gate_windows (gate_id, slot, bucket, started)
+               VALUES ('target', 0, CAST(EXTRACT(EPOCH FROM now()) * 1000 AS BIGINT) * 1000000, 2) RETURNING slot"""
+    database.fetch(text(query))
+    found = explained(api, one)
+    assert (found["reason"], found["details"]["tokens"]) == ("RATE_LIMITED", 0)
+    assert found["until"] > found["since"]
+    assert explained(api, two)["until"] is None
+
+
+def test_the_limits_of_an_endpoint_and_of_a_key(api: Api, database: Database) -> None:
+    register(api)
+    assert api.get("/endpoints/target/limits").json == {"paused_at": None, "gates": []}
+    patch(api, limits={"max_in_flight": 3, "rate": RATE, "per_key": {"key": "{{input.user_id}}", "max_in_flight": 1}})
+    run(database, create(api, "a"))
+    create(api, "b")
+    create(api, "c", input={"user_id": "u_2"})
+    create(api, "later", trigger="DELAYED", run_at="2090-01-01T00:00:00Z")
+    own = {"key": None, "max_in_flight": 3, "in_flight": 1, "rate": RATE, "tokens": 2, "next_at": None, "waiting": 2}
+    shown = api.get("/endpoints/target/limits").json
+    assert shown == {"paused_at": None, "gates": [own]}
+    keyed = {"key": "u_1", "max_in_flight": 1, "in_flight": 1, "rate": None, "tokens": None, "next_at": None}
+    assert api.get("/endpoints/target/limits", key="u_1").json["gates"] == [own, keyed | {"waiting": 1}]
+    nobody = keyed | {"key": "u_9", "in_flight": 0, "waiting": 0}
+    assert api.get("/endpoints/target/limits", key="u_9").json["gates"][1] == nobody
+    spend(database, "target", tokens_ms=900_000)
+    (spent,) = api.get("/endpoints/target/limits").json["gates"]
+    assert spent["tokens"] == 0
+    assert spent["next_at"] is not None
+    assert api.get("/endpoints/nope/limits").status_code == 404
+
+
+def test_an_explanation_is_a_few_statements(api: Api, statements: Statements) -> None:
+    register(api, limits={"max_in_flight": 1, "rate": RATE, "per_key": {"key": "{{input.user_id}}", "rate": RATE}})
+    execution_id = create(api, "a")
+    create(api, "b", priority=200)
+    statements.clear()
+    explained(api, execution_id)
+    assert len(statements.texts) == 1 + 1 + 2 * 1 + 1 + 2, "facts, its lane, one higher one and no other, two gates"
+
+
+@pytest.mark.postgresql_only
+def test_what_is_before_it_is_read_by_ranges_of_an_index(database: Database) -> None:
+    rows.add_endpoint(database)
+    rows.add_executions(database, 30_000)
+    database.fetch(text("ANALYZE executions"))
+    lane = {"queue": "http", "shard": 0, "endpoint": "target", "limit_key": "", "priority": 128, "most": 1001}
+
+    def plan(statement: TextClause, **params: Any) -> str:
+        names = statement.compile().params.keys()
+        asked = {name: value for name, value in (lane | params).items() if name in names}
+        return "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + statement.text), asked))
+
+    it = {"run_at": EPOCH, "execution_id": "x"}
+    for found in (plan(waiting.AHEAD, **it), plan(waiting.HIGHER), plan(waiting.DUE)):
+        assert "idx_executions_lanes" in found
+        assert "Sort" not in found
+        assert "Seq Scan on executions" not in found
+    assert "Seq Scan on executions" not in plan(gates.WAITING) + plan(gates.WAITING_OF_KEY, shards=[0])
