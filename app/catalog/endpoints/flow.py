@@ -1,6 +1,6 @@
 """Flow of an endpoint: its queue, priority, limits, breaker and pause, which change without a new version."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,20 @@ from app.catalog.endpoints.flow_spec import DEFAULT_PRIORITY
 from app.catalog.endpoints.rows import E, Endpoint
 from app.db import Database
 from app.errors import UnavailableError
+from app.sql import statement
 from schema import tables
+
+MOST_PAUSED = 100
+
+# By the index of the endpoints of which workers must know more than the versions say.
+PAUSED = statement(
+    "endpoints.paused",
+    """
+    SELECT name, paused_at FROM endpoints
+     WHERE (limits IS NOT NULL OR breaker IS NOT NULL OR paused_at IS NOT NULL)
+       AND paused_at IS NOT NULL AND deleted_at IS NULL ORDER BY name LIMIT :most
+    """,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +87,11 @@ def pause(database: Database, name: str, change: AuditedChange) -> Endpoint:
 def resume(database: Database, name: str, change: AuditedChange) -> Endpoint:
     """Let executions of an endpoint start again; raises EndpointNotFoundError, PreconditionFailedError."""
     return _set_pause(database, name, change, paused=False)
+
+
+def paused(database: Database) -> Sequence[Row[Any]]:
+    """Read the names of the first MOST_PAUSED endpoints that are paused, and since when."""
+    return database.fetch(PAUSED, {"most": MOST_PAUSED})
 
 
 def _set_pause(database: Database, name: str, change: AuditedChange, *, paused: bool) -> Endpoint:

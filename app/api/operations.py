@@ -1,0 +1,50 @@
+"""/health/operations: what an operator should look at, although the service itself is well."""
+
+from typing import Any
+
+from marshmallow import Schema, fields
+
+from app.api.http.fields import Instant, Name
+from app.api.openapi.resource import Resource
+from app.api.services import services
+from app.catalog.endpoints import flow
+from app.flow.unserved import MOST_DUE, unserved
+
+resource = Resource("operations", "What needs somebody's attention.")
+
+
+class UnservedQueueSchema(Schema):
+    """A queue in which something is due and that no live worker serves."""
+
+    queue = fields.String(required=True, metadata={"example": "bulk"})
+    oldest_due_at = Instant(required=True)
+    oldest_due_seconds = fields.Float(required=True, metadata={"example": 12.5})
+    due = fields.Integer(required=True, metadata={"description": f"up to {MOST_DUE:,} are counted", "example": 412})
+
+
+class PausedEndpointSchema(Schema):
+    """An endpoint of which nothing starts."""
+
+    name = Name(required=True)
+    paused_at = Instant(required=True)
+
+
+class OperationsSchema(Schema):
+    """What needs somebody's attention; nothing where all is well."""
+
+    unserved_queues = fields.List(fields.Nested(UnservedQueueSchema), required=True)
+    paused_endpoints = fields.List(
+        fields.Nested(PausedEndpointSchema),
+        required=True,
+        metadata={"description": f"the first {flow.MOST_PAUSED} by name"},
+    )
+
+
+@resource.route("GET", "/health/operations", returns=OperationsSchema)
+def operations() -> dict[str, Any]:
+    """Tell what works as it should, and yet delivers nothing: queues without workers, and paused endpoints.
+
+    The answer is 200 in any case, and needs a key, unlike those of `/health/live` and `/health/ready`.
+    """
+    database = services().database
+    return {"unserved_queues": unserved(database), "paused_endpoints": flow.paused(database)}

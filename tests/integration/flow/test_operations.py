@@ -1,0 +1,46 @@
+"""GET /health/operations: what delivers nothing although nothing is broken."""
+
+import pytest
+from sqlalchemy import text
+
+from app import workers
+from app.db import Database
+from app.flow.unserved import MOST_DUE, NEXT_SHARD, unserved
+from tests import rows
+from tests.integration.client import Api, problem
+from tests.integration.registered import created, one_shot, register
+
+
+def test_queues_without_workers_and_paused_endpoints(api: Api, database: Database) -> None:
+    for name in ("target", "other"):
+        register(api, name)
+    assert api.get("/health/operations").json == {"unserved_queues": [], "paused_endpoints": []}
+    workers.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
+    workers.register(database, worker_id="dead", host="h", pid=1, queues=["bulk"], capacity=9, lease_ms=0)
+    created(api, one_shot("served"))
+    for number in range(2):
+        created(api, one_shot(f"bulk-{number}", queue="bulk"))
+    created(api, one_shot("later", queue="slow", trigger="DELAYED", run_at="2090-01-01T00:00:00Z"))
+    database.fetch(text("UPDATE executions SET status = 'QUEUED' WHERE queue = 'slow'"))
+    created(api, one_shot("z", queue="zulu"))
+    paused_at = api.post("/endpoints/other/pause").json["paused_at"]
+    found = api.get("/health/operations").json
+    assert found["paused_endpoints"] == [{"name": "other", "paused_at": paused_at}]
+    assert [(one["queue"], one["due"]) for one in found["unserved_queues"]] == [("bulk", 2), ("zulu", 1)]
+    assert all(one["oldest_due_seconds"] >= 0 for one in found["unserved_queues"])
+    problem(Api(api.app, None).get("/health/operations"), 401, "UNAUTHORIZED")
+
+
+@pytest.mark.postgresql_only
+def test_what_is_due_in_all_shards_is_counted_up_to_a_bound(database: Database) -> None:
+    rows.add_endpoint(database)
+    rows.add_executions(database, 20_000, shards=16)
+    database.fetch(text("UPDATE executions SET queue = 'a' WHERE shard = 3"))
+    database.fetch(text("UPDATE executions SET run_at = run_at - INTERVAL '1 hour' WHERE shard = 7"))
+    database.fetch(text("ANALYZE executions"))
+    one, all_others = unserved(database)
+    assert [(found.queue, found.due) for found in (one, all_others)] == [("a", MOST_DUE), ("http", MOST_DUE)]
+    assert all_others.oldest_due_seconds >= 3600
+    plan = database.fetch(text("EXPLAIN " + NEXT_SHARD.text), {"queue": "a", "shard": 3})
+    assert "idx_executions_pickup" in str(plan)
+    assert "Sort" not in str(plan)
