@@ -19,7 +19,8 @@ FACTS = statement(
     SELECT now() AS now, e.execution_id, e.status, e.queue, e.shard, e.endpoint, e.limit_key, e.priority, e.run_at,
            e.attempt_count, e.max_attempts, e.worker_id, e.started_at, e.completed_at, e.created_at,
            e.cancel_requested_at, e.abort_requested_at, e.on_hold, j.paused_at,
-           n.paused_at AS endpoint_paused_at, n.limits, a.error, a.completed_at AS failed_at, w.lease_expires_at, w.status AS worker_status
+           n.paused_at AS endpoint_paused_at, n.limits, a.error, a.completed_at AS failed_at,
+           w.lease_expires_at, w.status AS worker_status
       FROM executions AS e
       JOIN jobs AS j ON j.job_id = e.job_id
       JOIN endpoints AS n ON n.name = e.endpoint
