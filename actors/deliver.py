@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from actors.blame import is_targets_fault
 from actors.dispatch import Dispatchers
-from actors.dispatch.base import MAX_BODY_BYTES, NO_HISTORY, History, Identity
+from actors.dispatch.base import MAX_BODY_BYTES, NO_HISTORY, History, Identity, SoftLimit
 from actors.loop import Delivery, DeliveryLoop
 from app.catalog.loader import Catalog, Prepared, SecretUnreadableError
 from app.catalog.retry_policy import RetryPolicy
@@ -109,7 +109,9 @@ async def deliver(
         return
     claim, policy, target = attempt.claim, prepared.policy, attempt.target
     may_send = attempt.still_held if policy.max_age_ms is None else partial(_may_send, attempt, policy)
-    identity = Identity.of(claim, prepared.scrubber, may_send, history)
+    soft_ms = prepared.spec.get("soft_timeout_ms")
+    soft_limit = None if soft_ms is None else SoftLimit(soft_ms, partial(attempt.pass_soft_limit, soft_ms))
+    identity = Identity.of(claim, prepared.scrubber, may_send, history, soft_limit)
     try:
         output = await dispatchers[prepared.endpoint_type].send(prepared.spec, identity)
         target.tally[0] += 1  # without a call: each delivery comes by here

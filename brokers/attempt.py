@@ -11,6 +11,7 @@ from app import ids
 from app.executions.claiming.release import SHORTEST_PUT_OFF_MS, put_off_ms
 from app.executions.conclusion import Conclusion
 from app.executions.model import Claim, LogLine
+from app.executions.soft_limit import SoftLimitPassed
 from app.executions.verdict import Verdict
 from brokers.finalizer import Finalizer
 from brokers.in_flight import InFlight
@@ -81,6 +82,10 @@ class Attempt:
         is_held = self.stage is Stage.STARTED and self._in_flight.holds(self.claim.key)
         self.is_sent = self.is_sent or is_held
         return is_held
+
+    def pass_soft_limit(self, limit_ms: int) -> None:
+        """Have it noted that its delivery goes on beyond its soft limit."""
+        self._finalizer.submit_soft_limit(SoftLimitPassed.now(self.claim.key, limit_ms))
 
     def abort(self) -> bool:
         """Note that its delivery is to be broken off; False where none is under way, or that was noted before."""

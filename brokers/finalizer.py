@@ -19,11 +19,12 @@ from app.errors import UnavailableError
 from app.executions.claiming.release import Release, release
 from app.executions.conclusion import Conclusion, conclude, still_held, written
 from app.executions.model import ClaimKey
+from app.executions.soft_limit import SoftLimitPassed, note
 from app.threads import STOP_SECONDS, BackgroundThread
 from brokers.counters import Counters
 from brokers.unwritten import FITTING, RETRY_SECONDS, TRIES_WHOLE, Batch, Unwritten, by_bytes
 
-T = TypeVar("T", Conclusion, Release)
+T = TypeVar("T", Conclusion, Release, SoftLimitPassed)
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ class Finalizer(BackgroundThread):
         self._ready = threading.Condition()
         self._conclusions = Unwritten[Conclusion](lambda conclusion: conclusion.claim.key)
         self._releases = Unwritten[Release](lambda item: item.claim)
+        self._limits = Unwritten[SoftLimitPassed](lambda item: item.claim)
         self._writing: set[ClaimKey] = set()
         self._failures = 0  # in a row, of either kind
         self._abandoned = False
@@ -60,6 +62,12 @@ class Finalizer(BackgroundThread):
             self._releases.add(Release(claim, put_off_ms))
             self._ready.notify_all()
 
+    def submit_soft_limit(self, passed: SoftLimitPassed) -> None:
+        """Take that an attempt goes on beyond its soft limit; written before what is submitted later."""
+        with self._ready:
+            self._limits.add(passed)
+            self._ready.notify_all()
+
     @property
     def is_backed_up(self) -> bool:
         """Whether claiming should wait until results are written."""
@@ -68,8 +76,9 @@ class Finalizer(BackgroundThread):
     def flush(self, timeout_seconds: float) -> bool:
         """Wait until all is written that was submitted and not refused for good; False after the timeout."""
         with self._ready:
+            lanes = (self._conclusions, self._releases, self._limits)
             return self._ready.wait_for(
-                lambda: self._conclusions.may_end() and self._releases.may_end() and not self._writing, timeout_seconds
+                lambda: all(lane.may_end() for lane in lanes) and not self._writing, timeout_seconds
             )
 
     def stop(self, timeout_seconds: float = STOP_SECONDS) -> bool:
@@ -90,6 +99,7 @@ class Finalizer(BackgroundThread):
             self._counters.add("results_abandoned", self._conclusions.count)
             self._conclusions.clear()
             self._releases.clear()
+            self._limits.clear()
             self._ready.notify_all()
 
     def pending(self) -> set[ClaimKey]:
@@ -100,7 +110,9 @@ class Finalizer(BackgroundThread):
     def run(self) -> None:
         """Write what is submitted, until nothing is left to do and the thread is stopping."""
         while (taken := self._take()) is not None:
-            releases, conclusions = taken
+            limits, releases, conclusions = taken
+            if limits is not None:  # first: of an attempt that has ended nothing is noted
+                self._try(self._limits, limits, self._note)
             if releases is not None:
                 self._try(self._releases, releases, self._release)
             if conclusions is None:
@@ -111,24 +123,24 @@ class Finalizer(BackgroundThread):
             for part in parts:
                 self._try(self._conclusions, part, self._conclude)
 
-    def _take(self) -> tuple[Batch[Release] | None, Batch[Conclusion] | None] | None:
+    def _take(self) -> tuple[Batch[SoftLimitPassed] | None, Batch[Release] | None, Batch[Conclusion] | None] | None:
         """Wait for something to write; None at the end."""
         with self._ready:
             self._writing = set()
             self._ready.notify_all()
             while True:
                 now = time.monotonic()
+                limits = self._limits.take(now)
                 releases, conclusions = self._releases.take(now), self._conclusions.take(now)
-                if releases is not None or conclusions is not None:
-                    held = {item.claim for item in releases.items} if releases is not None else set()
+                if limits is not None or releases is not None or conclusions is not None:
+                    held = {item.claim for batch in (limits, releases) if batch is not None for item in batch.items}
                     results = conclusions.items if conclusions is not None else []
                     self._writing = held | {conclusion.claim.key for conclusion in results}
-                    return releases, conclusions
+                    return limits, releases, conclusions
                 if self.stopping.is_set():
                     return None
-                dues = [
-                    unwritten.next_due() - now for unwritten in (self._releases, self._conclusions) if unwritten.count
-                ]
+                lanes = (self._limits, self._releases, self._conclusions)
+                dues = [unwritten.next_due() - now for unwritten in lanes if unwritten.count]
                 self._ready.wait(max(0.0, min(dues)) if dues else None)
 
     def _try(self, unwritten: Unwritten[T], batch: Batch[T], write: Callable[[Batch[T]], None]) -> None:
@@ -179,9 +191,15 @@ class Finalizer(BackgroundThread):
                 return
             if not batch.is_refused:
                 log.error("the outcome of %s could not be written: %s", _named(batch), explained(error))
+            if isinstance(item, SoftLimitPassed):
+                return  # nothing waits for it
             # The reclaim of stuck executions will find the row; nothing else depends on it.
             batch.is_refused, batch.failures = True, TRIES_WHOLE
             unwritten.put_back(batch, now + RETRY_SECONDS[-1])
+
+    def _note(self, batch: Batch[SoftLimitPassed]) -> None:
+        noted = note(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
+        self._counters.add("soft_limits", noted)
 
     def _release(self, batch: Batch[Release]) -> None:
         if batch.failures >= TRIES_WHOLE:

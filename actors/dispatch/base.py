@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.per_host import PerHostLimit
@@ -40,6 +40,13 @@ class History:
 NO_HISTORY = History()
 
 
+class SoftLimit(NamedTuple):
+    """What to call when a delivery has taken so many milliseconds, of those that its time limit counts."""
+
+    after_ms: int
+    on_passed: Callable[[], None]
+
+
 def _always() -> bool:
     return True
 
@@ -61,9 +68,17 @@ class Identity:
     Each transport asks right before the first byte, by way of `Progress.begin_sending`: another worker may be sending
     it by now."""
     history: History = NO_HISTORY
+    soft_limit: SoftLimit | None = None
 
     @classmethod
-    def of(cls, claim: Claim, scrubber: Scrubber, may_send: Callable[[], bool], history: History) -> Self:
+    def of(
+        cls,
+        claim: Claim,
+        scrubber: Scrubber,
+        may_send: Callable[[], bool],
+        history: History,
+        soft_limit: SoftLimit | None = None,
+    ) -> Self:
         """Return the identity of a claimed attempt; the trace is the execution's, the span the attempt's."""
         trace = hashlib.blake2b(claim.execution_id.encode(), digest_size=16).hexdigest()
         return cls(
@@ -75,6 +90,7 @@ class Identity:
             scrubber=scrubber,
             may_send=may_send,
             history=history,
+            soft_limit=soft_limit,
         )
 
     @property

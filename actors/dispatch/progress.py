@@ -41,7 +41,8 @@ async def bounded(
 
     A DeliveryError and a NotSentError say already what they mean.
     """
-    progress = Progress(timeout_ms, identity)
+    progress, soft = Progress(timeout_ms, identity), identity.soft_limit
+    timer = soft and asyncio.get_running_loop().call_later(soft.after_ms / 1000, soft.on_passed)
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             return await send(progress)
@@ -49,3 +50,6 @@ async def bounded(
         raise
     except Exception as error:  # noqa: BLE001 - whatever goes wrong on the way is a failed attempt
         raise explain(error, progress) from None
+    finally:
+        if timer:
+            timer.cancel()

@@ -32,7 +32,7 @@ def check_spec(
     """
     transport = TRANSPORTS[endpoint_type]
     _check_shape(transport.spec, spec, "/spec")
-    _check_timeout(spec.get("timeout_ms", transport.defaults["timeout_ms"]), stuck_timeout_ms)
+    _check_timeouts(spec, spec.get("timeout_ms", transport.defaults["timeout_ms"]), stuck_timeout_ms)
     template = compile_spec(endpoint_type, spec)
     faults = [
         *_config_faults(template, config),
@@ -60,10 +60,14 @@ def _check_shape(schema: Schema, value: Any, at: str) -> None:
         raise _invalid(found)
 
 
-def _check_timeout(timeout_ms: int, stuck_timeout_ms: int) -> None:
+def _check_timeouts(spec: Mapping[str, Any], timeout_ms: int, stuck_timeout_ms: int) -> None:
     if timeout_ms >= stuck_timeout_ms:
         # A delivery that outlives the reclaim would run twice at once.
         raise _invalid([Detail(pointer="/spec/timeout_ms", message=f"must be below {stuck_timeout_ms} ({timeout_ms})")])
+    soft_ms = spec.get("soft_timeout_ms")
+    if soft_ms is not None and soft_ms >= timeout_ms:
+        fault = f"must be below timeout_ms, which is {timeout_ms} ({soft_ms})"
+        raise _invalid([Detail(pointer="/spec/soft_timeout_ms", message=fault)])
 
 
 def _invalid(details: Sequence[Detail]) -> InvalidRequestError:

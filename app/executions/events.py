@@ -40,6 +40,7 @@ class Reason(StrEnum):
     JOB_UPDATED = "JOB_UPDATED"  # replaced by a new version of its job
     CANCEL_REQUESTED = "CANCEL_REQUESTED"
     ABORT_REQUESTED = "ABORT_REQUESTED"  # the same, and its present attempt is broken off
+    SOFT_LIMIT = "SOFT_LIMIT"  # its attempt goes on beyond `soft_timeout_ms`
     RETRIED_BY_HAND = "RETRIED_BY_HAND"
     RUN_BY_HAND = "RUN_BY_HAND"  # brought forward
     JOB_PAUSED = "JOB_PAUSED"

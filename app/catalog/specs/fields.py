@@ -61,6 +61,14 @@ def milliseconds(**options: Any) -> fields.Integer:
     return whole(1, MAX_TIMEOUT_MS, **options)
 
 
+def soft_milliseconds() -> fields.Integer:
+    """Declare the time after which an attempt that goes on is noted; a check compares it with the limit."""
+    description = (
+        "below `timeout_ms`: an attempt that takes longer goes on, and leaves a WARN line and an event at once"
+    )
+    return whole(1, MAX_TIMEOUT_MS, metadata={"description": description})
+
+
 def text(maximum: int = 1024, **options: Any) -> fields.String:
     """Declare a string that is not empty."""
     return fields.String(validate=validate.Length(1, maximum), **options)

@@ -6,7 +6,15 @@ from typing import Any
 
 from marshmallow import Schema, fields, validate
 
-from app.catalog.specs.fields import header_map, milliseconds, sole_secret, target_url, templated, whole
+from app.catalog.specs.fields import (
+    header_map,
+    milliseconds,
+    soft_milliseconds,
+    sole_secret,
+    target_url,
+    templated,
+    whole,
+)
 from app.catalog.specs.transport import Example, Outcome, Transport, server_of
 from app.catalog.templates.rules import ALL, SECRET, Kind
 
@@ -36,6 +44,7 @@ class HttpSpec(Schema):
     body_template = templated(fields.Raw(allow_none=True), Kind.VALUE, ALL)
     signing = templated(fields.Nested(SigningSpec), Kind.TEXT, SECRET)
     timeout_ms = milliseconds(load_default=30_000)
+    soft_timeout_ms = soft_milliseconds()
     expected_status_codes = fields.List(
         whole(100, 599), validate=validate.Length(min=1), load_default=[200, 201, 202, 204]
     )

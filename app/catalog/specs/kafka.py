@@ -14,6 +14,7 @@ from app.catalog.specs.fields import (
     Described,
     header_map,
     milliseconds,
+    soft_milliseconds,
     templated,
     text,
 )
@@ -97,6 +98,7 @@ class KafkaSpec(Schema):
     )
     acks = fields.String(validate=validate.OneOf(ACKS), load_default="all")
     timeout_ms = milliseconds(load_default=10_000)
+    soft_timeout_ms = soft_milliseconds()
 
 
 class KafkaOutput(Outcome):

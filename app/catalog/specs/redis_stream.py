@@ -6,7 +6,16 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validates_schema
 
-from app.catalog.specs.fields import RESERVED_METADATA, Described, Flag, milliseconds, target_url, templated, text
+from app.catalog.specs.fields import (
+    RESERVED_METADATA,
+    Described,
+    Flag,
+    milliseconds,
+    soft_milliseconds,
+    target_url,
+    templated,
+    text,
+)
 from app.catalog.specs.transport import Example, Outcome, Transport, server_of
 from app.catalog.templates.nodes import MAX_COUNT, is_count
 from app.catalog.templates.rules import ALL, CONFIG, SECRET, Kind
@@ -48,6 +57,7 @@ class RedisStreamSpec(Schema):
         },
     )
     timeout_ms = milliseconds(load_default=3_000)
+    soft_timeout_ms = soft_milliseconds()
 
     @validates_schema(skip_on_field_errors=True)
     def check_names(self, data: dict[str, Any], **_: Any) -> None:

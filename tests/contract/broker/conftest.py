@@ -1,5 +1,6 @@
 """Fixtures of the broker's tests: the numbers of shards, a database that can fail, a finalizer, the dispatchers."""
 
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -49,3 +50,11 @@ def loop() -> Iterator[DeliveryLoop]:
     loop.start()
     yield loop
     loop.stop()
+
+
+@pytest.fixture
+def silent() -> Iterator[socket.socket]:
+    """A server that takes everything and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(60)
+        yield listener

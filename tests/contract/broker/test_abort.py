@@ -25,17 +25,10 @@ from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType
 from tests import rows
 from tests.contract.broker.delivering import Attempts, catalog_of, claimed
+from tests.contract.broker.silence import add
 from tests.waiting import eventually
 
 HTTP = EndpointType.HTTP
-
-
-@pytest.fixture
-def silent() -> Iterator[socket.socket]:
-    """A server that takes everything and never says a word."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(60)
-        yield listener
 
 
 @pytest.fixture
@@ -45,22 +38,6 @@ def loop() -> Iterator[DeliveryLoop]:
     loop.start()
     yield loop
     loop.stop()
-
-
-def spec_of(type_: EndpointType, silent: socket.socket) -> dict[str, Any]:
-    where = f"127.0.0.1:{silent.getsockname()[1]}"
-    return {
-        EndpointType.HTTP: {"url": f"http://{where}/", "method": "POST"},
-        EndpointType.REDIS_STREAM: {"redis_url": f"redis://{where}", "stream": "s", "fields_template": {"a": "1"}},
-        EndpointType.KAFKA: {"bootstrap_servers": where, "topic": "t", "value_template": 1, "acks": "1"},
-    }[type_] | {"timeout_ms": 250_000}
-
-
-def add(database: Database, type_: EndpointType, silent: socket.socket, **options: Any) -> str:
-    if not database.fetch(text("SELECT 1 FROM endpoints WHERE name = 'silent'")):
-        rows.add_endpoint(database, "silent", type_=type_, spec=spec_of(type_, silent))
-    (execution_id,) = rows.add_executions(database, endpoint="silent", type_=type_, max_attempts=3, **options)
-    return execution_id
 
 
 def abort(database: Database, loop: DeliveryLoop, attempt: Attempt) -> None:

@@ -23,6 +23,7 @@ WHOLE: dict[str, tuple[Schema, dict[str, Any]]] = {
             "body_template": {"a": ["{{input.a}}"]},
             "signing": {"secret": "{{secret.new}}", "previous_secret": " {{ secret.old }} "},
             "timeout_ms": 5000,
+            "soft_timeout_ms": 400,
             "expected_status_codes": [200, 599],
         },
     ),
@@ -37,6 +38,7 @@ WHOLE: dict[str, tuple[Schema, dict[str, Any]]] = {
             "properties": {"sasl.username": "u"},
             "acks": "1",
             "timeout_ms": 5000,
+            "soft_timeout_ms": 400,
         },
     ),
     "RedisStreamSpec": (
@@ -49,6 +51,7 @@ WHOLE: dict[str, tuple[Schema, dict[str, Any]]] = {
             "approximate_trimming": False,
             "metadata": True,
             "timeout_ms": 5000,
+            "soft_timeout_ms": 400,
         },
     ),
     "RetryPolicySpec": (
