@@ -113,6 +113,17 @@ class ExecutionNotFoundError(NotFoundError):
         return cls(f"Execution with ID {execution_id!r} does not exist.")
 
 
+class BreakerNotFoundError(NotFoundError):
+    """No delivery to that target has failed of late, so it has no breaker: all is sent."""
+
+    code = "BREAKER_NOT_FOUND"
+
+    @classmethod
+    def of(cls, target: str) -> Self:
+        """Return the error for a target."""
+        return cls(f"The target {target!r} has no breaker: no delivery to it has failed of late, and all is sent.")
+
+
 class ConflictError(TaskExecutorError):
     """Something else depends on the resource, or its name is taken."""
 

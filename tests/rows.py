@@ -202,3 +202,14 @@ def database_now(database: Database) -> datetime:
     """Read the database's clock."""
     now: datetime = database.fetch(text("SELECT now() AS now"))[0].now
     return now
+
+
+def add_breaker(database: Database, target: str, state: str = "closed", *, open_for: timedelta = timedelta(0)) -> None:
+    """Insert a breaker that was watched until now."""
+    database.fetch(
+        text(
+            "INSERT INTO breakers (target, state, watched_until, open_until) VALUES (:target, :state, now(), "
+            "CASE WHEN CAST(:state AS TEXT) = 'open' THEN now() + CAST(:ms AS BIGINT) * INTERVAL '1 millisecond' END)"
+        ),
+        {"target": target, "state": state, "ms": open_for / timedelta(milliseconds=1)},
+    )

@@ -9,7 +9,7 @@ from flask import Flask
 from flask.cli import NoAppException
 from flask.json.provider import DefaultJSONProvider
 
-from app.api import audit, auth, cron, executions, health, idempotency, jobs, operations
+from app.api import audit, auth, breakers, cron, executions, health, idempotency, jobs, operations
 from app.api.catalog import configs, endpoint_flow, payload_specs, routes, secrets
 from app.api.http import body, errors, pagination, request_ids
 from app.api.openapi import document, swagger_ui
@@ -26,6 +26,7 @@ RESOURCES = [
     routes.questions,
     jobs.resource,
     executions.resource,
+    breakers.resource,
     audit.resource,
     cron.resource,
     health.resource,

@@ -138,7 +138,7 @@ class Notes:
     @classmethod
     def of(cls, rows: Sequence[Row[Any]], asked_at: float) -> Self:
         """Take them out of rows with the columns NOTED and `db_now`, of which there is one at least."""
-        return cls(rows[0].db_now, asked_at, [_noted(row) for row in rows if row.target is not None])
+        return cls(rows[0].db_now, asked_at, [noted(row) for row in rows if row.target is not None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,8 @@ def change(database: Database, before: Noted, transition: Transition, actor: str
     return Noted(before.target, transition.to, before.revision + 1, row.occurred_at, row.open_until, prober)
 
 
-def _noted(row: Row[Any]) -> Noted:
+def noted(row: Row[Any]) -> Noted:
+    """Take it out of a row of `breakers`."""
     state = BreakerState(row.state)
     until = row.probe_until if state is BreakerState.HALF_OPEN else row.open_until
     return Noted(row.target, state, row.revision, row.changed_at, until, row.probe_worker)

@@ -48,6 +48,7 @@ class Chores:
         pruner = Pruner(database, settings, survey=self._served.survey, stopping=stopping)
         self.prune, self.prune_audit, self.prune_configs = pruner.prune, pruner.prune_audit, pruner.prune_configs
         self.prune_keys, self.prune_gates = pruner.prune_keys, pruner.prune_gates
+        self.prune_breakers = pruner.prune_breakers
         self.expire = Expirer(database, shards=lambda: self._served.count, stopping=stopping).expire
         self.retire = Sweeper(database, self._ahead_ms, pruner.prune_versions, hint=hint, stopping=stopping).retire
         self._unreadable: set[str] = set()
@@ -73,6 +74,7 @@ class Chores:
             Chore("prune_configs", 3600, self.prune_configs),
             Chore("prune_keys", 3600, self.prune_keys),
             Chore("prune_gates", 3600, self.prune_gates),
+            Chore("prune_breakers", 3600, self.prune_breakers),
         ]
 
     def materialize(self) -> Counts:

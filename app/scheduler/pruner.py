@@ -10,7 +10,7 @@ from app.catalog import superseded
 from app.config import Settings
 from app.db import Database
 from app.executions import pruning
-from app.flow import gates
+from app.flow import breaker_pruning, gates
 from app.formats import EPOCH
 from app.scheduler.chore import BATCH, Counts, Stopping, until_short
 
@@ -94,6 +94,20 @@ class Pruner:
             after, deleted = gates.prune(self._database, after=after, limit=BATCH)
             counts.update(gates=deleted)
         return counts
+
+    def prune_breakers(self) -> Counts:
+        """Delete the breakers that nobody needs any more, their counts, and events older than the retention."""
+        forget = partial(breaker_pruning.forget, self._database, limit=BATCH)
+        breakers = partial(breaker_pruning.prune, self._database, limit=BATCH)
+        counts = partial(breaker_pruning.prune_counts, self._database, limit=BATCH)
+        retention_ms = int(self._settings.retention_days * DAY_MS)
+        events = partial(breaker_pruning.prune_events, self._database, retention_ms=retention_ms, limit=BATCH)
+        return Counts(
+            forgotten=self._until_short(forget, BATCH),
+            breakers=self._until_short(breakers, BATCH),
+            breaker_counts=self._until_short(counts, BATCH),
+            breaker_events=self._until_short(events, 1),
+        )
 
     def _until_short(self, do_batch: Callable[[], int], size: int) -> int:
         return until_short(do_batch, size, self._stopping)

@@ -47,6 +47,7 @@ BY_NAME: Mapping[str, Any] = {
     "key_id": "5f0c1d2e3b4a6978",
     "name": _EMAIL_CONFIG["name"],
     "endpoint": _EMAIL.name,
+    "target": "https:api.example.com:443",
     "payload_spec": _EMAIL_INPUT["name"],
     "config": _EMAIL_CONFIG["name"],
     "value": "sk-live-abc123",

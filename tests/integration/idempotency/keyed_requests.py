@@ -50,6 +50,11 @@ def execution(verb: str, status: str) -> Path:
     return path
 
 
+def an_open_breaker(_api: Api, database: Database) -> str:
+    rows.add_breaker(database, "http:host:80", "open")
+    return "/breakers/http:host:80/close"
+
+
 BATCH = {"jobs": [one_shot("a"), cron(), one_shot("b", endpoint="nope")]}
 # By the path of each operation: how the path of a request is made, and its body.
 REQUESTS: Mapping[str, tuple[Path, Any]] = {
@@ -65,6 +70,7 @@ REQUESTS: Mapping[str, tuple[Path, Any]] = {
     "/jobs/{job_id}/resume": (paused, None),
     "/jobs/{job_id}/run": (job("/jobs/{}/run"), None),
     "/executions/{execution_id}/cancel": (execution("cancel", "RETRYING"), None),
+    "/breakers/{target}/close": (an_open_breaker, None),
     "/executions/{execution_id}/retry": (execution("retry", "FAILED"), None),
 }
 

@@ -1,0 +1,179 @@
+"""Breakers as people see them: which there are, what became of them, and closing one by hand.
+
+Those that had no failure of late are deleted: what has no row is closed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row
+
+from app.db import Database
+from app.db.paging import Page, PageRequest, page_of
+from app.errors import BreakerNotFoundError, ConflictError
+from app.flow import targets
+from app.flow.breaker import Reason, Transition
+from app.flow.targets import Noted
+from app.sql import statement
+from schema.states import BreakerState
+
+MOST_ENDPOINTS = 100  # that are shown of a breaker
+MOST_TRIES = 5
+
+_COLUMNS = """target, state, revision, reason, failed, results, changed_at, open_until, probe_worker, probe_until,
+           watched_until"""
+LIST = statement(
+    "breakers.list",
+    f"""
+    SELECT {_COLUMNS} FROM breakers
+     WHERE (CAST(:state AS TEXT) IS NULL OR state = :state)
+       AND (CAST(:at AS TIMESTAMPTZ) IS NULL
+            OR (changed_at, target) < (CAST(:at AS TIMESTAMPTZ), CAST(:key AS TEXT)))
+     ORDER BY changed_at DESC, target DESC LIMIT :limit
+    """,  # noqa: S608 - a constant of this module
+)
+GET = statement(
+    "breakers.get",
+    f"SELECT {_COLUMNS} FROM breakers WHERE target = :target",  # noqa: S608 - a constant of this module
+)
+ENDPOINTS = statement(
+    "breakers.endpoints",
+    """
+    SELECT target, endpoint FROM (
+      SELECT target, endpoint, row_number() OVER (PARTITION BY target ORDER BY endpoint) AS place
+        FROM breaker_endpoints WHERE target = ANY (CAST(:targets AS TEXT[]))) AS found
+     WHERE place <= CAST(:most AS BIGINT) ORDER BY target, endpoint
+    """,
+)
+OF_ENDPOINT = statement(
+    "breakers.of_endpoint",
+    """
+    SELECT b.target, b.state, b.revision, b.reason, b.failed, b.results, b.changed_at, b.open_until, b.probe_worker,
+           b.probe_until, b.watched_until
+      FROM breaker_endpoints AS e JOIN breakers AS b ON b.target = e.target
+     WHERE e.endpoint = :endpoint AND b.state IN ('open', 'half_open') ORDER BY b.target
+    """,
+)
+COUNT_OPEN = statement("breakers.count_open", "SELECT count(*) AS n FROM breakers WHERE state IN ('open', 'half_open')")
+EVENTS = statement(
+    "breakers.events",
+    """
+    SELECT event_id, target, from_state, to_state, reason, actor, open_until, occurred_at FROM breaker_events
+     WHERE target = :target
+       AND (CAST(:at AS TIMESTAMPTZ) IS NULL
+            OR (occurred_at, event_id) < (CAST(:at AS TIMESTAMPTZ), CAST(:key AS TEXT)))
+     ORDER BY occurred_at DESC, event_id DESC LIMIT :limit
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breaker:
+    """A stored breaker; `failed` of `results` are the figures that opened it."""
+
+    target: str
+    state: BreakerState
+    revision: int
+    reason: str | None
+    failed: int | None
+    results: int | None
+    changed_at: datetime
+    open_until: datetime | None
+    probe_worker: str | None
+    probe_until: datetime | None
+    watched_until: datetime
+    endpoints: Sequence[str] = ()
+
+    @property
+    def noted(self) -> Noted:
+        """Return it as a change needs it."""
+        return Noted(self.target, self.state, self.revision, self.changed_at, None, self.probe_worker)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerEvent:
+    """A change of a breaker's state."""
+
+    event_id: str
+    target: str
+    from_state: BreakerState
+    to_state: BreakerState
+    reason: str
+    actor: str | None
+    open_until: datetime | None
+    occurred_at: datetime
+
+
+def page(database: Database, state: BreakerState | None, wanted: PageRequest) -> Page[Breaker]:
+    """Read a page of breakers, those that changed last first, with endpoints that lead to them."""
+    rows = database.fetch(LIST, {"state": state} | _bounds(wanted))
+    leading = _endpoints(database, [row.target for row in rows])
+    return page_of(rows, "changed_at", "target", wanted, lambda row: _breaker(row, leading.get(row.target, ())))
+
+
+def get(database: Database, target: str) -> Breaker:
+    """Read a breaker; raises BreakerNotFoundError."""
+    rows = database.fetch(GET, {"target": target})
+    if not rows:
+        raise BreakerNotFoundError.of(target)
+    return _breaker(rows[0], _endpoints(database, [target]).get(target, ()))
+
+
+def of_endpoint(database: Database, endpoint: str) -> list[Breaker]:
+    """Read the breakers that are not closed of the targets that an endpoint leads to."""
+    return [_breaker(row) for row in database.fetch(OF_ENDPOINT, {"endpoint": endpoint})]
+
+
+def count_open(database: Database) -> int:
+    """Count the breakers that are not closed."""
+    number: int = database.fetch(COUNT_OPEN)[0].n
+    return number
+
+
+def events(database: Database, target: str, wanted: PageRequest) -> Page[BreakerEvent]:
+    """Read a page of what became of a breaker, newest first; raises BreakerNotFoundError when nothing is known of it.
+
+    What happened is known for longer than the breaker itself.
+    """
+    rows = database.fetch(EVENTS, {"target": target} | _bounds(wanted))
+    if not rows and wanted.after is None:
+        get(database, target)
+    return page_of(rows, "occurred_at", "event_id", wanted, _event)
+
+
+def close(database: Database, target: str, actor: str) -> Breaker:
+    """Close a breaker by hand, whatever its probe would say; one that is closed stays so.
+
+    Raises BreakerNotFoundError, and ConflictError where workers change it faster.
+    """
+    for _ in range(MOST_TRIES):
+        found = get(database, target)
+        if found.state is BreakerState.CLOSED:
+            return found
+        targets.change(database, found.noted, Transition(BreakerState.CLOSED, Reason.CLOSED_BY_HAND), actor)
+    raise ConflictError("The breaker keeps changing; try again.")
+
+
+def _bounds(wanted: PageRequest) -> dict[str, Any]:
+    after = wanted.after
+    at, key = (None, None) if after is None else (after.at, after.key)
+    return {"at": at, "key": key, "limit": wanted.limit + 1}
+
+
+def _endpoints(database: Database, of: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    rows = database.fetch(ENDPOINTS, {"targets": list(of), "most": MOST_ENDPOINTS}) if of else ()
+    for row in rows:
+        found.setdefault(row.target, []).append(row.endpoint)
+    return found
+
+
+def _breaker(row: Row[Any], endpoints: Sequence[str] = ()) -> Breaker:
+    return Breaker(**row._asdict() | {"state": BreakerState(row.state), "endpoints": endpoints})
+
+
+def _event(row: Row[Any]) -> BreakerEvent:
+    states = {name: BreakerState(getattr(row, name)) for name in ("from_state", "to_state")}
+    return BreakerEvent(**row._asdict() | states)
