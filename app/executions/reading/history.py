@@ -41,6 +41,7 @@ FACTS = statement(
 
 _S = ExecutionStatus
 _RECLAIMED = frozenset({"WORKER_LOST", "STUCK"})
+_WITHIN = frozenset({Reason.CANCEL_REQUESTED, Reason.ABORT_REQUESTED, Reason.SOFT_LIMIT})  # an attempt that had begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +134,13 @@ def _latest(records: Sequence[_Record], kind: str) -> list[_Record]:
 
 def _facts(life: _Life, records: Sequence[_Record]) -> list[_Fact]:
     facts = [_of_event(record) for record in records if record.kind == "event"]
-    requests = [fact for fact in facts if fact.reason in {Reason.CANCEL_REQUESTED, Reason.ABORT_REQUESTED}]
-    asked = {fact.attempt: fact.at for fact in sorted(requests, key=lambda fact: fact.at, reverse=True)}
+    within = [fact for fact in facts if fact.reason in _WITHIN]
+    noted = {fact.attempt: fact.at for fact in sorted(within, key=lambda fact: fact.at, reverse=True)}
     for record in records:
         if record.kind == "attempt":
-            facts += _of_attempt(record, asked.get(record.attempt))
+            facts += _of_attempt(record, noted.get(record.attempt))
     if life.status is _S.RUNNING and life.started_at is not None:
-        facts.append(_claim(life.started_at, life.attempt, life.worker_id, asked.get(life.attempt)))
+        facts.append(_claim(life.started_at, life.attempt, life.worker_id, noted.get(life.attempt)))
     return sorted(facts, key=lambda fact: (fact.at, fact.attempt, fact.reason != Reason.CLAIMED))
 
 
@@ -147,17 +148,17 @@ def _of_event(event: _Record) -> _Fact:
     return _Fact(event.at, event.before, event.after, event.attempt, event.actor, event.reason or "")
 
 
-def _of_attempt(tried: _Record, asked_at: datetime | None) -> list[_Fact]:
+def _of_attempt(tried: _Record, noted_at: datetime | None) -> list[_Fact]:
     by = "scheduler" if tried.reason in _RECLAIMED else tried.actor
     after = _S.SUCCESS if tried.after is _S.SUCCESS else None
     reason = tried.reason or ("DELIVERED" if after else "FAILED")
     end = _Fact(tried.at, _S.RUNNING, after, tried.attempt, by, reason)
-    return [_claim(tried.began_at, tried.attempt, tried.actor, asked_at), end]
+    return [_claim(tried.began_at, tried.attempt, tried.actor, noted_at), end]
 
 
-def _claim(at: datetime, attempt: int, worker_id: str | None, asked_at: datetime | None) -> _Fact:
+def _claim(at: datetime, attempt: int, worker_id: str | None, noted_at: datetime | None) -> _Fact:
     # An attempt starts when its instant comes, which may be a little after the claim.
-    at = min(at, asked_at) if asked_at else at
+    at = min(at, noted_at) if noted_at else at
     return _Fact(at, _S.QUEUED if attempt == 1 else None, _S.RUNNING, attempt, worker_id, Reason.CLAIMED)
 
 

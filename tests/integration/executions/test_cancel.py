@@ -145,18 +145,20 @@ def claimed(database: Database, worker: dict[str, Any]) -> list[str | None]:
 
 
 @pytest.mark.parametrize("path", ["job", "execution"])
-def test_what_is_running_can_be_asked_to_end(api: Api, database: Database, path: str) -> None:
+@pytest.mark.parametrize("if_running", ["request", "abort"])
+def test_what_is_running_can_be_asked_to_end(api: Api, database: Database, path: str, if_running: str) -> None:
     register(api)
     job = created(api, one_shot("k"))
     rows.set_status(database, job["job_id"], "RUNNING")
     execution_id = job["execution"]["execution_id"]
     target = f"/jobs/{job['job_id']}" if path == "job" else f"/executions/{execution_id}"
     for _ in range(2):
-        response = api.post(f"{target}/cancel?if_running=request")
+        response = api.post(f"{target}/cancel?if_running={if_running}")
         assert response.status_code == 202
         assert response.json == api.get(target).json
     execution = api.get(f"/executions/{execution_id}").json
     assert (execution["status"], execution["cancel_requested_at"] is None) == ("RUNNING", False)
+    assert (execution["abort_requested_at"] is None) is (if_running == "request")
     assert api.get(f"/jobs/{job['job_id']}").json["status"] == "ACTIVE"
     problem(api.post(f"{target}/cancel"), 409, "EXECUTION_NOT_CANCELLABLE")
 
@@ -182,4 +184,11 @@ def test_a_cron_jobs_running_executions_are_asked_only_on_request(api: Api, data
     assert api.post(f"/jobs/{job['job_id']}/cancel").status_code == 200
     assert api.get(f"/executions/{tick}").json["cancel_requested_at"] is None
     assert api.post(f"/jobs/{job['job_id']}/cancel?if_running=request").status_code == 202
-    assert api.get(f"/executions/{tick}").json["cancel_requested_at"] is not None
+    asked = api.get(f"/executions/{tick}").json
+    assert (asked["cancel_requested_at"] is None, asked["abort_requested_at"]) == (False, None)
+    assert api.post(f"/jobs/{job['job_id']}/cancel?if_running=abort").status_code == 202
+    aborting = api.get(f"/executions/{tick}").json
+    assert (aborting["cancel_requested_at"], aborting["abort_requested_at"] is None) == (
+        asked["cancel_requested_at"],
+        False,
+    )

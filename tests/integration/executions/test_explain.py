@@ -74,6 +74,21 @@ def asked(api: Api, database: Database, execution_id: str) -> None:
     api.post(f"/executions/{execution_id}/cancel?if_running=request")
 
 
+def to_be_aborted(api: Api, database: Database, execution_id: str) -> None:
+    claim(database)
+    api.post(f"/executions/{execution_id}/cancel?if_running=abort")
+
+
+def aborted(api: Api, database: Database, execution_id: str) -> None:
+    held = claim(database)
+    api.post(f"/executions/{execution_id}/cancel?if_running=abort")
+    end(database, held, Verdict.abort())
+
+
+def ignored(_api: Api, database: Database, _id: str) -> None:
+    end(database, claim(database), Verdict.ignore(ERROR))
+
+
 def lost(_api: Api, database: Database, _id: str) -> None:
     claim(database)
     workers.leave(database, WORKER)
@@ -127,6 +142,9 @@ CASES: list[tuple[Prepare, str, str, bool]] = [
     (paused_while_running, "JOB_PAUSED", "paused", False),
     (run_during_a_pause, "NEXT_IN_QUEUE", "next", False),
     (failing, "RETRYING_AFTER_ERROR", "Attempt 1 of 3 failed (HTTP_ERROR: answered 503)", True),
+    (to_be_aborted, "ABORT_REQUESTED", "asked by test to be aborted; its worker breaks attempt 1 of 3 off", False),
+    (aborted, "CANCELLED", "Attempt 1 was aborted by test; it may have been delivered.", False),
+    (ignored, "SUCCEEDED", "failed (HTTP_ERROR: answered 503), which its retry policy ignores.", False),
     (running, "RUNNING", f"Attempt 1 of 3 has been running on worker {WORKER}", False),
     (asked, "CANCEL_REQUESTED", "requested by test", False),
     (lost, "WORKER_LOST", f"{WORKER} was lost at 20", True),

@@ -13,6 +13,7 @@ from app.executions import reclaim
 from app.executions.claiming.release import release
 from app.executions.promotion import promote
 from app.executions.reading import history
+from app.executions.soft_limit import SoftLimitPassed, note
 from app.executions.verdict import Verdict
 from tests import rows
 from tests.integration.client import Api, problem
@@ -52,6 +53,11 @@ def test_a_long_life(api: Api, database: Database, execution_id: str) -> None:
     api.post(f"{path}/retry")
     end(database, claim(database), Verdict.fail(ERROR))
     api.post(f"{path}/retry")
+    fifth = claim(database)
+    note(database, WORKER, [SoftLimitPassed.now(fifth.key, 5)])
+    api.post(f"{path}/cancel?if_running=abort")
+    end(database, fifth, Verdict.abort())
+    api.post(f"{path}/retry")
     end(database, claim(database), Verdict.success({"status_code": 200, "body": ""}))
     assert changes(api, execution_id) == [
         (None, "QUEUED", 0, None, "CREATED"),
@@ -71,7 +77,12 @@ def test_a_long_life(api: Api, database: Database, execution_id: str) -> None:
         ("RUNNING", "FAILED", 4, WORKER, "HTTP_ERROR"),
         ("FAILED", "QUEUED", 4, "test", "RETRIED_BY_HAND"),
         ("QUEUED", "RUNNING", 5, WORKER, "CLAIMED"),
-        ("RUNNING", "SUCCESS", 5, WORKER, "DELIVERED"),
+        ("RUNNING", "RUNNING", 5, WORKER, "SOFT_LIMIT"),
+        ("RUNNING", "RUNNING", 5, "test", "ABORT_REQUESTED"),
+        ("RUNNING", "CANCELLED", 5, WORKER, "ABORTED"),
+        ("CANCELLED", "QUEUED", 5, "test", "RETRIED_BY_HAND"),
+        ("QUEUED", "RUNNING", 6, WORKER, "CLAIMED"),
+        ("RUNNING", "SUCCESS", 6, WORKER, "DELIVERED"),
     ]
     assert not any(item["estimated"] for item in history_over_http(api, execution_id))
 
