@@ -1,7 +1,7 @@
 """Flood of an HTTP server: requests at a rate that does not ask whether it keeps up, and looks at its health meanwhile.
 
-`python -m benchmarks.flood PLAN ANSWER` reads a Plan as JSON from a file, and writes to another file, as JSON too, how
-many seconds each answer took, by its status.
+`python -m benchmarks.flood PLAN ANSWER` reads a Flood as JSON from a file, and writes to another file, as JSON too, how
+many seconds each answer took from the beginning of its request on, a new connection included, by its status.
 """
 
 import asyncio
@@ -109,6 +109,8 @@ class _Flooder:
         self._wanted = int(flood.rate * flood.seconds)
         self.answers = _Answers(self._wanted)
         self.health = _Answers(0)
+        self.late: list[float] = []
+        """By how much each request was begun after its instant: what the flood itself did not keep up with."""
 
     async def run(self) -> None:
         """Send all, each at its instant, and wait for the answers."""
@@ -121,25 +123,27 @@ class _Flooder:
                     due = began + number / self._flood.rate
                     if (ahead := due - time.perf_counter()) > 0:
                         await asyncio.sleep(ahead)
-                    self._send(sending, next(requests), due)
+                    began_at = time.perf_counter()
+                    self.late.append(began_at - due)
+                    self._send(sending, next(requests), began_at)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.answers.complete.wait(), _LAST_SECONDS)
             watching.cancel()
         for connection in self._idle:
             connection.close()
 
-    def _send(self, tasks: asyncio.TaskGroup, request: bytes, due: float) -> None:
+    def _send(self, tasks: asyncio.TaskGroup, request: bytes, began: float) -> None:
         if self._idle:
-            self._idle.pop().send(request, due)
+            self._idle.pop().send(request, began)
         else:
-            tasks.create_task(self._send_anew(request, due))
+            tasks.create_task(self._send_anew(request, began))
 
-    async def _send_anew(self, request: bytes, due: float) -> None:
+    async def _send_anew(self, request: bytes, began: float) -> None:
         try:
             connection = await self._connect(self._idle, self.answers)
-            connection.send(request, due)
+            connection.send(request, began)
         except OSError:
-            self.answers.note(NO_ANSWER, time.perf_counter() - due)
+            self.answers.note(NO_ANSWER, time.perf_counter() - began)
 
     async def _connect(self, idle: list[_Sent] | None, answers: _Answers) -> _Sent:
         loop = asyncio.get_running_loop()
@@ -156,10 +160,11 @@ class _Flooder:
 
 
 async def run(flood: Flood) -> dict[str, dict[str, list[float]]]:
-    """Return by status how many seconds each answer took: of the requests, and of the looks at health."""
+    """Return by status how many seconds each answer took: of the requests, and of the looks at health; and `late`."""
     flooder = _Flooder(flood)
     await flooder.run()
-    return {"requests": flooder.answers.seconds, "health": flooder.health.seconds}
+    late = {"requests": flooder.late}
+    return {"requests": flooder.answers.seconds, "health": flooder.health.seconds, "late": late}
 
 
 if __name__ == "__main__":

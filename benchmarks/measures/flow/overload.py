@@ -19,6 +19,7 @@ REFUSED = Figure("refused with 503", "1/s")
 REFUSED_AFTER = [Figure(f"refused after, p{share}", "ms", 1) for share in (50, 99)]
 OTHERS = Figure("answered with anything else, or not at all", "")
 WITHOUT = Figure("refused without Retry-After", "")
+BEGUN_LATE = Figure("requests begun late by, p99: what the flood did not keep up with", "ms", 1)
 HEALTH = Figure("health answered after, at most", "ms", 1)
 UNHEALTHY = Figure("looks at health that were not answered with 200", "")
 
@@ -57,6 +58,7 @@ def _keep(section: Section, who: str, capacity: float, seconds: float, found: An
         section.add(figure, who, percentile(refused, share) * 1000 if refused else 0.0)
     section.add(OTHERS, who, sum(map(len, requests.values())) - len(accepted) - len(refused) - without)
     section.add(WITHOUT, who, without)
+    section.add(BEGUN_LATE, who, percentile(found["late"]["requests"], 0.99) * 1000)
     health: dict[str, list[float]] = found["health"]
     answered = [second for status, of_one in health.items() if status != NO_ANSWER for second in of_one]
     section.add(HEALTH, who, max(answered, default=float("inf")) * 1000)
