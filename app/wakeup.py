@@ -8,7 +8,8 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable, Mapping
+from urllib.parse import quote, unquote
 
 import redis
 
@@ -25,6 +26,12 @@ REDIS_TIMEOUT_SECONDS = 2.0
 REDIS_HEALTH_SECONDS = 15.0  # a link that was dropped silently is noticed at the second check
 
 NOTIFY = statement("wakeup.notify", "SELECT pg_notify('te_wakeup', :queues)")
+
+# PostgreSQL takes 8,000 bytes.
+MOST_BYTES = 6000
+
+Place = tuple[int, str, str, int]
+"""A lane, as app.executions.claiming.lane has it: shard, endpoint, limit key and priority."""
 
 Send = Callable[[str], None]
 SendAtOnce = Callable[[str], bool]
@@ -43,7 +50,7 @@ class Notifier(BackgroundThread):
         self._send_at_once = send_at_once
         self._sent_at = -math.inf
         self._ready = threading.Condition()
-        self._queues: set[str] = set()
+        self._hints: dict[str, set[Place | None]] = {}
 
     @classmethod
     def over(cls, database: Database, redis_url: str) -> "Notifier":
@@ -54,17 +61,18 @@ class Notifier(BackgroundThread):
             return cls(None)
         return cls(_by_notify(database), lambda payload: database.unawaited.send(NOTIFY, {"queues": payload}))
 
-    def hint(self, queue: str) -> None:
-        """Send a hint that an execution of `queue` may be claimable now or soon."""
+    def hint(self, queue: str, place: Place | None = None) -> None:
+        """Send a hint that something of `queue` may be claimable now or soon; at once, where its place is named."""
         if self._send is None:
             return
         with self._ready:
             self.ensure_started()
             now = time.monotonic()
-            if not self._queues and now - self._sent_at >= MIN_INTERVAL_SECONDS and self._send_at_once(queue):
+            is_first = not self._hints and now - self._sent_at >= MIN_INTERVAL_SECONDS
+            if is_first and self._send_at_once(encode({queue: (place,)})):
                 self._sent_at = now
                 return
-            self._queues.add(queue)
+            self._hints.setdefault(queue, set()).add(place)
             self._ready.notify()
 
     def interrupt(self) -> None:
@@ -77,28 +85,48 @@ class Notifier(BackgroundThread):
         send = self._send
         while send is not None:
             with self._ready:
-                self._ready.wait_for(lambda: self._queues or self.stopping.is_set())
+                self._ready.wait_for(lambda: self._hints or self.stopping.is_set())
                 early = self._sent_at + MIN_INTERVAL_SECONDS - time.monotonic()
             self.stopping.wait(max(0.0, early))
             with self._ready:
-                queues, self._queues = self._queues, set()
+                hints, self._hints = self._hints, {}
                 self._sent_at = time.monotonic()
-            if not queues:
+            if not hints:
                 return
             try:
-                send(encode(queues))
+                send(encode(hints))
             except Exception as error:  # noqa: BLE001 - a hint may be lost, the thread that sends the next one may not
                 log.debug("a wake-up was lost: %s", type(error).__name__)
 
 
-def encode(queues: Collection[str]) -> str:
-    """Write queue names as the payload of a hint."""
-    return ",".join(sorted(queues))
+def encode(hints: Mapping[str, Iterable[Place | None]]) -> str:
+    """Write the payload of hints: names of queues, and where something is due in them; None where that is not known.
+
+    Workers of an earlier version read the names alone.
+    """
+    parts = sorted(hints)
+    for queue, places in hints.items():
+        named = [place for place in places if place is not None]
+        for shard, endpoint, limit_key, priority in named:
+            parts.append(f"{queue}\t{shard}\t{quote(endpoint)}\t{quote(limit_key, safe='=')}\t{priority}")
+        if named and len(named) < len(list(places)):
+            parts.append(f"{queue}\t")
+    payload = ",".join(parts)
+    return payload if len(payload) <= MOST_BYTES else ",".join(sorted(hints))
 
 
-def decode(payload: str) -> list[str]:
-    """Read the queue names in a hint."""
-    return payload.split(",")
+def decode(payload: str) -> list[tuple[str, Place | None]]:
+    """Read the hints in a payload: the queue of each, and the place where something is due; None: it may be any."""
+    hints: list[tuple[str, Place | None]] = []
+    parts = [part.split("\t") for part in payload.split(",")]
+    placed = {queue for queue, *fields in parts if fields}
+    for queue, *fields in parts:
+        match fields:
+            case [shard, endpoint, limit_key, priority] if shard.isdecimal() and priority.isdecimal():
+                hints.append((queue, (int(shard), unquote(endpoint), unquote(limit_key), int(priority))))
+            case _ if fields or queue not in placed:
+                hints.append((queue, None))
+    return hints
 
 
 def redis_client(url: str) -> "redis.Redis":

@@ -14,7 +14,7 @@ from app.executions.model import Claim, LogLine
 from app.executions.soft_limit import SoftLimitPassed
 from app.executions.verdict import Verdict
 from brokers.finalizer import Finalizer
-from brokers.in_flight import InFlight
+from brokers.sharing.shares import Shares
 from brokers.targets import NO_TARGET
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class Attempt:
     An actor takes it up and prepares it, it is started at `due_at`, and it ends exactly once: concluded with a verdict,
     or released (handed back, with no attempt spent) while nothing has been sent. The completion of the delivery, an
     actor that fails and a shutdown may all try to end it, each on a thread of its own: the first one wins, the others
-    get False and change nothing. The end gives the slot in `in_flight` back at once and leaves the writing to the
+    get False and change nothing. The end gives the slot in `shares` back at once and leaves the writing to the
     finalizer, whose statement finds out whether the claim is still this process's.
 
     A list of attempts is the single argument of an actor, passed by identity. The repr shows ids only, because Dramatiq
@@ -43,20 +43,20 @@ class Attempt:
     """
 
     __slots__ = (
-        *("_entered_at", "_finalizer", "_in_flight", "_lock"),
-        *("claim", "due_at", "is_aborted", "is_sent", "stage", "target"),
+        *("_finalizer", "_lock", "_shares"),
+        *("claim", "due_at", "is_aborted", "is_sent", "stage", "started_at", "target"),
     )
 
-    def __init__(self, claim: Claim, finalizer: Finalizer, in_flight: InFlight) -> None:
+    def __init__(self, claim: Claim, finalizer: Finalizer, shares: Shares) -> None:
         self.claim = claim
         # On time.monotonic(), and not before run_at by the database's clock: `claimed_here` errs late.
         self.due_at = claim.claimed_here + claim.due_in_seconds
         self.stage = Stage.CLAIMED
         self.target = NO_TARGET  # until it is prepared
         self._finalizer = finalizer
-        self._in_flight = in_flight
+        self._shares = shares
         self._lock = threading.Lock()
-        self._entered_at = 0.0
+        self.started_at = 0.0  # when its delivery started, on time.monotonic()
         self.is_aborted = False
         self.is_sent = False  # whether a byte of it may have left
 
@@ -69,7 +69,8 @@ class Attempt:
             if stage <= self.stage:
                 return False
             self.stage = stage
-            self._entered_at = time.monotonic()
+            if stage is Stage.STARTED:
+                self.started_at = time.monotonic()
             return True
 
     def still_held(self) -> bool:
@@ -79,7 +80,7 @@ class Attempt:
         """
         if self.target.is_shut and not self.target.lets(self):
             return False
-        is_held = self.stage is Stage.STARTED and self._in_flight.holds(self.claim.key)
+        is_held = self.stage is Stage.STARTED and self._shares.holds(self.claim.key)
         self.is_sent = self.is_sent or is_held
         return is_held
 
@@ -101,7 +102,7 @@ class Attempt:
             if self.stage is Stage.ENDED:
                 return False
             now = time.monotonic()
-            started = self._entered_at if self.stage is Stage.STARTED else now
+            started = self.started_at or now
             self.stage = Stage.ENDED
         claim = self.claim
         conclusion = Conclusion(
@@ -115,7 +116,7 @@ class Attempt:
             ended_at=now,
         )
         self._finalizer.submit(conclusion)
-        self._in_flight.remove(claim.key)
+        self._shares.remove(claim.key, now - started if self.started_at else None)
         if self.target.probe is not None:
             self.target.probed(self, None)
         if log.isEnabledFor(logging.INFO):
@@ -155,7 +156,7 @@ class Attempt:
                 return False
             self.stage = Stage.ENDED
         self._finalizer.submit_release(self.claim.key, put_off_ms)
-        self._in_flight.remove(self.claim.key)
+        self._shares.remove(self.claim.key)
         if self.target.probe is not None:
             self.target.probed(self, None)
         return True

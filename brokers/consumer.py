@@ -4,6 +4,7 @@ import logging
 import random
 import threading
 import time
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from functools import partial
 from operator import attrgetter
@@ -14,12 +15,14 @@ from dramatiq.message import Message
 from app.catalog.retry_policy import RetryPolicy
 from app.errors import UnavailableError
 from app.executions.claiming import shards
-from app.executions.claiming.claim import claim_batch, claims_of
+from app.executions.claiming.claim import claim, claims_of
+from app.executions.claiming.lane import Lane
 from app.executions.database_clock import DatabaseClock
 from app.executions.model import DeliveryError
 from app.executions.verdict import Tried, decide
 from brokers.attempt import Attempt, Stage
-from brokers.turns import FIRST_IDLE_WAIT_SECONDS, Turn, Turns
+from brokers.discovery import FIRST_IDLE_WAIT_SECONDS, Discovery
+from brokers.sharing.lanes import Lanes
 from brokers.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)
@@ -42,19 +45,22 @@ class ClaimConsumer(Consumer):
         self._wake = threading.Event()
         self._claimed: list[Attempt] = []  # not handed out yet
         self._paused_until = 0.0
-        self._hinted = False
+        self._hints = deque[Sequence[Lane]]()  # from other threads; one without lanes asks for a look
+        self._has_room = False
         # The consumer before this one may have died between its claim and the answer.
         self._uncertain = True
         self._is_away = False
         settings = process.settings
-        # Slots that an idle queue reserves for its poll are missing for a busy one meanwhile, so start small.
-        appetite = max(1, settings.capacity // 8)
-        self._turns = Turns(settings.shards, appetite=appetite, longest_wait=settings.poll_interval_ms / 1000)
+        ahead = settings.claim_ahead_ms / 1000
+        # Slots that an idle queue reserves for its claim are missing for a busy one meanwhile, so start small.
+        self._lanes = Lanes(settings.shards, ahead=ahead, appetite=max(1, settings.capacity // 8))
+        longest_wait = settings.poll_interval_ms / 1000
+        self._discovery = Discovery(process.database, queue, self._lanes, longest_wait=longest_wait, ahead=ahead)
         self._survey_at = 0.0
         self._clock = DatabaseClock(learns=not process.database.is_cockroach)
         self._shards = shards.ShardCount(settings.shards, partial(shards.claimable_beyond, process.database, queue))
-        process.on_wake(queue, self._woken)
-        process.in_flight.on_room(queue, self._wake.set)
+        process.on_wake(queue, self._hinted)
+        process.shares.on_room(queue, self._told_of_room)
 
     def __next__(self) -> MessageProxy | None:
         deadline = time.monotonic() + self._timeout
@@ -66,17 +72,18 @@ class ClaimConsumer(Consumer):
             if now >= deadline:
                 return None
             self._wake.clear()
-            if self._hinted:
-                self._hinted = False
-                self._turns.look_now(now)
-            turn = self._turns.next()
-            poll_at = max(turn.at, self._paused_until)
+            while self._hints:
+                if lanes := self._hints.popleft():
+                    self._lanes.hinted(lanes, now)
+                else:
+                    self._discovery.look_soon(now)
+            poll_at = now if self._has_room else min(self._lanes.next_at(), self._discovery.at)
+            poll_at = max(poll_at, self._paused_until)
             if now >= poll_at:
-                if self._poll(turn):
-                    continue
-                poll_at = deadline  # `in_flight` wakes us when there is room
-            # Sleep until the next instant at which there is something to do without being woken.
-            self._wake.wait(max(0.0, min(deadline, poll_at) - time.monotonic()))
+                self._poll(now)
+            else:
+                # Sleep until the next instant at which there is something to do without being woken.
+                self._wake.wait(min(deadline, poll_at) - now)
         self.close()
         # Dramatiq asks again until its workers have stopped; do not let it spin.
         time.sleep(min(0.05, self._timeout))
@@ -110,69 +117,64 @@ class ClaimConsumer(Consumer):
         self._uncertain = True
         self._paused_until = time.monotonic() + AWAY_WAIT_SECONDS * random.uniform(0.5, 1.5)
 
-    def _poll(self, turn: Turn) -> bool:
-        """Take a turn, or put it off; False when there is no room for more claims."""
-        process, asked_at = self._process, time.monotonic()
+    def _poll(self, now: float) -> None:
+        """Find lanes when that is due, and claim from those that have something due."""
+        process = self._process
         if not process.may_claim():
-            self._paused_until = time.monotonic() + FIRST_IDLE_WAIT_SECONDS
-            return True
-        reserved = process.in_flight.reserve(turn.appetite)
-        if not reserved:
-            return False
-        attempts: list[Attempt] = []
+            self._paused_until = now + FIRST_IDLE_WAIT_SECONDS
+            return
         try:
-            if self._uncertain or time.monotonic() >= self._survey_at:
+            if self._uncertain or now >= self._survey_at:
                 self._take_stock()
-            found = self._look() if turn.shard is None else turn
-            attempts = [] if found is None else self._claim(found, reserved)
+            if now >= self._discovery.at:
+                self._discovery.step()
+            self._claim()
         except UnavailableError as error:
             if not self._is_away:
                 log.warning("cannot claim from %s, trying again: %s", self._queue, error.explained)
             self._is_away = True
             self.after_lost_answer()
-        finally:
-            process.in_flight.settle(reserved, [attempt.claim.key for attempt in attempts], asked_at)
-        self._claimed = attempts
-        return True
 
     def _take_stock(self) -> None:
         """Look for strays after an answer was lost, and now and then for shards that the setting does not know."""
         if self._uncertain:
             self._hand_back_strays()
         if time.monotonic() >= self._survey_at:
-            self._turns.extend(self._shards.survey())
+            self._lanes.extend(self._shards.survey())
             self._survey_at = time.monotonic() + shards.SURVEY_SECONDS
 
-    def _look(self) -> Turn | None:
-        """Learn when each shard has something due; returns the turn of one that has it now."""
-        found = shards.next_due(self._process.database, queue=self._queue, since=self._turns.since())
+    def _claim(self) -> None:
+        """Claim from the lanes whose turn it is, as far as their endpoints have room."""
+        process, settings, shares, now = self._process, self._process.settings, self._process.shares, time.monotonic()
+        self._has_room = False  # who is refused from here on is told
+        shares.want(self._queue, self._lanes.wanting(now))
+        wanted = self._lanes.pick(now, lambda lane, most: shares.reserve(lane.endpoint, most))
+        if not wanted:
+            return
+        reserved = Counter[str]()
+        for lane, quota, _ in wanted:
+            reserved[lane.endpoint] += quota
+        attempts: list[Attempt] = []
+        try:
+            taken = claim(
+                process.database,
+                queue=self._queue,
+                worker_id=process.worker_id,
+                wanted=wanted,
+                ahead_ms=settings.claim_ahead_ms,
+                clock=self._clock,
+            )
+            attempts = [Attempt(claim, process.finalizer, shares) for claim in taken.claims]
+        finally:
+            shares.settle(reserved, attempts, now)
         now = time.monotonic()
-        self._turns.looked(now, found, ahead=self._process.settings.claim_ahead_ms / 1000)
-        turn = self._turns.next()
-        return turn if turn.shard is not None and turn.at <= now else None
-
-    def _claim(self, turn: Turn, limit: int) -> list[Attempt]:
-        process, settings, shard = self._process, self._process.settings, turn.shard or 0
-        claimed = claim_batch(
-            process.database,
-            queue=self._queue,
-            shard=shard,
-            worker_id=process.worker_id,
-            limit=limit,
-            ahead_ms=settings.claim_ahead_ms,
-            since=turn.since,
-            clock=self._clock,
-        )
-        process.on_revision(claimed.catalog_revision)
-        count = len(claimed.claims)
-        process.counters.add("claimed", count)
+        self._claimed = _in_order(attempts, now)
+        process.on_revision(taken.catalog_revision)
+        process.counters.add("claimed", len(attempts))
         self._is_away = False
-        next_due = claimed.next_due_in_seconds
-        due_in = None if next_due is None else next_due - settings.claim_ahead_ms / 1000
-        now, seen = time.monotonic(), claimed.seen_up_to
-        self._turns.claimed(shard, now, count=count, limit=limit, due_in=due_in, seen_up_to=seen)
-        attempts = [Attempt(claim, process.finalizer, process.in_flight) for claim in claimed.claims]
-        return sorted(attempts, key=attrgetter("due_at"))
+        self._lanes.claimed(wanted, taken.found, taken.now, now)
+        if all(taken.found[lane].rows < quota for lane, quota, _ in wanted):
+            self._discovery.drained(len(attempts), now)
 
     def _hand_back_strays(self) -> None:
         """Hand back the executions of a claim whose answer was lost.
@@ -180,17 +182,29 @@ class ClaimConsumer(Consumer):
         Only this thread claims from this queue, so whatever is neither in flight nor being written is a stray.
         """
         process = self._process
-        known = process.in_flight.claims() | process.finalizer.pending()
+        known = process.shares.claims() | process.finalizer.pending()
         claimed = claims_of(process.database, process.worker_id, self._queue)
-        strays = claimed - known - process.in_flight.claims() - process.finalizer.pending()
+        strays = claimed - known - process.shares.claims() - process.finalizer.pending()
         for stray in strays:
             process.finalizer.submit_release(stray)
         process.counters.add("strays", len(strays))
         self._uncertain = False
 
-    def _woken(self) -> None:
-        self._hinted = True
+    def _hinted(self, lanes: Sequence[Lane]) -> None:
+        self._hints.append(lanes)
         self._wake.set()
+
+    def _told_of_room(self) -> None:
+        self._has_room = True
+        self._wake.set()
+
+
+def _in_order(attempts: list[Attempt], now: float) -> list[Attempt]:
+    """Sort by instant, and what is due already by priority before that."""
+    attempts.sort(key=attrgetter("due_at"))
+    if len({attempt.claim.priority for attempt in attempts}) > 1:
+        attempts.sort(key=lambda one: -one.claim.priority if one.due_at <= now else 1)
+    return attempts
 
 
 def _conclude_without_verdict(attempt: Attempt, reason: str) -> None:

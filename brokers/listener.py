@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import redis
 
 from app.db import Database
+from app.executions.claiming.lane import Lane
 from app.threads import STOP_SECONDS, BackgroundThread
 from app.wakeup import CHANNEL, decode, redis_client
 from brokers.worker_process import WorkerProcess
@@ -57,8 +58,8 @@ class WakeupListener(BackgroundThread):
 
     def hear(self, payload: str) -> None:
         """Wake the consumers of the queues that a hint names."""
-        for queue in decode(payload):
-            self._process.wake(queue)
+        for queue, place in decode(payload):
+            self._process.wake(queue, () if place is None else (Lane(*place),))
 
     def run(self) -> None:
         """Listen, and connect again after each lost connection."""

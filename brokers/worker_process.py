@@ -5,12 +5,13 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from app import ids, workers
 from app.db import Database
 from app.db.ready import wait_until_ready
+from app.executions.claiming.lane import Lane
 from app.flow.breaker import BreakerSettings
 from app.flow.rules import Pulse
 from brokers.breakers import Breakers
@@ -18,8 +19,8 @@ from brokers.counters import Counters
 from brokers.finalizer import Finalizer
 from brokers.flow import FlowThread
 from brokers.heartbeat import Heartbeat
-from brokers.in_flight import InFlight
 from brokers.rules import FlowRules
+from brokers.sharing.shares import Shares
 from brokers.targets import Targets
 from brokers.watchdog import Watchdog
 
@@ -51,7 +52,7 @@ class WorkerProcess:
 
     `open` registers it under an id that is new at each boot, and starts its threads: the finalizer writes results, the
     heartbeat renews the lease, the watchdog looks after the others. From then on consumers claim while `may_claim`, and
-    `in_flight` bounds how much over all of them. It ends in one of two ways:
+    `shares` bounds how much over all of them, and who gets it. It ends in one of two ways:
 
     - `drain`, then `close`: nothing more is claimed, started deliveries may end, and what is known is written.
     - `give_up`, once the lease is lost or a thread has died: exit at once and write nothing, because other workers may
@@ -67,7 +68,7 @@ class WorkerProcess:
         self.settings = settings
         self.worker_id = ids.worker_id()
         self.counters = Counters()
-        self.in_flight = InFlight(
+        self.shares = Shares(
             settings.capacity,
             stuck_seconds=settings.stuck_seconds,
             is_leased=lambda: self.heartbeat.is_valid(),  # noqa: PLW0108 - there is none yet
@@ -83,13 +84,13 @@ class WorkerProcess:
         self.on_revision = on_revision
         self._lease_database = lease_database
         self._on_unknown_queue: Callable[[], None] = lambda: None
-        self._wakers: dict[str, Callable[[], None]] = {}
+        self._wakers: dict[str, Callable[[Sequence[Lane]], None]] = {}
         self._drainers: list[Callable[[], None]] = []
         self.heartbeat = Heartbeat(
             lease_database,
             self.worker_id,
             lease_seconds=settings.lease_seconds,
-            in_flight=lambda: len(self.in_flight),
+            in_flight=lambda: len(self.shares),
             on_lost=self.give_up,
         )
         self.watchdog = Watchdog(settings.lease_seconds * SILENCE_LEASES, self.give_up)
@@ -148,17 +149,17 @@ class WorkerProcess:
         """Return whether claiming makes sense now; the claim itself checks the lease in the database."""
         return not (self.draining.is_set() or self.finalizer.is_backed_up) and self.heartbeat.is_valid()
 
-    def on_wake(self, queue: str, wake: Callable[[], None]) -> None:
-        """Let `wake(queue)` reach the consumer of a queue."""
+    def on_wake(self, queue: str, wake: Callable[[Sequence[Lane]], None]) -> None:
+        """Let `wake(queue, lanes)` reach the consumer of a queue."""
         self._wakers[queue] = wake
 
-    def wake(self, queue: str | None = None) -> None:
-        """Wake the consumer of a queue, or all of them: something may have become claimable."""
+    def wake(self, queue: str | None = None, lanes: Sequence[Lane] = ()) -> None:
+        """Wake the consumer of a queue, or all of them: something is due in these lanes, or may be in any."""
         if queue is not None and queue not in self.queues:
             self._on_unknown_queue()
         for name, wake in list(self._wakers.items()):
             if queue in (None, name):
-                wake()
+                wake(lanes)
 
     def on_drain(self, drain: Callable[[], None]) -> None:
         """Call `drain` when this process is to take up nothing more; it must not block, and may be called again."""
@@ -175,8 +176,8 @@ class WorkerProcess:
         """Let started deliveries end, write what is known, and write the last heartbeat."""
         self.drain()
         deadline = time.monotonic() + self.settings.shutdown_timeout_seconds
-        if not self.in_flight.wait_until_empty(self.settings.shutdown_timeout_seconds):
-            log.warning("%d deliveries are unfinished after the shutdown timeout", len(self.in_flight))
+        if not self.shares.wait_until_empty(self.settings.shutdown_timeout_seconds):
+            log.warning("%d deliveries are unfinished after the shutdown timeout", len(self.shares))
         if not self.finalizer.stop(max(1.0, deadline - time.monotonic())):
             log.warning("some results could not be written before the process ended")
         self.flow.stop()

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 
 from app.db import Database
+from app.executions.claiming.arms import parameters
 from app.executions.claiming.claim import claim
 from app.executions.claiming.lane import Lane, Wanted
 from app.executions.claiming.look import look
@@ -29,17 +30,23 @@ def take(
     worker_id: str,
     limit: int = 10,
     *,
-    lanes: tuple[Lane, ...] = (TARGET,),
+    lanes: tuple[Lane, ...] = (),
     queue: str = "http",
     ahead_ms: int = 0,
     since: datetime = EPOCH,
 ) -> Taken:
-    """Claim up to `limit` executions of each lane."""
-    wanted = [Wanted(lane, limit, since) for lane in lanes]
+    """Claim up to `limit` executions of each lane; of those that a look finds, unless they are named."""
+    named = lanes or lanes_of(database, queue=queue, horizon_ms=ahead_ms) or [TARGET]
+    wanted = [Wanted(lane, limit, since) for lane in named]
     return claim(database, queue=queue, worker_id=worker_id, wanted=wanted, ahead_ms=ahead_ms)
 
 
-def lanes_of(database: Database, *, queue: str = "http", shards: int = 1) -> list[Lane]:
+def asking(worker_id: str, limit: int, *, lane: Lane = TARGET, since: datetime = EPOCH) -> dict[str, object]:
+    """Return the parameters of CLAIM_1."""
+    return parameters([Wanted(lane, limit, since)], 1) | {"queue": "http", "worker": worker_id, "ahead_ms": 50}
+
+
+def lanes_of(database: Database, *, queue: str = "http", shards: int = 1, horizon_ms: int = 0) -> list[Lane]:
     """Look for the lanes that have something due."""
-    looked = look(database, queue=queue, since=[EPOCH] * shards, horizon_ms=0)
+    looked = look(database, queue=queue, since=[EPOCH] * shards, horizon_ms=horizon_ms)
     return sorted({due.lane for due in looked.due})

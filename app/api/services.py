@@ -18,7 +18,7 @@ from app.config import Settings
 from app.db import Database
 from app.errors import UnavailableError
 from app.jobs.creation import Creator
-from app.wakeup import Notifier
+from app.wakeup import Notifier, Place
 
 APPLICATION_NAME = "te-web"
 EXTENSION = "task_executor"
@@ -94,22 +94,22 @@ def secret_box() -> SecretBox:
     return box
 
 
-def wake(queue: str) -> None:
+def wake(queue: str, place: Place | None = None) -> None:
     """Hint that an execution of `queue` became claimable; it may get lost, and nothing depends on it."""
-    held: set[str] | None = g.get("held_hints")
+    held: set[tuple[str, Place | None]] | None = g.get("held_hints")
     if held is None:
-        services().notifier.hint(queue)
+        services().notifier.hint(queue, place)
     else:
-        held.add(queue)
+        held.add((queue, place))
 
 
 @contextmanager
-def holding_hints() -> Iterator[set[str]]:
+def holding_hints() -> Iterator[set[tuple[str, Place | None]]]:
     """Hold this request's hints back until the end, since a worker finds nothing before the commit."""
-    held = g.held_hints = set[str]()
+    held = g.held_hints = set[tuple[str, Place | None]]()
     try:
         yield held
     finally:
         g.held_hints = None
-    for queue in held:
-        wake(queue)
+    for queue, place in held:
+        wake(queue, place)

@@ -15,7 +15,8 @@ from app.jobs.endpoint_cache import EndpointCache
 from app.jobs.group_commit import GroupCommit
 from app.jobs.model import Job, NewJob
 from app.sql import statement
-from schema.states import ExecutionStatus
+from app.wakeup import Place
+from schema.states import ExecutionStatus, Trigger
 
 MAX_TRIES = 4
 LARGEST_TOGETHER = 32_768  # characters of an input: a full group of such is 4 MiB at most; CockroachDB reads 16 MiB
@@ -40,9 +41,12 @@ class Creator:
         *,
         shards: int,
         look_ahead_ms: int,
-        hint: Callable[[str], object] = lambda _queue: None,
+        hint: Callable[[str, Place | None], object] = lambda _queue, _place: None,
     ) -> None:
-        """`hint` is told the queue of what can be claimed at once, as soon as `create` has stored it."""
+        """`hint` is told the queue of what can be claimed soon, and where it is if it is due at once.
+
+        It is told as soon as `create` has stored it.
+        """
         self.database = database
         self.targets = EndpointCache(database)
         self.shards = shards
@@ -84,14 +88,15 @@ class Creator:
             if row is not None:
                 # First of all: a worker can begin while the answer is worded.
                 if new.timetable is None and row.execution_status == ExecutionStatus.QUEUED:
-                    self._hint(row.execution_queue)
+                    place = (params["shard"], target.name, params["limit_key"], row.execution_priority)
+                    self._hint(row.execution_queue, place if new.trigger is Trigger.IMMEDIATE else None)
                 return Created(insertion.inserted(new, params, row), is_new=True)
             # The same id: it is ours, written by a first run whose answer was lost.
             found = self._first_with_key(new) or queries.find_job(self.database, job_id)
             if found is not None:
                 is_new = found.job_id == job_id
                 if is_new and found.execution is not None:
-                    self._hint(found.execution.queue)
+                    self._hint(found.execution.queue, None)
                 return Created(found, is_new=is_new)
             target = self.targets.checked(new.endpoint, new.input)
         raise UnavailableError("The endpoint keeps changing; try again.")

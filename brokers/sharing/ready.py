@@ -101,12 +101,13 @@ class Ready:
         """Choose up to `arms` lanes and reserve slots for them, `most` in all; returns how many each has got."""
         choice = _Choice(take, appetite_of, arms, most)
         priorities = sorted(self._open_lanes, reverse=True)
-        owed = self._passed_over // (ONE_IN - 1)
-        if owed and len(priorities) > 1:
+        owed = self._passed_over // (ONE_IN - 1) if len(priorities) > 1 else 0
+        if owed:
             self._fill(choice, priorities[1:], min(owed, most))
         for priority in priorities:
             self._fill(choice, [priority], most)
-        self._top = max((lane.priority for lane in choice.slots), default=None)
+        # With few slots there may be none left for the highest after what was owed: it is no less the highest.
+        self._top = priorities[0] if owed else max((lane.priority for lane in choice.slots), default=None)
         if self._top is None or min(priorities) == self._top:
             self._top, self._passed_over = None, 0
         self._passed_over = min(self._passed_over, most * (ONE_IN - 1))

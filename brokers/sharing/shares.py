@@ -119,15 +119,18 @@ class Shares:
         """Turn reserved slots into attempts that were asked for at an instant, and give the rest back."""
         with self._changed:
             before = self._taken
-            for endpoint, slots in reserved.items():
-                self._count(endpoint, -slots)
             until = asked_at + self._stuck_seconds
+            more = {endpoint: -slots for endpoint, slots in reserved.items()}
             for attempt in attempts:
                 key, endpoint = attempt.claim.key, attempt.claim.endpoint
                 self._claims[key] = until, endpoint
                 self._newest[key.execution_id] = key
-                self._shares.setdefault(endpoint, _Share()).held[key] = attempt
-                self._count(endpoint, 1)
+                if endpoint not in self._shares:
+                    self._shares[endpoint] = _Share()
+                self._shares[endpoint].held[key] = attempt
+                more[endpoint] = more.get(endpoint, 0) + 1
+            for endpoint, slots in more.items():
+                self._count(endpoint, slots)
             if self._refused and self._taken < before:
                 self._wake_refused(before, reserved)
 

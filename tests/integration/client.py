@@ -56,7 +56,7 @@ def running(settings: Settings) -> Iterator[Flask]:
 @contextmanager
 def quiet(app: Flask) -> Iterator[Flask]:
     """Send no hints to workers: those have tests of their own, and their thread would outlive the database."""
-    services(app).notifier.hint = lambda _queue: None  # type: ignore[method-assign]
+    services(app).notifier.hint = lambda _queue, _place=None: None  # type: ignore[method-assign]
     yield app
     services(app).database.close()
 

@@ -52,11 +52,14 @@ class Taken:
             now, last.answered_at, asked_at=asked_at, answered_at=time.monotonic()
         )
         claims, found = [], dict.fromkeys((lane for lane, _, _ in wanted), Found(0, now))
+        number = None
         for row in rows:
             if row.counted_lane is None:
                 continue
-            lane, quota, _ = wanted[row.counted_lane]
-            found[lane] = Found(row.found, row.seen if row.found >= quota else now)
+            if row.counted_lane != number:
+                number = row.counted_lane
+                lane, quota, _ = wanted[number]
+                found[lane] = Found(row.found, row.seen if row.found >= quota else now)
             if row.execution_id is not None:
                 claims.append(_claim(row, lane, queue, worker_id, claimed_here))
         return cls(claims, now, first.revision or 0, first.flow_revision or 0, found)

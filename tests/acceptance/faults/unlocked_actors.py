@@ -7,8 +7,10 @@ from sqlalchemy import text
 
 from app.executions.claiming import claim
 
-assert "FOR UPDATE SKIP LOCKED" in claim.CLAIM.text
-claim.CLAIM = text(claim.CLAIM.text.replace("FOR UPDATE SKIP LOCKED", ""))
+for name in ("CLAIM_1", "CLAIM_4", "CLAIM_16"):
+    statement = getattr(claim, name)
+    assert "FOR UPDATE SKIP LOCKED" in statement.text
+    setattr(claim, name, text(statement.text.replace("FOR UPDATE SKIP LOCKED", "")))
 
 from actors import broker  # noqa: E402
 

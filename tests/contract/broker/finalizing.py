@@ -7,7 +7,6 @@ from sqlalchemy import text
 
 from app import ids, workers
 from app.db import Database
-from app.executions.claiming.claim import claim_batch
 from app.executions.conclusion import Conclusion
 from app.executions.model import Claim, LogLine
 from app.executions.verdict import Verdict
@@ -15,6 +14,7 @@ from brokers.counters import Counters
 from brokers.finalizer import Finalizer
 from schema.states import LogLevel
 from tests import rows
+from tests.claiming import take
 from tests.waiting import eventually
 
 WORKER = "wrk_1"
@@ -35,7 +35,7 @@ class Running:
     def claim(self, count: int) -> list[Claim]:
         """Claim new executions, in the order of their ids."""
         rows.add_executions(self.database, count, max_attempts=3)
-        claims = claim_batch(self.database, queue="http", shard=0, worker_id=WORKER, limit=count, ahead_ms=0).claims
+        claims = take(self.database, WORKER, count).claims
         return sorted(claims, key=lambda claim: claim.execution_id)
 
     def end(self, *claims: Claim, output: dict[str, object] | None = None) -> None:

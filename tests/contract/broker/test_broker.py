@@ -82,7 +82,7 @@ def test_capacity_bounds_what_is_in_flight(database: Database, start_worker: Sta
     assert full.acquire(timeout=60), "a concluded attempt must make room for the next claim"
     for attempt in begun:
         attempt.conclude(OK)
-    assert process.in_flight.capacity == 7
+    assert process.shares.capacity == 7
 
 
 def test_a_failed_attempt_is_tried_again_after_its_delay(

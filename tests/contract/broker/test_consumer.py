@@ -1,22 +1,18 @@
 """The consumer on its own: what Dramatiq may ask of it at odd moments."""
 
 import signal
-import time
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.executions.claiming.claim import claim_batch
-from app.executions.model import ClaimKey
 from app.executions.verdict import Verdict
-from brokers import middleware, turns
+from brokers import discovery, middleware
 from brokers.attempt import Attempt, Stage
 from brokers.consumer import ClaimConsumer
-from brokers.in_flight import InFlight
 from brokers.worker_process import WorkerProcess
 from tests import rows
+from tests.claiming import take
 from tests.contract.broker.delivering import Attempts, of
 from tests.waiting import eventually
 
@@ -24,7 +20,7 @@ OK = Verdict.success({"status_code": 200, "body": "OK"})
 
 
 def test_an_ended_attempt_wakes_a_full_process(process: WorkerProcess, shards: int) -> None:
-    process.in_flight.capacity = 1
+    process.shares.capacity = 1
     rows.add_executions(process.database, 2, shards=shards)
     attempts = Attempts(process)
     first = attempts.next()
@@ -39,7 +35,7 @@ def test_an_ended_attempt_wakes_a_full_process(process: WorkerProcess, shards: i
 
 
 def test_a_hint_wakes_an_idle_consumer(process: WorkerProcess, monkeypatch: pytest.MonkeyPatch, shards: int) -> None:
-    monkeypatch.setattr(turns, "FIRST_IDLE_WAIT_SECONDS", 3600.0)
+    monkeypatch.setattr(discovery, "FIRST_IDLE_WAIT_SECONDS", 3600.0)
     rows.add_executions(process.database, 1, shards=shards)
     attempts = Attempts(process)
     got = [attempts.next()]  # which leaves it idle: its next poll is an hour away
@@ -62,7 +58,7 @@ def test_messages_that_no_actor_has_seen_are_handed_back(process: WorkerProcess,
     consumer.requeue(message for message in messages if message is not None)
     consumer.requeue(iter(()))
     eventually(lambda: rows.statuses(process.database) == {"QUEUED": 2})
-    assert len(process.in_flight) == 0
+    assert len(process.shares) == 0
 
 
 def test_close_may_be_called_twice_and_an_ack_may_come_after_it(process: WorkerProcess, shards: int) -> None:
@@ -137,72 +133,10 @@ def test_term_stops_claiming_at_once_and_its_repeat_is_swallowed(
     assert len(seen) == passed_on
 
 
-def test_reserved_slots_count_until_they_are_settled() -> None:
-    in_flight = InFlight(capacity=10)
-    assert in_flight.reserve(7) == 7
-    assert in_flight.reserve(7) == 3
-    assert in_flight.reserve(1) == 0
-    in_flight.settle(7, [], 0.0)
-    assert in_flight.reserve(100) == 7
-
-
-def test_whoever_was_refused_is_told_of_room_however_it_comes() -> None:
-    """Room comes back from a claim that found less than it reserved, not only from attempts that end."""
-    in_flight, told = InFlight(capacity=2), []
-    in_flight.on_room("http", lambda: told.append(1))
-    in_flight.settle(in_flight.reserve(2), [], 0.0)
-    assert told == [], "nobody was refused"
-    reserved = in_flight.reserve(2)
-    assert in_flight.reserve(1) == 0
-    in_flight.settle(reserved, [], 0.0)
-    assert told == [1]
-
-
-def test_only_the_last_consumer_of_a_queue_is_told_of_room() -> None:
-    in_flight, told = InFlight(capacity=1), []
-    for consumer in (1, 2):
-        in_flight.on_room("http", lambda consumer=consumer: told.append(consumer))  # type: ignore[misc]
-    reserved = in_flight.reserve(1)
-    assert in_flight.reserve(1) == 0
-    in_flight.settle(reserved, [], 0.0)
-    assert told == [2]
-
-
-def claim_key(attempt: int = 1) -> ClaimKey:
-    return ClaimKey("exec_1", attempt, datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=attempt))
-
-
-def test_an_execution_claimed_again_takes_a_slot_for_each_attempt_that_goes_on() -> None:
-    """It was taken back meanwhile: the first attempt may still be waiting for its target."""
-    in_flight = InFlight(capacity=2)
-    first, second = claim_key(1), claim_key(2)
-    for claim in (first, second):
-        in_flight.settle(in_flight.reserve(1), [claim], time.monotonic())
-    assert in_flight.reserve(1) == 0
-    assert (in_flight.holds(first), in_flight.holds(second)) == (False, True)
-    in_flight.remove(first)
-    assert (in_flight.reserve(5), in_flight.holds(second)) == (1, True)
-    in_flight.remove(second)
-    assert not in_flight.holds(second)
-
-
-def test_a_claim_is_held_for_as_long_as_nobody_can_have_taken_it_back() -> None:
-    lease = [True]
-    in_flight = InFlight(capacity=1, stuck_seconds=3600.0, is_leased=lambda: lease[0])
-    in_flight.settle(in_flight.reserve(1), [claim_key()], time.monotonic())
-    assert in_flight.holds(claim_key())
-    lease[0] = False
-    assert not in_flight.holds(claim_key()), "the lease may be over"
-    lease[0] = True
-    in_flight.settle(0, [claim_key()], time.monotonic() - 3600.0)
-    assert not in_flight.holds(claim_key()), "it may be stuck"
-
-
 def test_a_new_consumer_hands_back_what_a_dead_one_may_have_claimed(process: WorkerProcess) -> None:
     """The dead one could not read the answer: its rows are ours, and nobody here knows of them."""
     (stray,) = rows.add_executions(process.database, 1)
-    asked = {"queue": "http", "shard": 0, "worker_id": process.worker_id, "limit": 1, "ahead_ms": 0}
-    claim_batch(process.database, **asked)  # type: ignore[arg-type]
+    take(process.database, process.worker_id, 1)
     attempt = Attempts(process).next()
     assert (attempt.claim.execution_id, attempt.claim.attempt) == (stray, 1)
     attempt.enter(Stage.STARTED)

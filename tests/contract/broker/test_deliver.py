@@ -38,7 +38,7 @@ def test_what_is_not_held_any_more_is_not_sent(
     rows.add_endpoint(database, "lost", spec={"url": receiver.url(path), "method": "POST"})
     (execution_id,) = rows.add_executions(database, endpoint="lost")
     attempt = claimed(process)
-    process.in_flight.remove(attempt.claim.key)
+    process.shares.remove(attempt.claim.key)
     Deliveries(catalog_of(database), loop, database).start([attempt])
     eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
     row = rows.execution(database, execution_id)

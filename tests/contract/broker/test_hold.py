@@ -176,8 +176,8 @@ def test_what_was_taken_back_while_it_was_held_is_not_sent(
     process = running.start(ahead_ms=FAR_AHEAD_MS)
     running.wait_until_taken(1)
     process.draining.set()  # or it would claim what it hands back
-    (claim,) = process.in_flight.claims()
-    process.in_flight.remove(claim)
+    (claim,) = process.shares.claims()
+    process.shares.remove(claim)
     eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
     running.stop()
     row = rows.execution(database, execution_id)

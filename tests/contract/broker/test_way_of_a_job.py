@@ -23,7 +23,7 @@ from schema.states import Trigger
 from tests import rows
 from tests.waiting import eventually
 
-MOST_FUNCTIONS = 56
+MOST_FUNCTIONS = 85
 JOBS = 5
 RunJob = Callable[[], None]
 ROOT = Path(__file__).parents[3]
@@ -33,7 +33,17 @@ OTHERS = ("actors/dispatch/", "app/api/", "app/catalog/", "app/dev/", "app/forma
 LEFT_OUT = tuple(f"{ROOT}/{place}" for place in OTHERS)
 # What goes round whether there is a job or not.
 IDLE_THREADS = {"te-heartbeat", "te-watchdog", "te-stalled", "te-listener", "te-flow"}
-IDLE_FUNCTIONS = {"DeliveryLoop._sweep", "DeliveryLoop._show_signs", "BackgroundThread.show_sign"}
+LOOKS = {
+    "Discovery.at",
+    "Discovery.step",
+    "Discovery._look",
+    "look",
+    "_due",
+    "Lanes.since",
+    "Lanes.looked",
+    "Lanes.swept",
+}
+IDLE_FUNCTIONS = {"DeliveryLoop._sweep", "DeliveryLoop._show_signs", "BackgroundThread.show_sign"} | LOOKS
 
 
 class Recorder:

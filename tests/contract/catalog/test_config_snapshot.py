@@ -9,7 +9,6 @@ from app.audit.change import AuditedChange
 from app.catalog import configs, superseded
 from app.catalog.loader import Catalog
 from app.db import Database
-from app.executions.claiming.claim import claim_batch
 from app.executions.claiming.release import release
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError
@@ -17,6 +16,7 @@ from app.executions.retry import retry_execution
 from app.executions.verdict import Verdict
 from brokers.worker_process import WorkerProcess
 from tests import rows
+from tests.claiming import take
 from tests.contract.scheduler.conftest import chores
 
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
@@ -40,9 +40,7 @@ def add(database: Database) -> str:
 
 
 def claimed(process: WorkerProcess) -> Claim:
-    (claim,) = claim_batch(
-        process.database, queue="http", shard=0, worker_id=process.worker_id, limit=1, ahead_ms=0
-    ).claims
+    (claim,) = take(process.database, process.worker_id, 1).claims
     return claim
 
 

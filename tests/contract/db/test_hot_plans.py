@@ -9,8 +9,6 @@ from sqlalchemy import text
 
 from app import db, ids, workers
 from app.db import Database, hot
-from app.executions.claiming import shards
-from app.executions.claiming.claim import claim_batch
 from app.executions.claiming.look import look
 from app.executions.claiming.sweep import Sweep
 from app.executions.conclusion import Conclusion, conclude
@@ -40,7 +38,7 @@ def one(database: Database, database_url: str) -> Iterator[Database]:
 
 
 def claimed(one: Database, limit: int = 1) -> list[Claim]:
-    return claim_batch(one, queue="http", shard=0, worker_id=WORKER, limit=limit, ahead_ms=0).claims
+    return take(one, WORKER, limit, lanes=(TARGET,)).claims
 
 
 def run_all(one: Database) -> int:
@@ -48,7 +46,6 @@ def run_all(one: Database) -> int:
     creator = Creator(one, shards=1, look_ahead_ms=5000)
     creator.create(NewJob(endpoint="target", trigger=Trigger.IMMEDIATE, input={}))
     create_many(creator, [NewJob(endpoint="target", trigger=Trigger.DELAYED, input={}, run_at=LATER)] * 2)
-    shards.next_due(one, queue="http", since=[EPOCH])
     claims = claimed(one)
     for lanes in (1, 4, 16):
         take(one, WORKER, 1, lanes=(TARGET,) * lanes)
@@ -108,15 +105,11 @@ def test_the_plan_for_all_values_goes_by_keys_and_by_the_index_of_the_claim(
     creation = {"jobs_create_one_shot", "jobs_create_one_shots"}
     looks = {"executions_look_1", "executions_look_16"}
     lanes = looks | {"executions_claim_1", "executions_claim_4", "executions_claim_16", "executions_next_lanes"}
-    assert set(found) == creation | lanes | {"executions_next_due", "executions_claim", "executions_conclude"}
+    assert set(found) == creation | lanes | {"executions_conclude"}
     for name, plan in found.items():
         assert not re.search(r"Seq Scan on (executions|jobs)|Sort", plan) or name in looks, plan
     # By nested loops a batch would compare each of its jobs with each other one.
     assert re.search(r"Hash Cond: \(\w+\.job_id = \w+\.job_id\)", found["jobs_create_one_shots"])
-    claim = found["executions_claim"]
-    assert re.search(r"idx_executions_pickup on executions .*\n *Index Cond: .*>= \$\d.* <= ", claim), claim
-    assert claim.count("idx_executions_pickup") == 2, claim
-    assert found["executions_next_due"].count("Index Only Scan using idx_executions_pickup") == shards.PROBED
     for arms in (1, 4, 16):
         claim = found[f"executions_claim_{arms}"]
         assert re.findall(r"using (\w+) on executions(?! e )", claim) == ["idx_executions_lanes"] * arms, claim
@@ -141,12 +134,12 @@ def test_a_plan_from_a_small_table_is_given_up_once_an_answer_was_slow(
     database.fetch(text("ANALYZE"))
     claimed(one)
     rows.add_executions(database, MANY)
-    assert "Seq Scan on executions" in plans(one)["executions_claim"]
+    assert "Seq Scan on executions" in plans(one)["executions_claim_1"]
     monkeypatch.setattr(hot, "SLOW_SECONDS", 0.0)
     monkeypatch.setattr(hot, "PLANS_LAST_SECONDS", 0.0)
     for _ in range(2):
         claimed(one)
-    assert "Seq Scan on executions" not in plans(one)["executions_claim"]
+    assert "Seq Scan on executions" not in plans(one)["executions_claim_1"]
 
 
 @pytest.mark.postgresql_only

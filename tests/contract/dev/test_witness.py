@@ -6,10 +6,10 @@ from app import workers
 from app.db import Database
 from app.dev.verify.stored import OtherWorkError, refuse_other_work
 from app.dev.verify.witness import Witness
-from app.executions.claiming import claim
 from app.executions.claiming.release import release
 from schema.states import ExecutionStatus
 from tests import rows
+from tests.claiming import take
 
 S = ExecutionStatus
 
@@ -19,7 +19,7 @@ def test_it_notes_each_change_and_leaves_no_trace(database: Database) -> None:
     witness.install()
     (execution_id,) = rows.add_executions(database)
     workers.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
-    claimed = claim.claim_batch(database, queue="http", shard=0, worker_id="w1", limit=1, ahead_ms=0)
+    claimed = take(database, "w1", 1)
     release(database, "w1", [one.key for one in claimed.claims])
     changes = witness.changes(["target"])
     assert changes is not None
@@ -31,7 +31,7 @@ def test_it_notes_each_change_and_leaves_no_trace(database: Database) -> None:
     assert {change.execution_id for change in changes} == {execution_id}
     assert witness.changes(["another"]) == ()
     witness.remove()
-    assert claim.claim_batch(database, queue="http", shard=0, worker_id="w1", limit=1, ahead_ms=0).claims
+    assert take(database, "w1", 1).claims
 
 
 def test_a_database_that_does_other_work_is_refused(database: Database, database_url: str) -> None:

@@ -9,9 +9,9 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from app import workers
 from app.db import Database
-from app.executions.claiming.claim import claim_batch
 from schema import migrate
 from tests import rows
+from tests.claiming import take
 from tests.contract.migration.conftest import Migrator, waiting_builder
 
 WriteRevision = Callable[..., Path]
@@ -95,7 +95,7 @@ def test_claims_pass_a_change_that_waits_for_a_long_reader(
         migrator = Migrator(database_url, folder)
         for _ in range(2):
             waiting_builder(observer)
-            claimed = claim_batch(database, queue="http", shard=0, worker_id="w", limit=1, ahead_ms=0)
+            claimed = take(database, "w", 1)
             assert len(claimed.claims) == 1
     assert migrator.finish() == "9001"
 

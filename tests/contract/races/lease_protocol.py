@@ -15,7 +15,6 @@ from app import ids, workers
 from app.errors import ExecutionNotCancellableError
 from app.executions import reclaim
 from app.executions.cancellation import IfRunning, cancel_execution
-from app.executions.claiming.claim import claim_batch
 from app.executions.claiming.release import release
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import DeliveryError
@@ -23,6 +22,7 @@ from app.executions.promotion import promote
 from app.executions.verdict import Verdict
 from schema.states import FINAL
 from tests import rows
+from tests.claiming import take
 from tests.contract.races.lease_model import LEASE_MS, LeaseModel, Row, S
 
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
@@ -71,9 +71,7 @@ class LeaseProtocol(LeaseModel):
     def claim(self, slot: int, limit: int) -> None:
         worker = self.workers[slot]
         free = [name for name, row in self.rows.items() if row.status in {S.QUEUED, S.RETRYING}]
-        got = claim_batch(
-            self.database, queue="http", shard=0, worker_id=worker.worker_id, limit=limit, ahead_ms=1000
-        ).claims
+        got = take(self.database, worker.worker_id, limit, ahead_ms=1000).claims
         assert len(got) == (min(limit, len(free)) if worker.leased else 0)
         for one in got:
             assert one.execution_id in free

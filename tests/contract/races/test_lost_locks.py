@@ -21,6 +21,7 @@ from app.executions.claiming import claim
 from app.executions.claiming.lane import Lane
 from app.jobs import run_now
 from tests import rows
+from tests.claiming import take
 from tests.contract.races.racing import schedulers
 from tests.waiting import eventually
 
@@ -31,7 +32,7 @@ Verb = Callable[[Database, str, str], object]
 
 
 def do_claim(database: Database, execution_id: str, job_id: str) -> None:
-    claim.claim_batch(database, queue="http", shard=0, worker_id=WORKER, limit=9, ahead_ms=0)
+    take(database, WORKER, 9)
 
 
 def do_promote(database: Database, execution_id: str, job_id: str) -> None:
@@ -74,7 +75,7 @@ def do_retry(database: Database, execution_id: str, job_id: str) -> None:
 
 # Where the lock clause is that each verb relies on, if it has one.
 LOCKS: dict[Verb, tuple[ModuleType, str] | None] = {
-    do_claim: (claim, "CLAIM"),
+    do_claim: (claim, "CLAIM_1"),
     do_promote: (promotion, "PROMOTE"),
     do_exhaust: None,
     do_expire: None,

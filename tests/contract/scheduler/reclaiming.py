@@ -2,11 +2,11 @@
 
 from app import ids, workers
 from app.db import Database
-from app.executions.claiming.claim import claim_batch
 from app.executions.conclusion import Conclusion
 from app.executions.model import Claim
 from app.executions.verdict import Verdict
 from tests import rows
+from tests.claiming import take
 
 UNTIL_NOW = "SET lease_expires_at = now() - INTERVAL '1 second'"
 DEATHS = {
@@ -20,7 +20,7 @@ def claimed(database: Database, count: int = 1, *, max_attempts: int = 2, worker
     """Create executions and claim them for a worker with a valid lease."""
     workers.register(database, worker_id=worker, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     rows.add_executions(database, count, max_attempts=max_attempts)
-    return claim_batch(database, queue="http", shard=0, worker_id=worker, limit=count, ahead_ms=0).claims
+    return take(database, worker, count).claims
 
 
 def concluded(claim: Claim) -> Conclusion:

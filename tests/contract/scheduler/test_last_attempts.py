@@ -5,10 +5,10 @@ from sqlalchemy import text
 
 from app import workers
 from app.db import Database
-from app.executions.claiming.claim import claim_batch
 from app.executions.conclusion import conclude
 from app.scheduler.chore import Counts
 from tests import rows
+from tests.claiming import take
 from tests.contract.races.racing import Hints
 from tests.contract.scheduler.conftest import chores
 from tests.contract.scheduler.reclaiming import DEATHS, claimed, concluded
@@ -17,7 +17,7 @@ from tests.contract.scheduler.reclaiming import DEATHS, claimed, concluded
 def lose_again(database: Database, worker: str) -> Counts:
     """Let another worker claim what is due, and lose it too."""
     workers.register(database, worker_id=worker, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
-    claim_batch(database, queue="http", shard=0, worker_id=worker, limit=9, ahead_ms=0)
+    take(database, worker, 9)
     database.fetch(text(DEATHS["it shut down cleanly"]))
     return chores(database).reclaim_from_dead_workers()
 
@@ -34,7 +34,7 @@ def test_the_first_lost_worker_costs_no_execution_its_last_attempt(database: Dat
     (line,) = database.fetch(text("SELECT * FROM execution_logs"))
     assert line.message.endswith("; trying once more, since it may never have been sent")
     workers.register(database, worker_id="wrk_2", host="h", pid=2, queues=["http"], capacity=9, lease_ms=60_000)
-    (again,) = claim_batch(database, queue="http", shard=0, worker_id="wrk_2", limit=1, ahead_ms=0).claims
+    (again,) = take(database, "wrk_2", 1).claims
     assert (again.attempt, again.max_attempts) == (2, 2)
     conclude(database, "wrk_2", [concluded(again)])
     assert rows.execution(database, claim.execution_id).status == "SUCCESS"

@@ -8,9 +8,9 @@ from sqlalchemy import text
 from app import workers
 from app.db import Database
 from app.executions import reclaim
-from app.executions.claiming.claim import claim_batch
 from app.executions.conclusion import conclude
 from tests import rows
+from tests.claiming import take
 from tests.contract.races.racing import Hints, schedulers, total
 from tests.contract.scheduler.conftest import chores
 from tests.contract.scheduler.reclaiming import DEATHS, UNTIL_NOW, claimed, concluded
@@ -94,7 +94,7 @@ def test_numbers_stay_gapless_over_a_loss(database: Database) -> None:
     database.fetch(text(DEATHS["its row is missing"]))
     chores(database).reclaim_from_dead_workers()
     workers.register(database, worker_id="wrk_2", host="h", pid=2, queues=["http"], capacity=9, lease_ms=60_000)
-    (again,) = claim_batch(database, queue="http", shard=0, worker_id="wrk_2", limit=1, ahead_ms=0).claims
+    (again,) = take(database, "wrk_2", 1).claims
     conclude(database, "wrk_2", [concluded(again)])
     found = [(a.attempt_number, a.status, a.worker_id) for a in rows.attempts(database, claim.execution_id)]
     assert found == [(1, "FAILED", "wrk_1"), (2, "SUCCESS", "wrk_2")]

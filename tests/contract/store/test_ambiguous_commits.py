@@ -14,7 +14,6 @@ from app import db, ids, workers
 from app.db import Database
 from app.errors import UnavailableError
 from app.executions import reclaim
-from app.executions.claiming.claim import claim_batch
 from app.executions.conclusion import Conclusion
 from app.executions.model import Claim
 from app.executions.verdict import Verdict
@@ -23,6 +22,7 @@ from brokers.attempt import Stage
 from brokers.counters import Counters
 from brokers.finalizer import Finalizer
 from tests import rows
+from tests.claiming import take
 from tests.contract.broker.delivering import Attempts
 from tests.contract.conftest import worker_process
 from tests.contract.scheduler.conftest import chores
@@ -52,7 +52,7 @@ def faulty(database_url: str, proxy: PgProxy) -> Iterator[Database]:
 def claimed(database: Database, *, max_attempts: int = 3) -> Claim:
     workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     rows.add_executions(database, max_attempts=max_attempts)
-    (claim,) = claim_batch(database, queue="http", shard=0, worker_id=WORKER, limit=1, ahead_ms=0).claims
+    (claim,) = take(database, WORKER, 1).claims
     return claim
 
 

@@ -9,7 +9,6 @@ from app import ids
 from app.db import Database
 from app.executions import reclaim
 from app.executions.cancellation import Cancelled, IfRunning, cancel_execution
-from app.executions.claiming.claim import claim_batch
 from app.executions.claiming.release import release
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError, LogLine
@@ -18,6 +17,7 @@ from app.executions.verdict import Verdict
 from brokers.worker_process import WorkerProcess
 from schema.states import LogLevel
 from tests import rows
+from tests.claiming import take
 from tests.racing import at_once
 
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
@@ -26,7 +26,7 @@ ERROR = DeliveryError("HTTP_ERROR", "answered 503")
 def running(process: WorkerProcess, *, max_attempts: int = 3) -> Claim:
     """An execution that this process has claimed."""
     rows.add_executions(process.database, max_attempts=max_attempts)
-    answer = claim_batch(process.database, queue="http", shard=0, worker_id=process.worker_id, limit=1, ahead_ms=0)
+    answer = take(process.database, process.worker_id, 1)
     return answer.claims[0]
 
 

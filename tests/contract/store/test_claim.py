@@ -2,25 +2,23 @@
 
 import time
 from datetime import timedelta
-from math import inf
 
 import pytest
 from sqlalchemy import TextClause, text
 
 from app import workers
 from app.db import Database
-from app.executions.claiming.claim import CLAIM, Claimed, claim_batch, claims_of
+from app.executions.claiming.claim import claims_of
 from app.executions.claiming.release import release
-from app.executions.claiming.shards import CLAIMABLE_BEYOND, NEXT_DUE, PROBED, STORED_BEYOND, next_due
-from app.formats import EPOCH
+from app.executions.claiming.shards import CLAIMABLE_BEYOND, STORED_BEYOND
+from app.executions.claiming.taken import Taken
 from brokers.worker_process import WorkerProcess
 from tests import rows
+from tests.claiming import take
 
 
-def claim(process: WorkerProcess, limit: int = 10, ahead_ms: int = 0) -> Claimed:
-    return claim_batch(
-        process.database, queue="http", shard=0, worker_id=process.worker_id, limit=limit, ahead_ms=ahead_ms
-    )
+def claim(process: WorkerProcess, limit: int = 10, ahead_ms: int = 0) -> Taken:
+    return take(process.database, process.worker_id, limit, ahead_ms=ahead_ms)
 
 
 def test_a_claim_takes_the_oldest_due_rows_and_spends_an_attempt(process: WorkerProcess) -> None:
@@ -33,12 +31,9 @@ def test_a_claim_takes_the_oldest_due_rows_and_spends_an_attempt(process: Worker
     assert (row.status, row.attempt_count, row.worker_id) == ("RUNNING", 1, process.worker_id)
 
 
-def test_future_rows_are_left_and_the_answer_says_when_the_next_is_due(process: WorkerProcess) -> None:
+def test_future_rows_are_left(process: WorkerProcess) -> None:
     rows.add_executions(process.database, 1, due_in=timedelta(seconds=30))
-    claimed = claim(process)
-    assert claimed.claims == []
-    assert claimed.next_due_in_seconds is not None
-    assert 25 < claimed.next_due_in_seconds <= 30
+    assert claim(process).claims == []
 
 
 def test_rows_due_within_the_window_are_claimed_ahead_and_say_how_long_to_hold_them(process: WorkerProcess) -> None:
@@ -58,15 +53,11 @@ def test_what_a_claim_has_taken_delays_no_instant(process: WorkerProcess) -> Non
     if process.database.is_cockroach:
         pytest.skip("needs a trigger that sleeps")
     rows.add_executions(process.database)
-    rows.add_executions(process.database, due_in=timedelta(seconds=60))
     with process.database.engine.begin() as connection:
         connection.exec_driver_sql(SLOW)
     asked_at = time.monotonic()
-    found = claim(process)
-    (only,) = found.claims
+    (only,) = claim(process).claims
     assert asked_at <= only.claimed_here <= time.monotonic() - 0.5
-    assert found.next_due_in_seconds is not None
-    assert 0 < found.next_due_in_seconds <= 59.5
 
 
 def test_the_input_comes_from_the_job_and_the_revision_with_the_claim(process: WorkerProcess) -> None:
@@ -157,36 +148,8 @@ def test_a_row_whose_attempts_are_used_up_neither_runs_nor_blocks_the_queue(proc
     assert [c.execution_id for c in claim(process, limit=1).claims] == [good]
 
 
-@pytest.mark.postgresql_only
-def test_the_claim_reads_its_index_and_never_sorts(database: Database) -> None:
-    """Guards the hot statement: 30,000 due rows must not be sorted or scanned to claim fifty."""
-    rows.add_executions(database, 30_000)
-    database.fetch(text("ANALYZE executions"))
-    plan = "\n".join(
-        row[0]
-        for row in database.fetch(
-            text("EXPLAIN " + CLAIM.text),
-            {"queue": "http", "shard": 0, "worker": "wrk_x", "limit": 50, "ahead_ms": 50, "since": EPOCH},
-        )
-    )
-    assert "idx_executions_pickup" in plan
-    assert "Sort" not in plan
-    assert "Seq Scan on executions" not in plan
-
-
 def explained(database: Database, statement: TextClause, **params: object) -> str:
     return "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + statement.text), params))
-
-
-@pytest.mark.postgresql_only
-def test_the_next_due_of_all_shards_takes_one_probe_of_the_index_each(database: Database) -> None:
-    rows.add_executions(database, 30_000, shards=16)
-    database.fetch(text("ANALYZE executions"))
-    since = {f"since_{number}": EPOCH for number in range(PROBED)}
-    plan = explained(database, NEXT_DUE, queue="http", first=0, **since)
-    assert plan.count("idx_executions_pickup") == plan.count("Limit") == PROBED
-    assert "Seq Scan" not in plan
-    assert "Sort" not in plan
 
 
 @pytest.mark.postgresql_only
@@ -204,36 +167,9 @@ def test_shards_beyond_the_known_ones_are_found_by_an_index(database: Database) 
     assert "Sort" not in plan
 
 
-def test_the_next_due_is_told_of_each_shard_that_has_one(database: Database) -> None:
-    for shard, due_in in ((3, -5), (17, 60)):
-        (execution,) = rows.add_executions(database, due_in=timedelta(seconds=due_in))
-        move = "UPDATE executions SET shard = :shard WHERE execution_id = :id"
-        database.fetch(text(move), {"shard": shard, "id": execution})
-    found = next_due(database, queue="http", since=[EPOCH] * 18)
-    assert (found.run_at.keys(), found.in_seconds(3) < 0 < found.in_seconds(17)) == ({3, 17}, True)
-    assert (found.in_seconds(4), found.seen_up_to(4), found.seen_up_to(17)) == (inf, found.now, found.now)
-    assert found.seen_up_to(3) == found.run_at[3]
-    assert next_due(database, queue="kafka", since=[EPOCH] * 18).run_at == {}
-
-
-def test_a_claim_says_how_far_it_has_seen_everything(process: WorkerProcess) -> None:
-    """Of a full batch, no further than its last row."""
-    rows.add_executions(process.database, 3, due_in=timedelta(seconds=-5))
-    rows.add_executions(process.database, 1, due_in=timedelta(seconds=-4))
-    before = rows.database_now(process.database)
-    for expected in (3, 1):
-        full = claim(process, limit=expected)
-        assert len(full.claims) == expected
-        last = max(claim.claimed_at + timedelta(seconds=claim.due_in_seconds) for claim in full.claims)
-        assert full.seen_up_to == last
-    assert claim(process, limit=1).seen_up_to >= before
-
-
 def test_a_claim_begins_where_it_is_told_to(process: WorkerProcess) -> None:
     rows.add_executions(process.database, 1, due_in=timedelta(seconds=-60))
     (recent,) = rows.add_executions(process.database, 1)
     since = rows.database_now(process.database) - timedelta(seconds=30)
-    claimed = claim_batch(
-        process.database, queue="http", shard=0, worker_id=process.worker_id, limit=9, ahead_ms=0, since=since
-    )
+    claimed = take(process.database, process.worker_id, 9, since=since)
     assert [claim.execution_id for claim in claimed.claims] == [recent]

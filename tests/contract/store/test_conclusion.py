@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import text
 
 from app import ids
-from app.executions.claiming.claim import claim_batch
 from app.executions.conclusion import CONCLUDE, Conclusion, conclude
 from app.executions.model import DeliveryError, LogLine
 from app.executions.verdict import Verdict
@@ -17,6 +16,7 @@ from brokers.attempt import Attempt, Stage
 from brokers.worker_process import WorkerProcess
 from schema.states import LogLevel
 from tests import rows
+from tests.claiming import take
 
 ERROR = DeliveryError("HTTP_ERROR", "answered 503", extra={"status_code": 503})
 VERDICTS: list[tuple[Verdict, str, str, str]] = [
@@ -28,8 +28,8 @@ VERDICTS: list[tuple[Verdict, str, str, str]] = [
 
 def claimed(process: WorkerProcess, count: int = 1, max_attempts: int = 3) -> list[Attempt]:
     rows.add_executions(process.database, count, max_attempts=max_attempts)
-    answer = claim_batch(process.database, queue="http", shard=0, worker_id=process.worker_id, limit=count, ahead_ms=0)
-    return [Attempt(claim, process.finalizer, process.in_flight) for claim in answer.claims]
+    answer = take(process.database, process.worker_id, count)
+    return [Attempt(claim, process.finalizer, process.shares) for claim in answer.claims]
 
 
 def conclusion_of(attempt: Attempt, verdict: Verdict, *logs: LogLine) -> Conclusion:
@@ -81,7 +81,7 @@ def test_an_attempt_is_never_recorded_as_ended_before_it_did(process: WorkerProc
     """The answer to the claim may be long under way, and so may the conclusion; a fixed delay counts from this end."""
     (mine,) = claimed(process)
     claim = mine.claim._replace(claimed_at=mine.claim.claimed_at - timedelta(seconds=1))
-    late = Attempt(claim, process.finalizer, process.in_flight)
+    late = Attempt(claim, process.finalizer, process.shares)
     late.enter(Stage.STARTED)
     before = rows.database_now(process.database)
     late.conclude(VERDICTS[0][0])

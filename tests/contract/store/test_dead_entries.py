@@ -8,13 +8,14 @@ import pytest
 from sqlalchemy import TextClause, text
 
 from app.db import Database
-from app.executions.claiming.claim import CLAIM
-from app.executions.claiming.shards import NEXT_DUE, PROBED
+from app.executions.claiming.claim import CLAIM_1
+from app.executions.claiming.look import LOOK_16, PROBED, look
 from app.executions.low_water import SLACK
 from app.executions.materialization import DUE
 from app.executions.promotion import PROMOTE
 from app.formats import EPOCH
 from tests import rows
+from tests.claiming import asking
 from tests.contract.blocks import blocks
 
 DEAD = int(os.environ.get("TE_TEST_DEAD_ENTRIES", "10000"))
@@ -48,16 +49,16 @@ def dead(database: Database) -> Iterator[Database]:
 
 
 def parameters(since: datetime) -> Mapping[TextClause, dict[str, object]]:
-    claim = {"queue": "http", "shard": 0, "worker": "wrk_x", "limit": 50, "ahead_ms": 50, "since": since}
+    looks = {"queue": "http", "first": 0, "horizon_ms": 250}
     return {
-        CLAIM: claim,
-        NEXT_DUE: {"queue": "http", "first": 0} | {f"since_{number}": since for number in range(PROBED)},
+        CLAIM_1: asking("wrk_x", 50, since=since),
+        LOOK_16: looks | {f"since_{number}": since for number in range(PROBED)},
         PROMOTE: {"shard": 1, "ahead_ms": 5000, "limit": 500, "since": since},
         DUE: {"ahead_ms": 5000, "limit": 100, "after_run_at": since, "after_job": ""},
     }
 
 
-@pytest.mark.parametrize("statement", [CLAIM, NEXT_DUE, PROMOTE, DUE], ids=["claim", "next due", "promote", "ticks"])
+@pytest.mark.parametrize("statement", [CLAIM_1, LOOK_16, PROMOTE, DUE], ids=["claim", "look", "promote", "ticks"])
 def test_a_read_from_the_mark_on_walks_no_dead_entries(dead: Database, statement: TextClause) -> None:
     swept = blocks(dead, statement, parameters(EPOCH)[statement])
     read = blocks(dead, statement, parameters(rows.database_now(dead) - SLACK)[statement])
@@ -67,5 +68,5 @@ def test_a_read_from_the_mark_on_walks_no_dead_entries(dead: Database, statement
 
 def test_what_is_due_is_found_from_the_mark_on(dead: Database) -> None:
     (execution_id,) = rows.add_executions(dead, due_in=timedelta(seconds=-1))
-    params = parameters(rows.database_now(dead) - SLACK)[NEXT_DUE]
-    assert [row.shard for row in dead.fetch(NEXT_DUE, params)] == [rows.execution(dead, execution_id).shard, None]
+    answer = look(dead, queue="http", since=[rows.database_now(dead) - SLACK], horizon_ms=0)
+    assert [due.run_at for due in answer.due] == [rows.execution(dead, execution_id).run_at]

@@ -11,13 +11,13 @@ from sqlalchemy import text
 from app import ids
 from app.executions import reclaim
 from app.executions.cancellation import IfRunning, cancel_execution
-from app.executions.claiming.claim import claim_batch
 from app.executions.claiming.release import release
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError
 from app.executions.verdict import Verdict
 from brokers.worker_process import WorkerProcess
 from tests import rows
+from tests.claiming import take
 from tests.contract.scheduler.conftest import chores
 
 DELAY = timedelta(milliseconds=90_000)
@@ -40,7 +40,7 @@ def make_fixed_delay(process: WorkerProcess, execution_id: str, **columns: str) 
 def claimed(process: WorkerProcess, max_attempts: int = 1, **columns: str) -> Claim:
     (execution_id,) = rows.add_executions(process.database, max_attempts=max_attempts)
     make_fixed_delay(process, execution_id, **columns)
-    answer = claim_batch(process.database, queue="http", shard=0, worker_id=process.worker_id, limit=1, ahead_ms=0)
+    answer = take(process.database, process.worker_id, 1)
     return answer.claims[0]
 
 

@@ -7,18 +7,19 @@ import pytest
 from sqlalchemy import TextClause, text
 
 from app.db import Database
-from app.executions.claiming.claim import CLAIM
+from app.executions.claiming.claim import CLAIM_1
 from app.executions.claiming.release import RELEASE
 from app.executions.conclusion import CONCLUDE, HELD
 from app.executions.promotion import PROMOTE
 from app.formats import EPOCH
 from tests import rows
+from tests.claiming import asking
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEYS = ["exec_1", "exec_2"]
 TWICE = {"ids": KEYS, "attempts": [1, 1]}
 HOT: list[tuple[TextClause, dict[str, object]]] = [
-    (CLAIM, {"queue": "http", "shard": 0, "worker": "w", "limit": 50, "ahead_ms": 50, "since": EPOCH}),
+    (CLAIM_1, asking("w", 50)),
     (PROMOTE, {"shard": 0, "limit": 500, "ahead_ms": 5000, "since": EPOCH}),
     (
         CONCLUDE,

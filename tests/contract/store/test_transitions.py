@@ -11,7 +11,6 @@ from app.catalog.retry_policy import RetryPolicy
 from app.errors import TaskExecutorError
 from app.executions import holding, reclaim
 from app.executions.cancellation import IfRunning, cancel_execution
-from app.executions.claiming.claim import claim_batch
 from app.executions.claiming.lane import Lane
 from app.executions.claiming.release import release
 from app.executions.conclusion import Conclusion, conclude
@@ -25,6 +24,7 @@ from app.jobs.run_now import run_job
 from brokers.worker_process import WorkerProcess
 from schema.states import FINAL, TRANSITIONS, EndpointType, ExecutionStatus
 from tests import rows
+from tests.claiming import take
 
 S = ExecutionStatus
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
@@ -59,7 +59,7 @@ def put_in(process: WorkerProcess, status: ExecutionStatus, attempt: int, max_at
 
 
 def do_claim(process: WorkerProcess, execution_id: str) -> None:
-    claim_batch(process.database, queue="http", shard=0, worker_id=process.worker_id, limit=1, ahead_ms=0)
+    take(process.database, process.worker_id, 1)
 
 
 def do_release(process: WorkerProcess, execution_id: str) -> None:

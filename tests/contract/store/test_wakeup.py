@@ -2,7 +2,7 @@
 
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event
 
@@ -15,6 +15,7 @@ from app import db
 from app.db import Database
 from app.dev.process.proxy import Mode, Proxy
 from app.dev.servers import Valkey
+from app.executions.claiming.lane import Lane
 from app.wakeup import Notifier
 from brokers.listener import PostgresSource, RedisSource, Source, WakeupListener
 from brokers.worker_process import WorkerProcess
@@ -44,8 +45,8 @@ def test_a_hint_wakes_the_consumer_of_its_queue_only(
     process: WorkerProcess, database: Database, listener: WakeupListener, way: tuple[Source, str]
 ) -> None:
     http, kafka = Event(), Event()
-    process.on_wake("http", http.set)
-    process.on_wake("kafka", kafka.set)
+    process.on_wake("http", setter(http))
+    process.on_wake("kafka", setter(kafka))
     listener.start()
     # Both are woken once when the connection stands, since hints may have been missed before.
     assert http.wait(60)
@@ -59,13 +60,18 @@ def test_a_hint_wakes_the_consumer_of_its_queue_only(
     assert notifier.stop(60)
 
 
+def setter(event: Event) -> Callable[[Sequence[Lane]], None]:
+    """Return a waker that sets an event, whatever the lanes."""
+    return lambda _lanes: event.set()
+
+
 @contextmanager
 def notified(process: WorkerProcess, url: str, *queues: str, name: str = "te-test-listener") -> Iterator[list[Event]]:
     """Listen by NOTIFY, and yield an event of each queue once all were woken because the connection stands."""
     source = PostgresSource(db.connect(url, pool_size=1, application_name=name))
     listener, events = WakeupListener(process, source), [Event() for _ in queues]
     for queue, event in zip(queues, events, strict=True):
-        process.on_wake(queue, event.set)
+        process.on_wake(queue, setter(event))
     listener.start()
     for event in events:
         assert event.wait(60)
@@ -157,7 +163,7 @@ def test_no_error_of_a_source_ends_the_listener_and_it_is_said_once(
 ) -> None:
     monkeypatch.setattr(brokers.listener, "RECONNECT_SECONDS", 0.01)
     http = Event()
-    process.on_wake("http", http.set)
+    process.on_wake("http", setter(http))
     listener = WakeupListener(process, Failing([ValueError("x"), MemoryError(), RuntimeError("y")]))
     listener.start()
     assert http.wait(60)
@@ -171,7 +177,7 @@ def test_a_redis_link_that_was_dropped_silently_is_replaced(
 ) -> None:
     monkeypatch.setattr(app.wakeup, "REDIS_HEALTH_SECONDS", 0.2)
     http = Event()
-    process.on_wake("http", http.set)
+    process.on_wake("http", setter(http))
     with Proxy(valkey.port) as proxy:
         listener = WakeupListener(process, RedisSource(proxy.url(valkey.url)))
         listener.start()

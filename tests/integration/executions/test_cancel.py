@@ -8,9 +8,9 @@ import pytest
 from app import workers
 from app.db import Database
 from app.executions.cancellation import CANCEL
-from app.executions.claiming.claim import CLAIM
-from app.formats import EPOCH
+from app.executions.claiming.claim import CLAIM_1
 from tests import rows
+from tests.claiming import asking, lanes_of, take
 from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import created, cron, one_shot, register
 from tests.waiting import eventually
@@ -104,15 +104,15 @@ def test_one_tick_can_be_cancelled_alone(api: Api, database: Database) -> None:
 
 
 @pytest.fixture
-def worker(database: Database) -> dict[str, Any]:
-    """The parameters with which a registered worker claims."""
+def worker(database: Database) -> str:
+    """The id of a registered worker."""
     workers.register(database, worker_id="wrk_1", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
-    return {"queue": "http", "shard": 0, "worker": "wrk_1", "limit": 1, "ahead_ms": 0, "since": EPOCH}
+    return "wrk_1"
 
 
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("path", ["job", "execution"])
-def test_a_cancel_that_waits_for_a_claim_loses(api: Api, database: Database, worker: dict[str, Any], path: str) -> None:
+def test_a_cancel_that_waits_for_a_claim_loses(api: Api, database: Database, worker: str, path: str) -> None:
     """The claim holds the row when the cancel comes; the cancel tests the status again once it gets it."""
     register(api)
     job = created(api, one_shot("k"))
@@ -120,7 +120,8 @@ def test_a_cancel_that_waits_for_a_claim_loses(api: Api, database: Database, wor
     target = f"/jobs/{job['job_id']}" if path == "job" else f"/executions/{execution_id}"
     answers: list[Any] = []
     with database.engine.begin() as claimer:
-        claimer.execute(CLAIM, worker)
+        (lane,) = lanes_of(database)
+        claimer.execute(CLAIM_1, asking(worker, 1, lane=lane))
         thread = threading.Thread(target=lambda: answers.append(api.post(f"{target}/cancel")))
         thread.start()
         eventually(lambda: rows.is_a_lock_waited_for(database), what="the wait for the lock")
@@ -129,19 +130,16 @@ def test_a_cancel_that_waits_for_a_claim_loses(api: Api, database: Database, wor
     assert api.get(f"/executions/{execution_id}").json["status"] == "RUNNING"
 
 
-def test_a_claim_that_meets_a_cancel_finds_nothing(api: Api, database: Database, worker: dict[str, Any]) -> None:
+def test_a_claim_that_meets_a_cancel_finds_nothing(api: Api, database: Database, worker: str) -> None:
     """It steps over the locked row; what it does where the lock is lost is in tests/contract/races/test_lost_locks."""
     register(api)
     execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
+    lanes = tuple(lanes_of(database))
     with database.engine.begin() as canceller:
         canceller.execute(CANCEL, {"ids": [execution_id], "begun": False})
-        assert claimed(database, worker) == [None]
-    assert claimed(database, worker) == [None]
+        assert take(database, worker, lanes=lanes).claims == []
+    assert take(database, worker, lanes=lanes).claims == []
     assert api.get(f"/executions/{execution_id}").json["status"] == "CANCELLED"
-
-
-def claimed(database: Database, worker: dict[str, Any]) -> list[str | None]:
-    return [row.execution_id for row in database.fetch(CLAIM, worker)]
 
 
 @pytest.mark.parametrize("path", ["job", "execution"])

@@ -28,7 +28,7 @@ def ended(api: Api, database: Database, status: str = "FAILED", **endpoint: obje
 def test_what_ended_is_queued_again_with_fresh_attempts(api: Api, database: Database, status: str) -> None:
     execution_id = ended(api, database, status, retry_policy={"max_attempts": 5})
     hints: list[str] = []
-    services(api.app).notifier.hint = hints.append  # type: ignore[method-assign]
+    services(api.app).notifier.hint = lambda queue, _place: hints.append(queue)  # type: ignore[method-assign]
     before = api.get(f"/executions/{execution_id}").json
     response = api.post(f"/executions/{execution_id}/retry")
     assert response.status_code == 200

@@ -4,11 +4,11 @@ from sqlalchemy import text
 
 from app import ids
 from app.db import Database
-from app.executions.claiming.claim import claim_batch
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError
 from app.executions.verdict import Verdict
 from tests import rows
+from tests.claiming import take
 
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
 WORKER = "wrk_1"
@@ -16,7 +16,7 @@ WORKER = "wrk_1"
 
 def claim(database: Database) -> Claim:
     database.fetch(text("UPDATE executions SET run_at = now() WHERE run_at > now()"))
-    answer = claim_batch(database, queue="http", shard=0, worker_id=WORKER, limit=1, ahead_ms=0)
+    answer = take(database, WORKER, 1)
     return answer.claims[0]
 
 

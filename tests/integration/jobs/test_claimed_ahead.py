@@ -7,8 +7,8 @@ from sqlalchemy import text
 
 from app import workers
 from app.db import Database
-from app.executions.claiming.claim import claim_batch
 from tests import rows
+from tests.claiming import take
 from tests.contract.scheduler.conftest import chores
 from tests.integration.client import Api, problem
 from tests.integration.registered import created, interval, register
@@ -23,7 +23,7 @@ def take_ahead(database: Database, claims: int) -> list[datetime]:
     workers.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     ahead_ms = CENTURY_SECONDS * 1000
     if claims:
-        claim_batch(database, queue="http", shard=0, worker_id="w", limit=claims, ahead_ms=ahead_ms)
+        take(database, "w", claims, ahead_ms=ahead_ms)
     ticks = database.fetch(text("SELECT scheduled_at FROM executions ORDER BY scheduled_at"))
     return [row.scheduled_at for row in ticks]
 

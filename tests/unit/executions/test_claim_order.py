@@ -5,7 +5,7 @@ import re
 import pytest
 
 from app.executions.claiming.arms import CLAIMABLE
-from app.executions.claiming.claim import CLAIM, CLAIM_1, CLAIM_4, CLAIM_16
+from app.executions.claiming.claim import CLAIM_1, CLAIM_4, CLAIM_16
 from app.executions.claiming.look import LOOK_1, LOOK_16
 from app.executions.claiming.sweep import NEXT_LANES
 from app.executions.reading.waiting import AHEAD
@@ -29,13 +29,6 @@ ORDER = columns_behind("idx_executions_pickup", "queue", "shard")
 def orders_in(sql: str) -> list[list[str]]:
     """Return the columns of each ORDER BY … LIMIT, without the names of tables."""
     return [re.findall(r"(\w+)(?:,|$)", order) for order in re.findall(r"ORDER BY ([\w., ]+) LIMIT", sql)]
-
-
-def test_the_claim_is_ordered_as_its_index_is() -> None:
-    """Else the claim sorts; see CLAIM in app.executions.claiming.claim and the index in schema.tables.executions."""
-    claimed, following = orders_in(CLAIM.text)
-    assert claimed == ORDER
-    assert following[0] == "run_at", "whatever the order, a worker wakes up for the row that is due next"
 
 
 def test_the_explanation_counts_what_a_claim_takes_earlier_of_the_lane() -> None:

@@ -1,0 +1,77 @@
+"""Priorities: what is due is claimed by them, whatever it is, and low ones get their share."""
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import text
+
+from app import db
+from app.db import Database
+from app.executions.claiming.lane import Lane
+from brokers.attempt import Stage
+from brokers.sharing.ready import ONE_IN
+from brokers.worker_process import WorkerProcess
+from tests import rows
+from tests.claiming import add_to
+from tests.contract.broker.delivering import Attempts
+from tests.contract.broker.test_consumer import OK
+from tests.contract.conftest import worker_process
+
+PRIORITIES = (0, 5, 127, 128, 200, 255)
+
+
+@pytest.fixture
+def process(database_url: str) -> Iterator[WorkerProcess]:
+    """A process with one slot, and the reserve of one."""
+    ours, lease = (db.connect(database_url, pool_size=size, application_name="te-test") for size in (5, 1))
+    process = worker_process(ours, lease, capacity=1)
+    process.open(["http"])
+    yield process
+    process.close()
+
+
+def lane(priority: int, endpoint: str = "target") -> Lane:
+    return Lane(0, endpoint, "", priority)
+
+
+def deliver(attempts: Attempts) -> int:
+    """Deliver the next attempt; returns its priority."""
+    attempt = attempts.next()
+    attempt.enter(Stage.STARTED)
+    attempt.conclude(OK)
+    return attempt.claim.priority
+
+
+def test_what_is_due_is_delivered_by_priority_and_then_by_instant(database: Database, process: WorkerProcess) -> None:
+    """First attempts, retries and ticks alike, and whatever became due first, up to the share of low ones."""
+    job = rows.job_of(database, rows.add_executions(database)[0]).job_id
+    database.fetch(text("UPDATE jobs SET status = 'ACTIVE'"))
+    database.fetch(text("UPDATE executions SET status = 'CANCELLED', completed_at = now()"))
+    for place, priority in enumerate(PRIORITIES * 3):
+        if place % 3 == 0:
+            execution_id = rows.add_tick(database, job)
+            move = "priority = :priority, run_at = now() + :due_in * INTERVAL '1 second'"
+            params = {"priority": priority, "due_in": place - 60, "id": execution_id}
+            database.fetch(text(f"UPDATE executions SET {move} WHERE execution_id = :id"), params)
+        else:
+            (execution_id,) = add_to(database, lane(priority), due_in=place - 60.0)
+        if place % 3 == 1:
+            retry = "status = 'RETRYING', attempt_count = 1, max_attempts = 3"
+            database.fetch(text(f"UPDATE executions SET {retry} WHERE execution_id = :id"), {"id": execution_id})
+    attempts = Attempts(process)
+    got = [deliver(attempts) for _ in range(len(PRIORITIES) * 3)]
+    assert sorted(got) == sorted(PRIORITIES * 3)
+    early = sum(any(later > one for later in got[place + 1 :]) for place, one in enumerate(got))
+    assert early <= len(got) // ONE_IN + 1, got
+
+
+def test_a_backlog_of_high_ones_leaves_low_ones_their_share(database: Database, process: WorkerProcess) -> None:
+    """For each that is delivered another one of the highest comes."""
+    add_to(database, lane(255), 20)
+    low = {priority: len(add_to(database, lane(priority), 2)) for priority in (0, 10)}
+    attempts, got = Attempts(process), list[int]()
+    while sum(one != 255 for one in got) < sum(low.values()):
+        got.append(deliver(attempts))
+        add_to(database, lane(255, f"e{len(got) % 3}"))
+        assert len(got) <= ONE_IN * (sum(low.values()) + 2), got
+    assert got.count(255) >= sum(low.values()), "the high ones go first"
