@@ -144,6 +144,8 @@ class Target:
         self.is_wanted = False
         self.probe = None
         if note.state is BreakerState.CLOSED:
+            if before.state is not BreakerState.CLOSED:
+                self.wait_until = 0.0  # or whoever closed it by hand would see it open again at once
             self.since_slot = slot_at((note.changed_at - EPOCH).total_seconds())
             self.tally = [0, 0]
             self.counts = {slot_at(self._clock.now()): self.tally}

@@ -12,6 +12,7 @@ import tests.worker_environment  # noqa: F401 - first
 from app.db import Database
 from app.flow import targets as store
 from app.flow.breaker import PROBE_SLACK_MS, BreakerSettings
+from app.flow.breakers import close
 from brokers.breakers import Breakers
 from brokers.counters import Counters
 from brokers.target import Target
@@ -245,6 +246,21 @@ def test_a_receiver_that_asks_for_it_is_left_alone_for_that_long(database: Datab
     assert (found.state, found.reason) == ("open", "RETRY_AFTER")
     assert found.open_until - database_now(database) > timedelta(seconds=3590)
     assert [worker.room() for worker in three] == [0] * 3
+
+
+def test_what_is_closed_by_hand_stays_so_whatever_the_receiver_had_asked_for(
+    database: Database, three: list[Worker]
+) -> None:
+    three[0].fail(retry_after_ms=3_600_000)
+    beat(three)
+    assert row(database).state == "open"
+    close(database, NAME, "ops")
+    beat(three)
+    assert reasons(database) == ["RETRY_AFTER", "CLOSED_BY_HAND"]
+    assert [worker.room() for worker in three] == [LIMIT] * 3
+    three[0].fail(retry_after_ms=3_600_000)
+    beat(three)
+    assert row(database).state == "open", "it asks again"
 
 
 def test_own_settings_make_a_breaker_of_its_own_and_off_none(database: Database, new_worker: NewWorker) -> None:
