@@ -1,0 +1,116 @@
+"""Breakers over several worker processes: one probe at a time, no attempt while open, and everything arrives."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from app.dev.receiver import Receiver
+from app.dev.servers import Tansu, Valkey
+from app.dev.stack.runner import Stack
+from schema.states import EndpointType
+from tests import rows
+from tests.servers import start_or_skip
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.acceptance
+
+EACH = 8
+RETRIES = {"max_attempts": 100, "backoff": "fixed", "initial_delay_ms": 100}
+SETTINGS = {"min_results": 5, "open_for": "1s"}
+LEARNT = timedelta(seconds=1)  # by then every process knows that a breaker has opened
+PATH = "/broken/by-a-breaker"
+
+
+@pytest.fixture
+def own_kafka() -> Iterator[Tansu]:
+    with start_or_skip(Tansu()) as server:
+        yield server
+
+
+@pytest.fixture
+def own_valkey() -> Iterator[Valkey]:
+    with start_or_skip(Valkey()) as server:
+        yield server
+
+
+def events(database: Database, target: str) -> list[Any]:
+    rows = database.fetch(
+        text("SELECT * FROM breaker_events WHERE target = :target ORDER BY occurred_at, event_id"), {"target": target}
+    )
+    return list(rows)
+
+
+def targets_of(database: Database) -> dict[str, str]:
+    """The target of each endpoint, once workers have found it."""
+    rows = database.fetch(text("SELECT endpoint, target FROM breaker_endpoints"))
+    return {row.endpoint: row.target for row in rows}
+
+
+def has_failed_probes(database: Database, endpoints: set[str]) -> bool:
+    targets = targets_of(database)
+    reasons = {name: [event.reason for event in events(database, target)] for name, target in targets.items()}
+    return targets.keys() == endpoints and all(told.count("PROBE_FAILED") >= 2 for told in reasons.values())
+
+
+def check_starts(database: Database, endpoint: str, target: str) -> None:
+    """No attempt starts while its breaker is open, and one at most while it is half open."""
+    query = """
+        SELECT a.started_at FROM attempts AS a JOIN executions AS e ON e.execution_id = a.execution_id
+         WHERE e.endpoint = :endpoint ORDER BY a.started_at
+    """
+    starts = [row.started_at for row in database.fetch(text(query), {"endpoint": endpoint})]
+    changes = events(database, target)
+    assert [change.from_state for change in changes] == ["closed", *(change.to_state for change in changes[:-1])]
+    for change, following in pairwise(changes):
+        since = change.occurred_at + (LEARNT if change.from_state == "closed" else timedelta(0))
+        found = [start for start in starts if since < start < following.occurred_at]
+        assert len(found) <= (1 if change.to_state == "half_open" else 0) or change.to_state == "closed", (
+            f"{endpoint}: {len(found)} started from {since} on, when it became {change.to_state}"
+        )
+    assert changes[-1].reason == "PROBE_SUCCEEDED"
+
+
+def test_one_of_three_processes_probes_what_fails(
+    database: Database, stack: Stack, receiver: Receiver, own_kafka: Tansu, own_valkey: Valkey
+) -> None:
+    specs: dict[EndpointType, dict[str, Any]] = {
+        EndpointType.HTTP: {"url": f"{receiver.base_url}{PATH}", "method": "POST"},
+        EndpointType.KAFKA: {
+            "bootstrap_servers": own_kafka.bootstrap, "topic": "t", "value_template": {}, "timeout_ms": 1000,
+        },
+        EndpointType.REDIS_STREAM: {
+            "redis_url": own_valkey.url, "stream": "s", "fields_template": {"a": "b"}, "timeout_ms": 1000,
+        },
+    }  # fmt: skip
+    own_kafka.kill()
+    own_valkey.kill()
+    for type_, spec in specs.items():
+        rows.add_endpoint(database, type_.queue, type_=type_, spec=spec, retry_policy=RETRIES)
+        rows.add_executions(database, EACH, endpoint=type_.queue, type_=type_, max_attempts=100)
+    database.fetch(text("UPDATE endpoints SET breaker = CAST(:b AS JSONB) RETURNING 1"), {"b": json.dumps(SETTINGS)})
+    database.fetch(text("UPDATE catalog_revision SET revision = revision + 1 WHERE id = 'flow' RETURNING 1"))
+    stack.worker(processes=3)
+    endpoints = {type_.queue for type_ in specs}
+    eventually(lambda: has_failed_probes(database, endpoints), what="two failed probes of each target")
+
+    own_kafka.start()
+    own_kafka.create_topic("t")
+    own_valkey.start()
+    receiver.release(PATH)
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": EACH * len(specs)}, timeout=120, what="all successes")
+    for endpoint, target in targets_of(database).items():
+        check_starts(database, endpoint, target)
+    # Waiting has spent no attempt: each that was counted was made.
+    query = """
+        SELECT count(*) FROM executions AS e
+         WHERE attempt_count <> (SELECT count(*) FROM attempts AS a WHERE a.execution_id = e.execution_id)
+    """
+    assert database.fetch(text(query))[0][0] == 0
+    made = database.fetch(text("SELECT sum(attempt_count) AS n FROM executions WHERE endpoint = 'http'"))[0].n
+    assert made == len(receiver.requests)
