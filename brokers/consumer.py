@@ -16,13 +16,18 @@ from app.catalog.retry_policy import RetryPolicy
 from app.errors import UnavailableError
 from app.executions.claiming import shards
 from app.executions.claiming.claim import claim, claims_of
-from app.executions.claiming.lane import Lane
+from app.executions.claiming.gated import claim_gated
+from app.executions.claiming.lane import Lane, Wanted
 from app.executions.database_clock import DatabaseClock
 from app.executions.model import DeliveryError
 from app.executions.verdict import Tried, decide
+from app.flow.gates import Gate
+from app.flow.gates import add as add_gates
 from brokers.attempt import Attempt, Stage
 from brokers.discovery import FIRST_IDLE_WAIT_SECONDS, Discovery
+from brokers.gating import Gating
 from brokers.sharing.lanes import Lanes
+from brokers.sharing.ready import Take
 from brokers.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)
@@ -54,6 +59,7 @@ class ClaimConsumer(Consumer):
         ahead = settings.claim_ahead_ms / 1000
         # Slots that an idle queue reserves for its claim are missing for a busy one meanwhile, so start small.
         self._lanes = Lanes(settings.shards, ahead=ahead, appetite=max(1, settings.capacity // 8))
+        self._gating = Gating(process.rules, self._lanes, settings.capacity)
         longest_wait = settings.poll_interval_ms / 1000
         self._discovery = Discovery(process.database, queue, self._lanes, longest_wait=longest_wait, ahead=ahead)
         self._survey_at = 0.0
@@ -61,6 +67,7 @@ class ClaimConsumer(Consumer):
         self._shards = shards.ShardCount(settings.shards, partial(shards.claimable_beyond, process.database, queue))
         process.on_wake(queue, self._hinted)
         process.shares.on_room(queue, self._told_of_room)
+        process.on_freed(queue, self._told_of_ends)
 
     def __next__(self) -> MessageProxy | None:
         deadline = time.monotonic() + self._timeout
@@ -127,7 +134,9 @@ class ClaimConsumer(Consumer):
             if self._uncertain or now >= self._survey_at:
                 self._take_stock()
             if now >= self._discovery.at:
-                self._discovery.step()
+                revision = self._discovery.step()
+                if revision > process.rules.revision:
+                    self._learn(revision)
             self._claim()
         except UnavailableError as error:
             if not self._is_away:
@@ -144,37 +153,60 @@ class ClaimConsumer(Consumer):
             self._survey_at = time.monotonic() + shards.SURVEY_SECONDS
 
     def _claim(self) -> None:
-        """Claim from the lanes whose turn it is, as far as their endpoints have room."""
-        process, settings, shares, now = self._process, self._process.settings, self._process.shares, time.monotonic()
+        """Claim from the lanes whose turn it is, as far as their endpoints have room and their gates may be open."""
+        process, rules, gating, now = self._process, self._process.rules, self._gating, time.monotonic()
         self._has_room = False  # who is refused from here on is told
-        shares.want(self._queue, self._lanes.wanting(now))
-        wanted = self._lanes.pick(now, lambda lane, most: shares.reserve(lane.endpoint, most))
+        if gating.freed or gating.revision != rules.revision:
+            gating.follow(now)
+        process.shares.want(self._queue, self._lanes.wanting(now))
+        reserve: Take = lambda lane, most: process.shares.reserve(lane.endpoint, most)  # noqa: E731
+        wanted = gating.pick(now, reserve) if rules.by_endpoint else self._lanes.pick(now, reserve)
         if not wanted:
             return
         reserved = Counter[str]()
         for lane, quota, _ in wanted:
             reserved[lane.endpoint] += quota
-        attempts: list[Attempt] = []
+        claimed: list[Attempt] = []
         try:
-            taken = claim(
-                process.database,
-                queue=self._queue,
-                worker_id=process.worker_id,
-                wanted=wanted,
-                ahead_ms=settings.claim_ahead_ms,
-                clock=self._clock,
-            )
-            attempts = [Attempt(claim, process.finalizer, shares) for claim in taken.claims]
+            for part, gates in gating.parts(wanted) if rules.by_endpoint else ((wanted, ()),):
+                self._ask(part, gates, claimed)
         finally:
-            shares.settle(reserved, attempts, now)
-        now = time.monotonic()
-        self._claimed = _in_order(attempts, now)
-        process.on_revision(taken.catalog_revision)
-        process.counters.add("claimed", len(attempts))
+            process.shares.settle(reserved, claimed, now)
+            # By instant, and what is due already by priority before that.
+            claimed.sort(key=attrgetter("due_at"))
+            if len({attempt.claim.priority for attempt in claimed}) > 1:
+                now = time.monotonic()
+                claimed.sort(key=lambda one: -one.claim.priority if one.due_at <= now else 1)
+            self._claimed = claimed
         self._is_away = False
+
+    def _ask(self, wanted: Sequence[Wanted], gates: Sequence[Gate], claimed: list[Attempt]) -> None:
+        """Claim from some lanes, through their gates if they have any, and take in the answer."""
+        process = self._process
+        taken = (partial(claim_gated, gates=gates) if gates else claim)(
+            process.database,
+            queue=self._queue,
+            worker_id=process.worker_id,
+            wanted=wanted,
+            ahead_ms=process.settings.claim_ahead_ms,
+            clock=self._clock,
+        )
+        claimed += [Attempt(one, process.finalizer, process.shares) for one in taken.claims]
+        now = time.monotonic()
+        process.on_revision(taken.catalog_revision)
+        process.counters.add("claimed", len(taken.claims))
         self._lanes.claimed(wanted, taken.found, taken.now, now)
         if all(taken.found[lane].rows < quota for lane, quota, _ in wanted):
-            self._discovery.drained(len(attempts), now)
+            self._discovery.drained(len(taken.claims), now)
+        if taken.flow_revision > process.rules.revision:
+            self._learn(taken.flow_revision)
+        if gates and (missing := self._gating.answered(wanted, gates, taken, now)):
+            add_gates(process.database, missing)
+
+    def _learn(self, revision: int) -> None:
+        """Read rules that are newer than those that are known here."""
+        self._process.rules.observe(revision)
+        self._process.rules.refresh()
 
     def _hand_back_strays(self) -> None:
         """Hand back the executions of a claim whose answer was lost.
@@ -198,13 +230,9 @@ class ClaimConsumer(Consumer):
         self._has_room = True
         self._wake.set()
 
-
-def _in_order(attempts: list[Attempt], now: float) -> list[Attempt]:
-    """Sort by instant, and what is due already by priority before that."""
-    attempts.sort(key=attrgetter("due_at"))
-    if len({attempt.claim.priority for attempt in attempts}) > 1:
-        attempts.sort(key=lambda one: -one.claim.priority if one.due_at <= now else 1)
-    return attempts
+    def _told_of_ends(self, freed: Sequence[tuple[str, str]]) -> None:
+        self._gating.freed.extend(freed)
+        self._told_of_room()
 
 
 def _conclude_without_verdict(attempt: Attempt, reason: str) -> None:

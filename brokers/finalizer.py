@@ -8,7 +8,7 @@ kept and tried again, until it is written or its claim is known to be lost; the 
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -22,6 +22,7 @@ from app.executions.model import ClaimKey
 from app.executions.soft_limit import SoftLimitPassed, note
 from app.threads import STOP_SECONDS, BackgroundThread
 from brokers.counters import Counters
+from brokers.rules import FlowRules
 from brokers.unwritten import FITTING, RETRY_SECONDS, TRIES_WHOLE, Batch, Unwritten, by_bytes
 
 T = TypeVar("T", Conclusion, Release, SoftLimitPassed)
@@ -37,8 +38,10 @@ class Finalizer(BackgroundThread):
 
     is_vital = True
 
-    def __init__(self, database: Database, worker_id: str, counters: Counters) -> None:
+    def __init__(self, database: Database, worker_id: str, counters: Counters, rules: FlowRules) -> None:
         super().__init__("te-finalizer")
+        self.tell_freed: dict[str, Callable[[Sequence[tuple[str, str]]], None]] = {}  # by queue
+        self._rules = rules
         self._database = database
         self._worker_id = worker_id
         self._counters = counters
@@ -219,8 +222,17 @@ class Finalizer(BackgroundThread):
             self._drop_lost(batch)
         effective = conclude(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
         self._counters.add("concluded", len(effective))
+        if self._rules.capped:
+            self._tell_freed(batch.items)
         if len(effective) < len(batch.items):
             self._report_lost(batch.items, effective)
+
+    def _tell_freed(self, conclusions: Sequence[Conclusion]) -> None:
+        """Tell the consumers what may run now in the place of what has ended."""
+        claims = [conclusion.claim for conclusion in conclusions if conclusion.claim.endpoint in self._rules.capped]
+        freed = [(claim.endpoint, claim.limit_key) for claim in claims]
+        for tell in list(self.tell_freed.values()) if freed else ():
+            tell(freed)
 
     def _drop_lost(self, batch: Batch[Conclusion]) -> None:
         """Drop results whose claim is known to be lost, which needs no lock; an earlier try may have written them."""

@@ -73,8 +73,8 @@ class WorkerProcess:
             stuck_seconds=settings.stuck_seconds,
             is_leased=lambda: self.heartbeat.is_valid(),  # noqa: PLW0108 - there is none yet
         )
-        self.finalizer = Finalizer(database, self.worker_id, self.counters)
         self.rules = FlowRules(database)
+        self.finalizer = Finalizer(database, self.worker_id, self.counters, self.rules)
         self.flow = FlowThread(database, self.worker_id, self.rules, on_change=self._rules_changed)
         self.targets = Targets(settings.connections_per_host, self._breaker_of, wake=self.flow.hurry)
         self.breakers = Breakers(database, self.worker_id, self.targets, self.counters)
@@ -160,6 +160,10 @@ class WorkerProcess:
         for name, wake in list(self._wakers.items()):
             if queue in (None, name):
                 wake(lanes)
+
+    def on_freed(self, queue: str, tell: Callable[[Sequence[tuple[str, str]]], None]) -> None:
+        """Tell the consumer of a queue of which endpoints and limit keys executions ended that made others wait."""
+        self.finalizer.tell_freed[queue] = tell
 
     def on_drain(self, drain: Callable[[], None]) -> None:
         """Call `drain` when this process is to take up nothing more; it must not block, and may be called again."""

@@ -1,4 +1,4 @@
-"""Token bucket, by the instant at which it would be full again (GCRA): pure functions, as CLAIM_GATED has them in SQL.
+"""Token bucket, by the instant at which it is full again (GCRA): pure functions, as gated claims have them in SQL.
 
 A gate keeps one number, its theoretical arrival time `tat_ns`: each start moves it on by a period, and nothing may
 start before it is less than the span ahead. All instants are nanoseconds of the database's clock.

@@ -1,4 +1,4 @@
-"""Sliding window, by counts of its hundredths: pure functions, as CLAIM_GATED has them in SQL.
+"""Sliding window, by counts of its hundredths: pure functions, as gated claims have them in SQL.
 
 A hundredth counts as a whole until all of it is over, and one more for what is under way to its receiver, so that no
 window has more than allowed wherever it begins. All instants are nanoseconds of the database's clock.

@@ -16,6 +16,7 @@ from app.flow.gates import RING, UNBOUNDED, Gate, GateState
 from app.flow.window import COUNTED as HUNDREDTHS
 from app.sql import hot_statement
 
+
 # Why no limit is ever passed. What runs is counted, and what has started is read, by the snapshot. Each claim through a
 # gate raises the gate's revision, and it claims nothing unless every gate it uses is still at the snapshot's revision
 # (`spent`): so nobody has claimed through it since. What ends meanwhile only makes the count too high. The lock is a
@@ -24,9 +25,8 @@ from app.sql import hot_statement
 #
 # A lane's rows go through the gate of their key, in the order of the lanes. What is left goes through the endpoint's,
 # in the order of the priorities that were wanted, keys by turns. So what is chosen of a lane is the first part of it.
-CLAIM_GATED = hot_statement(
-    "executions.claim_gated",
-    f"""
+def _gated(count: int) -> str:
+    return f"""
     WITH clock AS MATERIALIZED (SELECT CAST(EXTRACT(EPOCH FROM now()) * 1000000 AS BIGINT) * 1000 AS now_ns),
     rules AS MATERIALIZED (
       SELECT * FROM unnest(CAST(:gates AS TEXT[]), CAST(:max_in_flight AS BIGINT[]), CAST(:period_ns AS BIGINT[]),
@@ -65,7 +65,7 @@ CLAIM_GATED = hot_statement(
         LEFT JOIN free AS f ON f.gate_id = r.gate_id
         LEFT JOIN busy AS b ON b.gate_id = r.gate_id
         LEFT JOIN started AS w ON w.gate_id = r.gate_id),
-    {arms(MOST_ARMS, ", endpoint, limit_key")},
+    {arms(count, ", endpoint, limit_key")},
     of_key AS (
       SELECT due.*, row_number() OVER (PARTITION BY endpoint, limit_key ORDER BY lane, run_at, execution_id) AS place
         FROM due),
@@ -125,8 +125,11 @@ CLAIM_GATED = hot_statement(
       FROM (SELECT 1 AS one) AS always
       LEFT JOIN {COUNTED} ON true
       LEFT JOIN claimed ON claimed.lane = counted.lane
-    """,  # noqa: S608 - constants of this package
-)
+    """  # noqa: S608 - constants of this package
+
+
+CLAIM_GATED_1 = hot_statement("executions.claim_gated_1", _gated(1))
+CLAIM_GATED_16 = hot_statement("executions.claim_gated_16", _gated(MOST_ARMS))
 
 
 def claim_gated(
@@ -144,10 +147,11 @@ def claim_gated(
     A claim may be for an instant that is later than its `run_at`, up to a gate's `ahead_ns` from now. A lane of which
     anything was found but not claimed is never found empty. Raises as `claim`.
     """
-    params = parameters(wanted, MOST_ARMS) | _gates(gates) | {"ranks": _ranks(wanted)}
+    count, question = (1, CLAIM_GATED_1) if len(wanted) == 1 else (MOST_ARMS, CLAIM_GATED_16)
+    params = parameters(wanted, count) | _gates(gates) | {"ranks": _ranks(wanted)}
     asked_at = time.monotonic()
     rows = database.fetch(
-        CLAIM_GATED, params | {"queue": queue, "worker": worker_id, "ahead_ms": ahead_ms}, repeatable=False
+        question, params | {"queue": queue, "worker": worker_id, "ahead_ms": ahead_ms}, repeatable=False
     )
     taken = Taken.of(rows, wanted, queue=queue, worker_id=worker_id, asked_at=asked_at, clock=clock)
     waits = {row.execution_id: row.wait_ns / 1e9 for row in rows if row.execution_id is not None}

@@ -12,6 +12,7 @@ from app.executions.model import Claim, LogLine
 from app.executions.verdict import Verdict
 from brokers.counters import Counters
 from brokers.finalizer import Finalizer
+from brokers.rules import FlowRules
 from schema.states import LogLevel
 from tests import rows
 from tests.claiming import take
@@ -27,7 +28,7 @@ class Running:
     def __init__(self, database: Database, own: Database) -> None:
         self.database = database
         self.counters = Counters()
-        self.finalizer = Finalizer(own, WORKER, self.counters)
+        self.finalizer = Finalizer(own, WORKER, self.counters, FlowRules(own))
         lease_ms = 600_000
         workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms)
         self.finalizer.start()

@@ -108,4 +108,4 @@ def test_in_every_interleaving_of_two_claims_one_goes_through(
 
 def strip_gates(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     """Take all lock clauses out, where this way is without locks."""
-    strip_locks(monkeypatch, way, gated, "CLAIM_GATED")
+    strip_locks(monkeypatch, way, gated, "CLAIM_GATED_1", "CLAIM_GATED_16")

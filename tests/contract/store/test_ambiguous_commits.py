@@ -21,6 +21,7 @@ from app.scheduler.chore import Counts
 from brokers.attempt import Stage
 from brokers.counters import Counters
 from brokers.finalizer import Finalizer
+from brokers.rules import FlowRules
 from tests import rows
 from tests.claiming import take
 from tests.contract.broker.delivering import Attempts
@@ -91,7 +92,7 @@ def test_a_conclusion_is_written_once_and_counted_as_ours(
     database: Database, faulty: Database, proxy: PgProxy, fault: Fault
 ) -> None:
     claim, counters = claimed(database), Counters()
-    finalizer = Finalizer(faulty, WORKER, counters)
+    finalizer = Finalizer(faulty, WORKER, counters, FlowRules(faulty))
     finalizer.start()
     proxy.arm("tried AS", fault)
     finalizer.submit(Conclusion(claim, ids.attempt_id(), OK, claim.claimed_at, 5, ()))
@@ -108,7 +109,7 @@ def test_a_hand_back_returns_its_attempt_once(
     database: Database, faulty: Database, proxy: PgProxy, fault: Fault
 ) -> None:
     claim = claimed(database)
-    finalizer = Finalizer(faulty, WORKER, Counters())
+    finalizer = Finalizer(faulty, WORKER, Counters(), FlowRules(faulty))
     finalizer.start()
     proxy.arm("unnest", fault)
     finalizer.submit_release(claim.key)
