@@ -62,7 +62,7 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
         process, threads, on_open=opened, survey=lambda broker: QueueSurvey(process, broker.declare_queue)
     )
     broker = ExecutionsBroker(process, [lifecycle, Verdicts()])
-    return broker, Deliveries(catalog, loop, database, process.targets)
+    return broker, Deliveries(catalog, loop, database, process.targets, process.rules)
 
 
 def _listeners(settings: Settings, process: WorkerProcess) -> list[WakeupListener]:

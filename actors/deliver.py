@@ -28,6 +28,7 @@ from app.executions.policy import Action, outcome, refusal
 from app.executions.reading.queries import uncertain_for
 from app.executions.verdict import Tried, Verdict, decide, is_too_late
 from brokers.attempt import Attempt, Stage
+from brokers.rules import FlowRules
 from brokers.targets import Bound, Targets
 from schema.states import EndpointType, ExecutionStatus, LogLevel
 
@@ -40,12 +41,18 @@ class Deliveries:
     """Starts the delivery of attempts on the process's event loop."""
 
     def __init__(
-        self, catalog: Catalog, loop: DeliveryLoop, database: Database, targets: Targets | None = None
+        self,
+        catalog: Catalog,
+        loop: DeliveryLoop,
+        database: Database,
+        targets: Targets | None = None,
+        rules: FlowRules | None = None,
     ) -> None:
         self._catalog = catalog
         self._loop = loop
         self._database = database
         self._targets = targets or Targets()
+        self._rules = rules or FlowRules(database)
 
     def start(self, attempts: Iterable[Attempt]) -> None:
         """Prepare attempts on the calling thread and pass them to the loop."""
@@ -78,6 +85,9 @@ class Deliveries:
             if bound is None or bound.name != prepared.target:
                 bound = self._bind(claim.endpoint, prepared)
             attempt.target = bound.target
+            if prepared.policy.max_age_ms is not None:
+                # Behind rules or a breaker a first attempt may have waited as well.
+                attempt.has_waited = claim.endpoint in self._rules.by_endpoint or bound.target.until > 0
             if attempt.target.is_shut and not attempt.target.take_probe(attempt):
                 attempt.target.want_probe()
                 attempt.release(put_off_ms=attempt.target.put_off_ms())
@@ -124,7 +134,7 @@ async def deliver(
         else:
             verdict = _verdict_on(*refused, claim, prepared)
     except NotSentError as error:
-        if not is_too_late(_tried(claim), policy):
+        if not _is_too_late(attempt, policy):
             log.info("%s handed back: %s", claim.execution_id, error)
             attempt.release(even_if_started=True, put_off_ms=error.put_off_ms)
             return
@@ -164,7 +174,11 @@ def _blame(attempt: Attempt, error: DeliveryError) -> None:
 
 
 def _may_send(attempt: Attempt, policy: RetryPolicy) -> bool:
-    return attempt.still_held() and not is_too_late(_tried(attempt.claim), policy)
+    return attempt.still_held() and not _is_too_late(attempt, policy)
+
+
+def _is_too_late(attempt: Attempt, policy: RetryPolicy) -> bool:
+    return is_too_late(_tried(attempt.claim), policy, waits=attempt.has_waited)
 
 
 def _verdict_on(error: DeliveryError, action: Action | None, claim: Claim, prepared: Prepared) -> Verdict:
@@ -186,7 +200,7 @@ def _tried(claim: Claim) -> Tried:
 
 def _too_late(claim: Claim, policy: RetryPolicy) -> DeliveryError:
     late_ms = _tried(claim).age_ms - (policy.max_age_ms or 0)
-    message = f"the retry would have started {late_ms:.0f} ms after max_age_ms, so nothing was sent"
+    message = f"it would have started {late_ms:.0f} ms after max_age_ms, so nothing was sent"
     return DeliveryError("RETRY_TOO_LATE", message, permanent=True)
 
 

@@ -44,7 +44,7 @@ class Attempt:
 
     __slots__ = (
         *("_finalizer", "_lock", "_shares"),
-        *("claim", "due_at", "is_aborted", "is_sent", "stage", "started_at", "target"),
+        *("claim", "due_at", "has_waited", "is_aborted", "is_sent", "stage", "started_at", "target"),
     )
 
     def __init__(self, claim: Claim, finalizer: Finalizer, shares: Shares) -> None:
@@ -57,6 +57,7 @@ class Attempt:
         self._shares = shares
         self._lock = threading.Lock()
         self.started_at = 0.0  # when its delivery started, on time.monotonic()
+        self.has_waited = False  # maybe behind a limit, a pause or a breaker, even if it is the first
         self.is_aborted = False
         self.is_sent = False  # whether a byte of it may have left
 

@@ -19,6 +19,7 @@ from app.db import Database
 from app.dev.receiver import Receiver
 from app.dev.servers import Valkey
 from app.executions.claiming.release import SHORTEST_PUT_OFF_MS
+from brokers.rules import FlowRules
 from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType
 from tests import rows
@@ -80,6 +81,25 @@ def test_a_retry_that_starts_too_late_is_not_sent(
     if not is_sent:
         facts = tried.error["type"], tried.error["retryable"], tried.error["may_have_been_delivered"]
         assert facts == ("RETRY_TOO_LATE", False, False)
+
+
+@pytest.mark.parametrize("is_limited", [True, False], ids=["behind a limit", "in a backlog"])
+def test_a_first_attempt_is_too_late_only_where_something_made_it_wait(
+    database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, is_limited: bool
+) -> None:
+    path = f"/ok/first-{is_limited}-{process.worker_id}"
+    policy = {"max_attempts": 3, "max_age_ms": 60_000}
+    rows.add_endpoint(database, "late", spec={"url": receiver.url(path), "method": "POST"}, retry_policy=policy)
+    if is_limited:
+        database.fetch(text("UPDATE endpoints SET limits = '{\"max_in_flight\": 1}' WHERE name = 'late'"))
+    rules = FlowRules(database)
+    rules.refresh()
+    (execution_id,) = rows.add_executions(database, endpoint="late", max_attempts=3)
+    database.fetch(text("UPDATE executions SET scheduled_at = now() - INTERVAL '1 hour'"))
+    Deliveries(catalog_of(database), loop, database, process.targets, rules).start([claimed(process)])
+    eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
+    assert rows.execution(database, execution_id).status == ("FAILED" if is_limited else "SUCCESS")
+    assert [request.path for request in receiver.requests if request.path == path] == [path] * (not is_limited)
 
 
 @pytest.mark.parametrize(
