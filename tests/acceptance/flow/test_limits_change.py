@@ -1,0 +1,70 @@
+"""Limits that are changed while work waits: in force on all workers within a second, and nothing is lost."""
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.db import Database
+from app.dev.receiver import Receiver
+from app.dev.stack.client import Api
+from app.dev.stack.runner import Stack
+from tests import rows
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.acceptance
+
+JOBS = 1_500
+SPANS = text("SELECT started_at, completed_at FROM attempts WHERE started_at > :since ORDER BY started_at")
+RUNNING = text("SELECT count(*) AS n FROM executions WHERE status = 'RUNNING'")
+
+
+def patch(api: Api, body: dict[str, Any]) -> None:
+    response = api.request("PATCH", "/endpoints/target", json=body)
+    assert response.status_code == 200, response.text
+
+
+def most_at_once(spans: list[tuple[datetime, datetime]]) -> int:
+    """Return how many of these overlapped; what ends at an instant makes room for what starts then."""
+    changes = sorted([(start, 1) for start, _ in spans] + [(end, -1) for _, end in spans])
+    running = most = 0
+    for _, change in changes:
+        running += change
+        most = max(most, running)
+    return most
+
+
+def test_a_change_holds_on_all_workers_within_a_second_and_loses_nothing(
+    stack: Stack, api: Api, database: Database, receiver: Receiver
+) -> None:
+    """The workers neither poll nor get a hint in the meantime: what they do they learn by themselves."""
+    stack.web()
+    stack.worker(processes=3, TE_WORKER_POLL_INTERVAL_MS="60000")
+    path = "/slow/20"
+    spec = {"url": receiver.url(path), "method": "POST"}
+    api.post("/endpoints", {"name": "target", "type": "HTTP", "spec": spec, "limits": {"max_in_flight": 30}})
+    body = {"endpoint": "target", "trigger": "IMMEDIATE", "input": {}}
+    for start in range(0, JOBS, 500):
+        jobs = [body | {"idempotency_key": f"job-{number}"} for number in range(start, start + 500)]
+        api.post("/jobs/batch", {"jobs": jobs})
+    receiver.wait_for(100, path=path)
+
+    patch(api, {"limits": {"max_in_flight": 2}})
+    changed = rows.database_now(database)
+    later = text("SELECT CAST(:at AS TIMESTAMPTZ) + INTERVAL '1 second' AS at")
+    since = database.fetch(later, {"at": changed})[0].at
+    eventually(lambda: len(database.fetch(SPANS, {"since": since})) >= 40, what="40 attempts after the change")
+    spans = [(row.started_at, row.completed_at) for row in database.fetch(SPANS, {"since": since})]
+    assert most_at_once(spans) <= 2
+
+    response = api.request("POST", "/endpoints/target/pause")
+    assert response.status_code == 200, response.text
+    eventually(lambda: database.fetch(RUNNING)[0].n == 0, what="nothing to run while it is paused")
+    waiting = rows.statuses(database)
+    assert waiting["QUEUED"] > 0
+
+    patch(api, {"limits": None})
+    assert api.request("POST", "/endpoints/target/resume").status_code == 200
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": JOBS}, what="all that waited to arrive")
+    assert len([request for request in receiver.requests if request.path == path]) == JOBS
