@@ -108,7 +108,7 @@ def ask_for_everything(api: Api, database: Database) -> None:
         "/jobs": {"trigger": "IMMEDIATE", "status": "ACTIVE", "endpoint": "target", "queue": "bulk"} | between,
         f"/jobs/{job_id}/versions": {},
         f"/jobs/{job_id}/executions": {"endpoint": "target", "status": "QUEUED"},
-        "/executions": {"endpoint": "target", "status": "QUEUED"} | between,
+        "/executions": {"endpoint": "target", "status": "QUEUED", "queue": "http"} | between,
         f"/executions/{execution}/attempts": {},
         f"/executions/{execution}/logs": {"level": "INFO", "attempt_number": 1},
         "/audit": {"actor": "test", "resource_type": "config"},

@@ -9,6 +9,7 @@ from app.api.executions.outcome_schemas import ERROR, OUTPUTS
 from app.api.http.fields import Body, Count, Instant, LimitKey, Name, QueryInstant
 from app.api.http.pagination import PageQuery
 from app.api.openapi.any_of import AnyOf
+from app.catalog.endpoints.flow_spec import queue_field
 from app.executions.cancellation import IfRunning
 from app.executions.model import AttemptRecord, Execution, LogRecord
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
@@ -95,6 +96,7 @@ class ExecutionOfJobQuery(PageQuery):
 
     status = fields.Enum(ExecutionStatus)
     endpoint = fields.String(validate=validate.Length(1, 128))
+    queue = queue_field(metadata={"example": "bulk"})
     created_after = QueryInstant()
     created_before = QueryInstant()
 

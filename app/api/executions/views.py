@@ -32,7 +32,11 @@ resource = Resource("executions", "Deliveries, with every attempt and its log.",
 
 @resource.route("GET", "/executions", query=ExecutionQuery, returns=page_schema(ExecutionSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
-    """List executions, newest first."""
+    """List executions, newest first.
+
+    A page of a `queue` may have fewer than `limit`, even none, where they are few among very many others: go on as long
+    as there is a cursor.
+    """
     wanted = page_request(query)
     return page_answer(page_of_executions(services().database, ExecutionFilter(**query), wanted), shape_record, query)
 

@@ -94,6 +94,6 @@ def list_executions(query: dict[str, Any], job_id: str) -> dict[str, Any]:
     """List the executions of a job, newest first."""
     database, wanted = services().database, page_request(query)
     page = page_of_executions(database, ExecutionFilter(job_id=job_id, **query), wanted)
-    if not page.items:
+    if not page.items and page.next is None:
         get_job(database, job_id)
     return page_answer(page, shape_record, query)

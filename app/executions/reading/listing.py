@@ -5,12 +5,13 @@ very many others. Only that index is in the order of the read, whose bounds comp
 depends on statistics, which are wrong after a bulk load and after a drain.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, exists, literal, select, tuple_, union_all
+from sqlalchemy import ColumnElement, Row, Select, Subquery, and_, exists, literal, select, tuple_, union_all
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from app.db import Database, strides
@@ -19,6 +20,9 @@ from app.executions.model import Execution
 from app.executions.reading.queries import executions_query
 from schema import tables
 from schema.states import CANCELLABLE, FINAL, ExecutionStatus
+
+PAGE_SECONDS = 0.02  # after which a page of a queue is handed out as it is
+STRIDE = 250
 
 Columns = ReadOnlyColumnCollection[str, Any]
 _E, _J = tables.executions.c, tables.jobs.c
@@ -35,6 +39,7 @@ class ExecutionFilter:
     status: ExecutionStatus | None = None
     endpoint: str | None = None
     job_id: str | None = None
+    queue: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
 
@@ -49,20 +54,54 @@ class ExecutionFilter:
 
 
 def page_of_executions(database: Database, wanted: ExecutionFilter, request: PageRequest) -> Page[Execution]:
-    """Read a page of executions without their input, newest first."""
-    query = executions_page(wanted, request)
-    rows = database.fetch(query) if wanted.job_id is None else strides.in_order(database, query)
+    """Read a page of executions without their input, newest first; that of a queue may be short, and not the last."""
+    if wanted.queue is not None:
+        return _page_of_queue(database, wanted, request)
+    rows = _fetched(database, wanted, executions_page(wanted, request))
     return page_of(rows, "created_at", "execution_id", request, Execution.from_row)
+
+
+def _page_of_queue(database: Database, wanted: ExecutionFilter, request: PageRequest) -> Page[Execution]:
+    """Pass over the list in strides: no index of it has the queue, which would cost each execution an entry more."""
+    after, found, until = request.after, list[Row[Any]](), time.monotonic() + PAGE_SECONDS
+    while True:
+        stride = PageRequest(STRIDE - 1, after)
+        newest = _newest(wanted, stride)
+        order = newest.c.created_at.desc(), newest.c.execution_id.desc()
+        query = select(newest.c.created_at, newest.c.execution_id, _E.queue).order_by(*order)
+        seen = _fetched(database, wanted, query.join(tables.executions, _E.execution_id == newest.c.execution_id))
+        found += [row for row in seen if row.queue == wanted.queue]
+        after = _position(seen[-1]) if len(seen) == STRIDE else None
+        if after is None or len(found) > request.limit or time.monotonic() >= until:
+            break
+    shown = found[: request.limit]
+    query = executions_query().where(_E.execution_id.in_([row.execution_id for row in shown]))
+    by_id = {row.execution_id: Execution.from_row(row) for row in database.fetch(query)} if shown else {}
+    # What was pruned meanwhile is not in `by_id`.
+    items = [by_id[row.execution_id] for row in shown if row.execution_id in by_id]
+    return Page(items, _position(shown[-1]) if len(shown) < len(found) else after)
+
+
+def _position(row: Row[Any]) -> Position:
+    return Position(row.created_at, row.execution_id)
+
+
+def _fetched(database: Database, wanted: ExecutionFilter, query: Select[Any]) -> Sequence[Row[Any]]:
+    return database.fetch(query) if wanted.job_id is None else strides.in_order(database, query)
 
 
 def executions_page(wanted: ExecutionFilter, request: PageRequest) -> Select[Any]:
     """Select a page and one row more: the newest of each status, and of these the newest."""
+    newest = _newest(wanted, request)
+    query = executions_query().join(newest, newest.c.execution_id == _E.execution_id)
+    return query.order_by(_E.created_at.desc(), _E.execution_id.desc())
+
+
+def _newest(wanted: ExecutionFilter, request: PageRequest) -> Subquery:
     reads = (read.where(*_gate(wanted)).limit(request.limit + 1) for read in _reads(wanted, request))
     found = union_all(*reads).subquery("found")
     newest_first = found.c.created_at.desc(), found.c.execution_id.desc()
-    newest = select(found.c.execution_id).order_by(*newest_first).limit(request.limit + 1).subquery("newest")
-    query = executions_query().join(newest, newest.c.execution_id == _E.execution_id)
-    return query.order_by(_E.created_at.desc(), _E.execution_id.desc())
+    return select(*found.c).order_by(*newest_first).limit(request.limit + 1).subquery("newest")
 
 
 def _reads(wanted: ExecutionFilter, request: PageRequest) -> Iterator[Select[Any]]:

@@ -48,6 +48,7 @@ def mixed(database: Database) -> list[Execution]:
         "instants": [BEGAN + timedelta(hours=n * 11 % MANY // 9) for n in range(MANY)],
     }
     database.fetch(CHANGE, params)
+    database.fetch(text("UPDATE executions SET queue = 'bulk' WHERE execution_id = ANY (:ids)"), {"ids": ids[::5]})
     return [Execution.from_row(row) for row in database.fetch(text("SELECT *, NULL AS last_error FROM executions"))]
 
 
@@ -56,9 +57,15 @@ def filters(all_: list[Execution]) -> Iterator[ExecutionFilter]:
     afters, befores = [None, BEGAN + timedelta(hours=3)], [None, BEGAN + timedelta(hours=9)]
     for status, endpoint, job_id in product([None, *ExecutionStatus], [None, "other", "none"], jobs):
         for after, before in product(afters, befores):
-            yield ExecutionFilter(
-                status=status, endpoint=endpoint, job_id=job_id, created_after=after, created_before=before
-            )
+            for queue in (None, "bulk"):
+                yield ExecutionFilter(
+                    status=status,
+                    endpoint=endpoint,
+                    job_id=job_id,
+                    queue=queue,
+                    created_after=after,
+                    created_before=before,
+                )
 
 
 def is_in(each: Execution, wanted: ExecutionFilter) -> bool:
@@ -66,7 +73,12 @@ def is_in(each: Execution, wanted: ExecutionFilter) -> bool:
         wanted.created_after or BEGAN - timedelta(days=1),
         wanted.created_before or BEGAN + timedelta(days=9),
     )
-    equal = ((each.status, wanted.status), (each.endpoint, wanted.endpoint), (each.job_id, wanted.job_id))
+    equal = (
+        (each.status, wanted.status),
+        (each.endpoint, wanted.endpoint),
+        (each.job_id, wanted.job_id),
+        (each.queue, wanted.queue),
+    )
     return all(want in (None, has) for has, want in equal) and after < each.created_at < before
 
 
@@ -90,6 +102,7 @@ def test_every_filter_lists_what_it_says_newest_first_on_pages_without_gap(
         "status",
         "endpoint",
         "job_id",
+        "queue",
         "created_after",
         "created_before",
     }

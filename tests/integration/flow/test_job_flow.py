@@ -11,6 +11,7 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.executions import materialization
+from app.executions.reading import listing
 from app.schedule.due_ticks import Advance
 from tests.cron_jobs import due_jobs
 from tests.integration.client import Api, another_process, pointers, problem, services, walk
@@ -172,3 +173,24 @@ def test_jobs_are_listed_by_their_own_queue(api: Api) -> None:
     created(api, cron(queue="other"))
     assert walk(api, "/jobs", "job_id", queue="own") == own[::-1]
     assert api.get("/jobs", queue="none").json["items"] == []
+
+
+def test_executions_are_listed_by_the_queue_they_are_in(
+    api: Api, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In strides so short that they end between any two rows, and at the end of any page."""
+    register(api)
+    own = []
+    for number in range(7):
+        created(api, one_shot(f"other-{number}"))
+        if number % 3 == 0:
+            own.append(created(api, one_shot(f"own-{number}", queue="own"))["execution"]["execution_id"])
+    database.fetch(text("UPDATE executions SET status = 'RETRYING' WHERE execution_id = :id"), {"id": own[1]})
+    for stride in (250, 3, 2):
+        monkeypatch.setattr(listing, "STRIDE", stride)
+        assert walk(api, "/executions", "execution_id", queue="own", limit=2) == own[::-1]
+        assert walk(api, "/executions", "execution_id", queue="own", endpoint="target", limit=1) == own[::-1]
+        assert walk(api, "/executions", "execution_id", queue="own", status="RETRYING") == [own[1]]
+    job_id = api.get(f"/executions/{own[0]}").json["job_id"]
+    assert walk(api, f"/jobs/{job_id}/executions", "execution_id", queue="own") == [own[0]]
+    assert walk(api, f"/jobs/{job_id}/executions", "execution_id", queue="none") == []
