@@ -8,6 +8,7 @@ from app.api.http.fields import Instant, Name
 from app.api.openapi.resource import Resource
 from app.api.services import services
 from app.catalog.endpoints import flow
+from app.flow import breakers
 from app.flow.unserved import MOST_DUE, unserved
 
 resource = Resource("operations", "What needs somebody's attention.")
@@ -33,6 +34,9 @@ class OperationsSchema(Schema):
     """What needs somebody's attention; nothing where all is well."""
 
     unserved_queues = fields.List(fields.Nested(UnservedQueueSchema), required=True)
+    open_breakers = fields.Integer(
+        required=True, metadata={"description": "open or half open; `GET /breakers` lists them", "example": 1}
+    )
     paused_endpoints = fields.List(
         fields.Nested(PausedEndpointSchema),
         required=True,
@@ -42,9 +46,13 @@ class OperationsSchema(Schema):
 
 @resource.route("GET", "/health/operations", returns=OperationsSchema)
 def operations() -> dict[str, Any]:
-    """Tell what works as it should, and yet delivers nothing: queues without workers, and paused endpoints.
+    """Tell what works as it should, and yet delivers nothing: queues without workers, open breakers, paused endpoints.
 
     The answer is 200 in any case, and needs a key, unlike those of `/health/live` and `/health/ready`.
     """
     database = services().database
-    return {"unserved_queues": unserved(database), "paused_endpoints": flow.paused(database)}
+    return {
+        "unserved_queues": unserved(database),
+        "open_breakers": breakers.count_open(database),
+        "paused_endpoints": flow.paused(database),
+    }

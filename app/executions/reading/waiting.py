@@ -11,9 +11,11 @@ from app.db import Database
 from app.executions.claiming.arms import CLAIMABLE
 from app.executions.reading.facts import Explanation, Facts, at
 from app.executions.reading.gates import GateReading, rate_in_words, read_gate
+from app.flow import breakers
 from app.flow.gates import gates_of
 from app.flow.limits import Limits
 from app.sql import statement
+from schema.states import BreakerState
 
 MOST_AHEAD = 1000
 MOST_PRIORITIES = 16  # higher ones that are looked at
@@ -70,16 +72,16 @@ def explain_due(database: Database, facts: Facts, details: dict[str, Any]) -> Ex
     """Explain why an execution that is due has not started."""
     status, since = facts.status, facts.run_at
     if facts.endpoint_paused_at is not None:
-        held = f"It is due, but its endpoint {facts.endpoint!r} is paused; it goes on when that is resumed."
-        return Explanation(status, "ENDPOINT_PAUSED", held, max(since, facts.endpoint_paused_at), None, details)
+        text = f"It is due, but its endpoint {facts.endpoint!r} is paused; it goes on when that is resumed."
+        return Explanation(status, "ENDPOINT_PAUSED", text, max(since, facts.endpoint_paused_at), None, details)
     line = _line(database, facts)
     details |= {"queue": facts.queue, "workers": line.workers, "ahead": min(line.ahead, MOST_AHEAD)}
     if not line.workers:
         text = f"It has been due since {at(since)}, and no live worker serves the queue {facts.queue!r}."
         return Explanation(status, "NO_WORKER", text, since, None, details)
-    limited = _limited(database, facts, line, details)
-    if limited is not None:
-        return limited
+    held = _broken(database, facts, details) or _limited(database, facts, line, details)
+    if held is not None:
+        return held
     if line.ahead:
         first = f"{line.before} of its endpoint became due before it, or have a higher priority,"
         served = f"which {line.workers} live worker{' serves' if line.workers == 1 else 's serve'}"
@@ -107,6 +109,21 @@ def _line(database: Database, facts: Facts) -> _Line:
         lane["priority"] = higher[0].priority
         ahead += database.fetch(DUE, lane | {"most": MOST_AHEAD + 1 - ahead})[0].due
     return _Line(found.workers, ahead)
+
+
+def _broken(database: Database, facts: Facts, details: dict[str, Any]) -> Explanation | None:
+    shut = breakers.of_endpoint(database, facts.endpoint)
+    if not shut:
+        return None
+    breaker = shut[0]
+    details |= {"target": breaker.target, "breaker": breaker.state, "breaker_reason": breaker.reason}
+    if breaker.state is BreakerState.OPEN and breaker.open_until is not None:
+        text = (
+            f"It is due, but nothing is sent to {breaker.target}, whose breaker is open until {at(breaker.open_until)}."
+        )
+        return Explanation(facts.status, "BREAKER_OPEN", text, breaker.changed_at, breaker.open_until, details)
+    text = f"It is due, but a single delivery probes {breaker.target}, whose breaker is half open; the others wait."
+    return Explanation(facts.status, "BREAKER_OPEN", text, breaker.changed_at, None, details)
 
 
 def _limited(database: Database, facts: Facts, line: _Line, details: dict[str, Any]) -> Explanation | None:

@@ -178,7 +178,7 @@ def test_jobs_are_listed_by_their_own_queue(api: Api) -> None:
 def test_executions_are_listed_by_the_queue_they_are_in(
     api: Api, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In strides so short that they end between any two rows, and at the end of any page."""
+    """In strides so short that they end between any two rows, and in a time so short that a page is one of them."""
     register(api)
     own = []
     for number in range(7):
@@ -186,8 +186,9 @@ def test_executions_are_listed_by_the_queue_they_are_in(
         if number % 3 == 0:
             own.append(created(api, one_shot(f"own-{number}", queue="own"))["execution"]["execution_id"])
     database.fetch(text("UPDATE executions SET status = 'RETRYING' WHERE execution_id = :id"), {"id": own[1]})
-    for stride in (250, 3, 2):
+    for stride, seconds in ((250, 9), (3, 9), (2, 9), (2, 0)):
         monkeypatch.setattr(listing, "STRIDE", stride)
+        monkeypatch.setattr(listing, "PAGE_SECONDS", seconds)
         assert walk(api, "/executions", "execution_id", queue="own", limit=2) == own[::-1]
         assert walk(api, "/executions", "execution_id", queue="own", endpoint="target", limit=1) == own[::-1]
         assert walk(api, "/executions", "execution_id", queue="own", status="RETRYING") == [own[1]]

@@ -9,12 +9,13 @@ from app.flow.unserved import MOST_DUE, NEXT_SHARD, unserved
 from tests import rows
 from tests.integration.client import Api, problem
 from tests.integration.registered import created, one_shot, register
+from tests.integration.statements import Statements
 
 
-def test_queues_without_workers_and_paused_endpoints(api: Api, database: Database) -> None:
+def test_queues_without_workers_and_paused_endpoints(api: Api, database: Database, statements: Statements) -> None:
     for name in ("target", "other"):
         register(api, name)
-    assert api.get("/health/operations").json == {"unserved_queues": [], "paused_endpoints": []}
+    assert api.get("/health/operations").json == {"unserved_queues": [], "open_breakers": 0, "paused_endpoints": []}
     workers.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
     workers.register(database, worker_id="dead", host="h", pid=1, queues=["bulk"], capacity=9, lease_ms=0)
     created(api, one_shot("served"))
@@ -23,8 +24,19 @@ def test_queues_without_workers_and_paused_endpoints(api: Api, database: Databas
     created(api, one_shot("later", queue="slow", trigger="DELAYED", run_at="2090-01-01T00:00:00Z"))
     database.fetch(text("UPDATE executions SET status = 'QUEUED' WHERE queue = 'slow'"))
     created(api, one_shot("z", queue="zulu"))
+    for number in range(16):
+        created(api, one_shot(f"served-{number}"))
+    # Each of the queues that are not served in two shards, the one that is in all.
+    database.fetch(text("UPDATE executions SET shard = 1 WHERE idempotency_key = 'bulk-1'"))
+    for number in range(16):
+        params = {"shard": number, "key": f"served-{number}"}
+        database.fetch(text("UPDATE executions SET shard = :shard WHERE idempotency_key = :key"), params)
     paused_at = api.post("/endpoints/other/pause").json["paused_at"]
+    statements.clear()
     found = api.get("/health/operations").json
+    assert len(statements.texts) == 1 + 6 + 3 + 2, (
+        "who serves, a hop for each shard of theirs, its count, breakers, pauses"
+    )
     assert found["paused_endpoints"] == [{"name": "other", "paused_at": paused_at}]
     assert [(one["queue"], one["due"]) for one in found["unserved_queues"]] == [("bulk", 2), ("zulu", 1)]
     assert all(one["oldest_due_seconds"] >= 0 for one in found["unserved_queues"])

@@ -60,6 +60,31 @@ def test_a_paused_endpoint(api: Api) -> None:
     assert explained(api, execution_id)["reason"] == "NEXT_IN_QUEUE"
 
 
+def test_a_target_whose_breaker_is_open(api: Api, database: Database) -> None:
+    register(api)
+    execution_id = create(api, "a")
+    database.fetch(
+        text(
+            "INSERT INTO breakers (target, state, reason, open_until, watched_until) "
+            "VALUES ('http:a:80', 'open', 'FAILURES', now() + INTERVAL '1 hour', now()) RETURNING target"
+        )
+    )
+    assert explained(api, execution_id)["reason"] == "NEXT_IN_QUEUE"
+    lead = "INSERT INTO breaker_endpoints (target, endpoint) VALUES ('http:a:80', 'target') RETURNING target"
+    database.fetch(text(lead))
+    found = explained(api, execution_id)
+    assert (found["reason"], found["details"]["target"]) == ("BREAKER_OPEN", "http:a:80")
+    assert "whose breaker is open until 20" in found["explanation"]
+    assert found["until"] > found["since"]
+    assert api.get("/health/operations").json["open_breakers"] == 1
+    database.fetch(text("UPDATE breakers SET state = 'half_open'"))
+    found = explained(api, execution_id)
+    assert (found["reason"], found["until"]) == ("BREAKER_OPEN", None)
+    assert "a single delivery probes http:a:80" in found["explanation"]
+    database.fetch(text("UPDATE breakers SET state = 'closed'"))
+    assert explained(api, execution_id)["reason"] == "NEXT_IN_QUEUE"
+
+
 def test_only_the_same_endpoint_and_key_and_higher_priorities_are_before_it(api: Api) -> None:
     register(api, limits={"per_key": {"key": "{{input.user_id}}"}})
     register(api, "other")
@@ -150,7 +175,9 @@ def test_an_explanation_is_a_few_statements(api: Api, statements: Statements) ->
     create(api, "b", priority=200)
     statements.clear()
     explained(api, execution_id)
-    assert len(statements.texts) == 1 + 1 + 2 * 1 + 1 + 2, "facts, its lane, one higher one and no other, two gates"
+    assert len(statements.texts) == 1 + 1 + 2 * 1 + 1 + 1 + 2, (
+        "facts, its lane, one higher one, no other, breakers, gates"
+    )
 
 
 @pytest.mark.postgresql_only
