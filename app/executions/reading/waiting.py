@@ -118,10 +118,9 @@ def _broken(database: Database, facts: Facts, details: dict[str, Any]) -> Explan
     breaker = shut[0]
     details |= {"target": breaker.target, "breaker": breaker.state, "breaker_reason": breaker.reason}
     if breaker.state is BreakerState.OPEN and breaker.open_until is not None:
-        text = (
-            f"It is due, but nothing is sent to {breaker.target}, whose breaker is open until {at(breaker.open_until)}."
-        )
-        return Explanation(facts.status, "BREAKER_OPEN", text, breaker.changed_at, breaker.open_until, details)
+        until = breaker.open_until
+        text = f"It is due, but nothing is sent to {breaker.target}, whose breaker is open until {at(until)}."
+        return Explanation(facts.status, "BREAKER_OPEN", text, breaker.changed_at, until, details)
     text = f"It is due, but a single delivery probes {breaker.target}, whose breaker is half open; the others wait."
     return Explanation(facts.status, "BREAKER_OPEN", text, breaker.changed_at, None, details)
 

@@ -181,11 +181,11 @@ def test_the_crowd_ahead_is_counted_up_to_a_bound(
     assert found["details"]["ahead"] == 1
 
 
-def test_it_costs_three_statements(api: Api, execution_id: str, statements: Statements) -> None:
+def test_it_costs_four_statements(api: Api, execution_id: str, statements: Statements) -> None:
     explained(api, execution_id)
     statements.clear()
     api.get(f"/executions/{execution_id}/explain")
-    assert len(statements.texts) == 3
+    assert len(statements.texts) == 4
 
 
 def test_the_details_of_a_failure(api: Api, database: Database, execution_id: str) -> None:
