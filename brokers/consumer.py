@@ -158,9 +158,13 @@ class ClaimConsumer(Consumer):
         self._has_room = False  # who is refused from here on is told
         if gating.freed or gating.revision != rules.revision:
             gating.follow(now)
-        process.shares.want(self._queue, self._lanes.wanting(now))
-        reserve: Take = lambda lane, most: process.shares.reserve(lane.endpoint, most)  # noqa: E731
-        wanted = gating.pick(now, reserve) if rules.by_endpoint else self._lanes.pick(now, reserve)
+        shares, targets = process.shares, process.targets
+        shares.want(self._queue, self._lanes.wanting(now))
+        # Slots for what finds a connection at once. Asked for none, too, it tells of what the endpoint gives back.
+        take: Take = lambda lane, most: shares.reserve(  # noqa: E731
+            lane.endpoint, max(0, min(most, targets.room(lane.endpoint, shares.slots)))
+        )
+        wanted = gating.pick(now, take) if rules.by_endpoint else self._lanes.pick(now, take)
         if not wanted:
             return
         reserved = Counter[str]()
@@ -171,7 +175,7 @@ class ClaimConsumer(Consumer):
             for part, gates in gating.parts(wanted) if rules.by_endpoint else ((wanted, ()),):
                 self._ask(part, gates, claimed)
         finally:
-            process.shares.settle(reserved, claimed, now)
+            shares.settle(reserved, claimed, now)
             # By instant, and what is due already by priority before that.
             claimed.sort(key=attrgetter("due_at"))
             if len({attempt.claim.priority for attempt in claimed}) > 1:

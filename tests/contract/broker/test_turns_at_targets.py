@@ -21,6 +21,7 @@ from tests import rows
 from tests.waiting import eventually
 
 PER_HOST = 2
+ENDPOINTS = ("held", "held-too", "held-three")
 DUE_AGAIN = text(
     """
     SELECT run_at BETWEEN :before AND now() + :due_now_ms * INTERVAL '1 millisecond' AS due, attempt_count
@@ -52,12 +53,18 @@ def start(database_url: str) -> Iterator[StartWorker]:
 
 @pytest.fixture
 def path(database: Database, receiver: Receiver, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A target that holds its answers until it is released, and the endpoint `held` for it."""
+    """A target that holds its answers until it is released, and endpoints for it."""
     path = f"/held/{request.node.name}"
     spec = {"url": receiver.url(path), "method": "POST", "timeout_ms": 60_000}
-    rows.add_endpoint(database, "held", spec=spec)
+    for name in ENDPOINTS:
+        rows.add_endpoint(database, name, spec=spec)
     yield path
     receiver.release(path)
+
+
+def crowd(database: Database) -> list[str]:
+    """Create more than there are connections, of endpoints of which nobody knows yet that they share a host."""
+    return [one for name in ENDPOINTS for one in rows.add_executions(database, PER_HOST, endpoint=name)]
 
 
 def attempts_sent(receiver: Receiver, path: str) -> list[tuple[str, str]]:
@@ -69,7 +76,7 @@ def attempts_sent(receiver: Receiver, path: str) -> list[tuple[str, str]]:
 def test_who_waits_too_long_for_a_connection_is_handed_back_unspent(
     database: Database, start: StartWorker, receiver: Receiver, path: str
 ) -> None:
-    executions = rows.add_executions(database, 6, endpoint="held")
+    executions = crowd(database)
     start(stuck_timeout_seconds=3.0)
     receiver.wait_for(PER_HOST, path=path)
     eventually(lambda: rows.statuses(database) == {"QUEUED": 4, "RUNNING": PER_HOST})
@@ -83,7 +90,7 @@ def test_who_waits_too_long_for_a_connection_is_handed_back_unspent(
 def test_who_waits_when_the_worker_stops_is_handed_back_at_once(
     database: Database, start: StartWorker, receiver: Receiver, path: str
 ) -> None:
-    rows.add_executions(database, 6, endpoint="held")
+    crowd(database)
     worker, _ = start()
     receiver.wait_for(PER_HOST, path=path)
     eventually(lambda: rows.statuses(database) == {"RUNNING": 6})
@@ -108,12 +115,41 @@ def test_who_was_taken_back_while_it_waited_is_not_sent(
     first = rows.add_executions(database, PER_HOST, endpoint="held")
     start()
     receiver.wait_for(PER_HOST, path=path)
-    (waits,) = rows.add_executions(database, 1, endpoint="held", max_attempts=2)
+    (waits,) = rows.add_executions(database, 1, endpoint="held-too", max_attempts=2)
     eventually(lambda: rows.execution(database, waits).status == "RUNNING")
     database.fetch(text("UPDATE endpoint_versions SET retry_policy = '{\"max_attempts\": 2}'"))
+    # Of an endpoint of which nobody knows yet where it leads: else it would not be claimed before there is room.
+    database.fetch(text("UPDATE executions SET endpoint = 'held-three' WHERE execution_id = :id"), {"id": waits})
     candidates = [one for one in stuck(database, stuck_ms=0, limit=10) if one.tried.execution_id == waits]
     assert reclaim_stuck(database, candidates, stuck_ms=0).retrying == 1
     eventually(lambda: rows.execution(database, waits).attempt_count == 2)
     receiver.release(path)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 3})
     assert attempts_sent(receiver, path) == sorted([*((execution, "1") for execution in first), (waits, "2")])
+
+
+def test_no_more_is_claimed_than_finds_a_connection(
+    database: Database, start: StartWorker, receiver: Receiver, path: str
+) -> None:
+    """Of all endpoints of a host together, once it is known that they share it; what waits stays where it is."""
+    url = receiver.url("/{{input.way}}/no-more")
+    for name in ("a", "b"):
+        rows.add_endpoint(database, name, spec={"url": url, "method": "POST", "timeout_ms": 60_000})
+    other_host = receiver.url("/ok/elsewhere").replace("127.0.0.1", "localhost")
+    rows.add_endpoint(database, "elsewhere", spec={"url": other_host, "method": "POST"})
+    for name in ("a", "b"):
+        rows.add_executions(database, 1, endpoint=name, input_={"way": "ok"})
+    start()
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 2})
+    for name in ("a", "b"):
+        rows.add_executions(database, 10, endpoint=name, input_={"way": "held"})
+    receiver.wait_for(PER_HOST, path="/held/no-more")
+    for count in range(1, 4):
+        rows.add_executions(database, 1, endpoint="elsewhere")
+        receiver.wait_for(count, path="/ok/elsewhere")
+        running = database.fetch(text("SELECT endpoint FROM executions WHERE status = 'RUNNING'"))
+        assert sum(row.endpoint in ("a", "b") for row in running) == PER_HOST
+    receiver.release("/held/no-more")
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 25})
+    assert database.fetch(text("SELECT DISTINCT attempt_count FROM executions")) == [(1,)]
+    assert database.fetch(text("SELECT 1 FROM execution_events WHERE reason = 'HANDED_BACK'")) == []
