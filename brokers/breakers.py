@@ -49,6 +49,8 @@ class Breakers:
     def learn(self, notes: Notes) -> bool:
         """Take in what the database says of all breakers; returns whether what may be claimed has changed."""
         self._noted = frozenset(note.target for note in notes.breakers)
+        # Of a breaker that is not among them the rows may be gone.
+        self._led = {(target, endpoint) for target, endpoint in self._led if target in self._noted}
         return self._targets.learn(notes, self._worker_id)
 
     def act(self) -> bool:

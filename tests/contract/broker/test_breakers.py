@@ -12,6 +12,7 @@ import tests.worker_environment  # noqa: F401 - first
 from app.db import Database
 from app.flow import targets as store
 from app.flow.breaker import PROBE_SLACK_MS, BreakerSettings
+from app.flow.breaker_pruning import prune
 from app.flow.breakers import close
 from brokers.breakers import Breakers
 from brokers.counters import Counters
@@ -325,3 +326,18 @@ def test_the_endpoints_that_lead_to_a_watched_target_are_known(database: Databas
     second.beat()
     rows = database.fetch(text("SELECT target, endpoint FROM breaker_endpoints ORDER BY 1, 2"))
     assert [tuple(found) for found in rows] == [(NAME, "endpoint"), (NAME, "other"), (NAME, "third")]
+
+
+def test_the_endpoints_of_a_breaker_that_was_pruned_are_told_again(database: Database, new_worker: NewWorker) -> None:
+    """Or nobody would know, weeks later, what waits for it."""
+    worker = new_worker()
+    worker.fail()
+    worker.beat()
+    database.fetch(text("UPDATE breakers SET watched_until = now() - INTERVAL '2 hours' RETURNING 1"))
+    assert prune(database, limit=9) == 1
+    assert database.fetch(text("SELECT endpoint FROM breaker_endpoints")) == []
+    worker.learn()
+    worker.fail()
+    worker.beat()
+    (found,) = database.fetch(text("SELECT endpoint FROM breaker_endpoints"))
+    assert found.endpoint == "endpoint"
