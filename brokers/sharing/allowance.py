@@ -23,9 +23,10 @@ class Pace(Enum):
 
 
 class Crowd(NamedTuple):
-    """What all endpoints of a process hold and want together; `capacity` is without the reserve."""
+    """What all endpoints of a process hold and want together; `reserve` comes on top of `capacity`."""
 
     capacity: int
+    reserve: int
     in_flight: int  # slots that are held, by all
     claimants: int  # endpoints that hold or want a slot
     quick: int  # quick endpoints that want one
@@ -44,11 +45,15 @@ def most(capacity: int) -> int:
     return capacity + reserve(capacity)
 
 
-def pace(last_took: float | None, longest_runs: float) -> Pace:
-    """Judge an endpoint by the seconds that its last delivery took, None for none lately, and what runs longest."""
-    if last_took is None and longest_runs <= QUICK_SECONDS:
+def pace(last_took: float | None, started_at: float, now: float) -> Pace:
+    """Judge an endpoint by the seconds that its last delivery took, None for none lately, and by what runs longest.
+
+    `started_at` is 0.0 where nothing runs.
+    """
+    runs = now - started_at if started_at else 0.0
+    if last_took is None and runs <= QUICK_SECONDS:
         return Pace.NEW
-    seconds = max(last_took or 0.0, longest_runs)
+    seconds = max(last_took or 0.0, runs)
     if seconds <= QUICK_SECONDS:
         return Pace.QUICK
     return Pace.MIDDLING if seconds <= SLOW_SECONDS else Pace.SLOW
@@ -59,15 +64,14 @@ def allowance(crowd: Crowd, its_pace: Pace, own: int) -> int:
     capacity, free = crowd.capacity, crowd.capacity - crowd.in_flight
     if its_pace is Pace.QUICK:
         # What the others leave, and its part of the reserve; alone it holds no more than anybody may.
-        part = max(2, reserve(capacity) // (2 * max(1, crowd.quick)))
-        left = free + reserve(capacity)
-        return max(0, min(left, capacity - own, max(0, free + own) + part - own))
+        part = max(2, crowd.reserve // (2 * max(1, crowd.quick)))
+        return max(0, min(free + crowd.reserve, capacity - own, max(0, free + own) + part - own))
     room = min(free, max(1, capacity // max(1, crowd.claimants)) - own)
     if its_pace is Pace.SLOW and crowd.is_answering:
         # Slow ones together keep to a fifth beside others: a single endpoint whose receiver takes 100 ms is as fast as
         # it has slots, and would be left with its even share beside many that hang.
         return max(0, min(room, max(1, capacity // 5) - crowd.held_by_slow))
-    if room <= 0 and its_pace is Pace.NEW and not own and free + reserve(capacity) > 0:
+    if room <= 0 and its_pace is Pace.NEW and not own and free + crowd.reserve > 0:
         # Let it show how quick it is, while such trials hold little of the reserve.
-        return int(crowd.held_by_others < capacity + max(1, reserve(capacity) // 4))
+        return int(crowd.held_by_others < capacity + max(1, crowd.reserve // 4))
     return max(0, room)

@@ -45,7 +45,7 @@ class Lanes:
         self._instants: list[tuple[float, int, Lane, datetime | float]] = []  # a heap
         self._order = itertools.count()
         self._ready = Ready()
-        self._opens_at = inf  # when the next endpoint that is shut opens
+        self._event_at = inf  # when the next instant comes, or the next endpoint that is shut opens
         self._pick_at = inf  # when a pick may find room
         self._start = EPOCH  # where to begin to read a lane of which nothing is known but that it has got something
         self.extend(shards)
@@ -63,7 +63,8 @@ class Lanes:
 
     def wanting(self, now: float) -> Collection[str]:
         """Return the endpoints that have something due and are not shut."""
-        self._come_due(now)
+        if self._event_at <= now:
+            self._come_due(now)
         return self._ready.wanting
 
     def looked(
@@ -78,43 +79,44 @@ class Lanes:
         """Take in rows that were found, which may lie behind the marks of their lanes."""
         self._start = db_now - SLACK
         for lane, run_at in due:
-            known = self._know(lane, min(run_at, self._start))
             pick_at = now + (run_at - db_now).total_seconds() - self._ahead
-            if not (known.is_ready and pick_at <= now):
-                self._await(lane, known, run_at, pick_at)
+            self._expect(lane, run_at, pick_at, min(run_at, self._start), now)
 
     def hinted(self, lanes: Iterable[Lane], now: float) -> None:
         """Take in lanes that got something that is due at once."""
         for lane in lanes:
-            self.noticed(lane, now)
+            self._expect(lane, now, now, None, now)
 
     def noticed(self, lane: Lane, due_at: float, since: datetime | None = None) -> None:
         """Take in that a lane has something due at an instant, and nothing before `since`."""
-        self._await(lane, self._know(lane, since), due_at - self._ahead, due_at - self._ahead)
+        self._expect(lane, due_at - self._ahead, due_at - self._ahead, since)
 
     def rest(self, lane: Lane, until: float, since: datetime | None = None) -> None:
         """Leave a lane that has something due alone until an instant."""
-        known = self._know(lane, since)
+        known = self._expect(lane, until, until, since)
         known.rests_until = until
         if known.is_ready:
             self._ready.discard(lane)
             known.is_ready = False
-        self._await(lane, known, until, until)
 
     def shut(self, endpoint: str, until: float) -> None:
         """Leave all lanes of an endpoint alone until an instant; one that has passed opens them."""
         self._ready.shut(endpoint, until)
-        self._opens_at = min(self._opens_at, until)
+        self._event_at = min(self._event_at, until)
 
     def pick(self, now: float, take: Take, arms: int = 16, most: int = MOST_PER_CLAIM) -> list[Wanted]:
         """Choose the lanes of the next claim and reserve slots for them, their quotas, `most` in all.
 
         After an empty one `next_at` tells when to pick again; so should whoever refused, once there is room.
         """
-        self._come_due(now)
+        if self._event_at <= now:
+            self._come_due(now)
+        if not self._ready.open_lanes:
+            self._pick_at = inf
+            return []
         known = self._known
         slots = self._ready.pick(take, lambda lane: known[lane].appetite, arms=arms, most=most)
-        self._pick_at = (-inf if slots else now + REFUSED_SECONDS) if self._ready else inf
+        self._pick_at = -inf if slots else now + REFUSED_SECONDS
         return [Wanted(lane, quota, known[lane].since) for lane, quota in slots.items()]
 
     def claimed(
@@ -122,34 +124,50 @@ class Lanes:
     ) -> None:
         """Take in how many rows were found of each lane that was wanted, and up to where everything was seen."""
         self._start = db_now - SLACK
-        self._ready.claimed({lane: found[lane][0] for lane, _, _ in wanted})
+        ready = self._ready
+        if ready.top is not None:
+            ready.claimed({lane: found[lane][0] for lane, _, _ in wanted})
         for lane, quota, _ in wanted:
             count, seen = found[lane]
             known = self._known[lane]
-            if count < quota:
-                self._drained(lane, known, db_now, now)
-            else:
+            if count >= quota:
                 known.since = min(seen, self._start)
                 known.appetite = min(max(known.appetite, quota) * 2, MOST_PER_CLAIM)
-        if not self._ready:
+                continue
+            known.since = self._start
+            if known.is_ready:
+                ready.discard(lane)
+                known.is_ready = False
+            if known.instants:
+                known.instants = self._to_come(known.instants, db_now, now)
+            if not known.instants:
+                del self._known[lane]
+        if not ready.open_lanes:
             self._pick_at = inf
 
     def next_at(self) -> float:
         """Return the instant of the next pick that may find something; one that has passed means now."""
-        return min(self._instants[0][0] if self._instants else inf, self._opens_at, self._pick_at)
+        return min(self._event_at, self._pick_at)
 
-    def _know(self, lane: Lane, since: datetime | None) -> _Known:
+    def _expect(
+        self, lane: Lane, instant: datetime | float, pick_at: float, since: datetime | None, now: float = -inf
+    ) -> _Known:
+        """Know a lane, to be picked from now on if its instant has come, else then."""
         known = self._known.get(lane)
         if known is None:
             known = self._known[lane] = _Known(self._start if since is None else since, self._first_appetite)
         elif since is not None:
             known.since = min(known.since, since)
-        return known
-
-    def _await(self, lane: Lane, known: _Known, instant: datetime | float, pick_at: float) -> None:
-        if instant not in known.instants:
+        if pick_at <= now and known.rests_until <= now:
+            if not known.is_ready:
+                known.is_ready = True
+                self._ready.add(lane)
+                self._pick_at = -inf
+        elif instant not in known.instants:
             known.instants.add(instant)
             heapq.heappush(self._instants, (pick_at, next(self._order), lane, instant))
+            self._event_at = min(self._event_at, pick_at)
+        return known
 
     def _come_due(self, now: float) -> None:
         """Let the lanes be picked whose instants have come."""
@@ -163,22 +181,14 @@ class Lanes:
             if not known.is_ready and known.rests_until <= now:
                 known.is_ready = True
                 self._ready.add(lane)
-                self._pick_at = -inf
-        if self._opens_at <= now:
-            self._opens_at = self._ready.open_until(now)
+        opens_at = self._ready.open_until(now)
+        if self._ready.open_lanes:
             self._pick_at = -inf
+        self._event_at = min(self._instants[0][0] if self._instants else inf, opens_at)
 
-    def _drained(self, lane: Lane, known: _Known, db_now: datetime, now: float) -> None:
-        """Forget what was due when the lane was read, and the lane with its last instant."""
+    def _to_come(self, instants: set[datetime | float], db_now: datetime, now: float) -> set[datetime | float]:
+        """Return the instants that a claim at this moment has not reached."""
         reach = db_now + timedelta(seconds=self._ahead)
-        known.instants = {
-            instant
-            for instant in known.instants
-            if (instant > reach if isinstance(instant, datetime) else instant > now)
+        return {
+            instant for instant in instants if (instant > reach if isinstance(instant, datetime) else instant > now)
         }
-        known.since = self._start
-        if known.is_ready:
-            self._ready.discard(lane)
-            known.is_ready = False
-        if not known.instants:
-            del self._known[lane]

@@ -3,7 +3,7 @@
 import heapq
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -33,36 +33,31 @@ class Ready:
     """
 
     def __init__(self) -> None:
+        self.open_lanes: dict[int, int] = {}  # how many, by priority
+        self.wanting: set[str] = set()  # endpoints that have a lane here and are not shut
+        self.top: int | None = None  # the priority of which each row counts for the lower ones
         self._groups: dict[str, dict[int, _Group]] = {}
         self._bands: dict[int, list[tuple[int, int, _Group]]] = {}  # heaps, by when the endpoint was served
-        self._open_lanes: dict[int, int] = {}  # how many, by priority
-        self._served: OrderedDict[str, int] = OrderedDict()
+        self._served: dict[str, int] = {}
         self._numbers = itertools.count(1)
         self._shut: dict[str, float] = {}
-        self._wanting: set[str] = set()
-        self._top: int | None = None  # the priority of which each row counts for the lower ones
         self._passed_over = 0  # rows of the highest priority that were claimed while lower ones waited
-
-    def __bool__(self) -> bool:
-        return bool(self._open_lanes)
-
-    @property
-    def wanting(self) -> Collection[str]:
-        """Return the endpoints that have a lane here and are not shut."""
-        return self._wanting
 
     def add(self, lane: Lane) -> None:
         """Take in a lane that is not here yet, as the last one of its endpoint."""
-        groups = self._groups.setdefault(lane.endpoint, {})
-        group = groups.get(lane.priority)
+        endpoint, priority = lane.endpoint, lane.priority
+        groups = self._groups.setdefault(endpoint, {})
+        group = groups.get(priority)
         if group is None:
-            group = groups[lane.priority] = _Group(lane.endpoint, lane.priority)
+            group = groups[priority] = _Group(endpoint, priority)
         group.lanes[lane] = None
-        if lane.endpoint not in self._shut:
-            self._count(lane.priority, 1)
-            self._wanting.add(lane.endpoint)
+        if endpoint not in self._shut:
+            self.wanting.add(endpoint)
+            self.open_lanes[priority] = self.open_lanes.get(priority, 0) + 1
             if not group.entry:
-                self._enqueue(group)
+                group.entry = next(self._numbers)
+                entry = self._served.get(endpoint, 0), group.entry, group
+                heapq.heappush(self._bands.setdefault(priority, []), entry)
 
     def discard(self, lane: Lane) -> None:
         """Let a lane go that is here."""
@@ -70,19 +65,23 @@ class Ready:
         group = groups[lane.priority]
         del group.lanes[lane]
         if lane.endpoint not in self._shut:
-            self._count(lane.priority, -1)
+            left = self.open_lanes.pop(lane.priority) - 1
+            if left:
+                self.open_lanes[lane.priority] = left
+            else:
+                del self._bands[lane.priority]
         if not group.lanes:
             group.entry = 0
             del groups[lane.priority]
         if not groups:
             del self._groups[lane.endpoint]
-            self._wanting.discard(lane.endpoint)
+            self.wanting.discard(lane.endpoint)
 
     def shut(self, endpoint: str, until: float) -> None:
         """Offer no lane of an endpoint before an instant."""
         was_open = endpoint not in self._shut
         self._shut[endpoint] = until
-        self._wanting.discard(endpoint)
+        self.wanting.discard(endpoint)
         for group in self._groups.get(endpoint, {}).values() if was_open else ():
             group.entry = 0
             self._count(group.priority, -len(group.lanes))
@@ -93,36 +92,44 @@ class Ready:
             del self._shut[endpoint]
             for group in self._groups.get(endpoint, {}).values():
                 self._count(group.priority, len(group.lanes))
-                self._wanting.add(endpoint)
+                self.wanting.add(endpoint)
                 self._enqueue(group)
         return min(self._shut.values(), default=inf)
 
     def pick(self, take: Take, appetite_of: Callable[[Lane], int], *, arms: int, most: int) -> dict[Lane, int]:
         """Choose up to `arms` lanes and reserve slots for them, `most` in all; returns how many each has got."""
+        if len(self._served) > MOST_REMEMBERED:
+            self._served.clear()
+        priorities = sorted(self.open_lanes, reverse=True)
+        if len(priorities) == 1 and self.open_lanes[priorities[0]] == 1:
+            self.top, self._passed_over = None, 0
+            (endpoint,) = self.wanting
+            (lane,) = self._groups[endpoint][priorities[0]].lanes
+            self._served[endpoint] = next(self._numbers)
+            got = take(lane, min(most, appetite_of(lane)))
+            return {lane: got} if got else {}
         choice = _Choice(take, appetite_of, arms, most)
-        priorities = sorted(self._open_lanes, reverse=True)
         owed = self._passed_over // (ONE_IN - 1) if len(priorities) > 1 else 0
         if owed:
             self._fill(choice, priorities[1:], min(owed, most))
         for priority in priorities:
             self._fill(choice, [priority], most)
         # With few slots there may be none left for the highest after what was owed: it is no less the highest.
-        self._top = priorities[0] if owed else max((lane.priority for lane in choice.slots), default=None)
-        if self._top is None or min(priorities) == self._top:
-            self._top, self._passed_over = None, 0
+        self.top = priorities[0] if owed else max((lane.priority for lane in choice.slots), default=None)
+        if self.top is None or min(priorities) == self.top:
+            self.top, self._passed_over = None, 0
         self._passed_over = min(self._passed_over, most * (ONE_IN - 1))
         return choice.slots
 
     def claimed(self, found: Mapping[Lane, int]) -> None:
-        """Take in how many rows were found of the lanes that were picked last."""
-        if self._top is not None:
-            for lane, count in found.items():
-                self._passed_over += count if lane.priority == self._top else -count * (ONE_IN - 1)
-            self._passed_over = max(0, self._passed_over)
+        """Take in how many rows were found of the lanes that were picked last, if that was with a `top`."""
+        for lane, count in found.items():
+            self._passed_over += count if lane.priority == self.top else -count * (ONE_IN - 1)
+        self._passed_over = max(0, self._passed_over)
 
     def _fill(self, choice: "_Choice", priorities: Sequence[int], most: int) -> None:
         """Choose lanes of some priorities, one of each endpoint before a second one of any."""
-        most, waiting = min(most, choice.most), sum(self._open_lanes[priority] for priority in priorities)
+        most, waiting = min(most, choice.most), sum(self.open_lanes[priority] for priority in priorities)
         chosen: list[Lane] = []
         aside: list[_Group] = []
         while most > 0 and len(choice.slots) < choice.arms:
@@ -139,7 +146,7 @@ class Ready:
             if got:
                 most -= got
                 chosen.append(lane)
-                self._serve(group.endpoint)
+                self._served[group.endpoint] = next(self._numbers)
                 self._enqueue(group)
             else:
                 aside.append(group)
@@ -169,19 +176,13 @@ class Ready:
         group.entry = next(self._numbers)
         heapq.heappush(self._bands[group.priority], (self._served.get(group.endpoint, 0), group.entry, group))
 
-    def _serve(self, endpoint: str) -> None:
-        self._served[endpoint] = next(self._numbers)
-        self._served.move_to_end(endpoint)
-        if len(self._served) > MOST_REMEMBERED:
-            self._served.popitem(last=False)
-
     def _count(self, priority: int, more: int) -> None:
-        lanes = self._open_lanes.get(priority, 0) + more
+        lanes = self.open_lanes.get(priority, 0) + more
         if lanes:
-            self._open_lanes[priority] = lanes
+            self.open_lanes[priority] = lanes
             self._bands.setdefault(priority, [])
         else:
-            del self._open_lanes[priority], self._bands[priority]
+            del self.open_lanes[priority], self._bands[priority]
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from app.executions.model import Claim, ClaimKey
-from brokers.sharing.allowance import Crowd, Pace, allowance, most, pace
+from brokers.sharing.allowance import Crowd, Pace, allowance, most, pace, reserve
 
 REMEMBERED_SECONDS = 60.0  # how long an endpoint that holds nothing is remembered by its last end, at least
 SURVEY_SECONDS = 0.005  # for so long the count of who wants slots is good enough
@@ -30,10 +30,15 @@ class _Share:
     last_took: float | None = None
     ended_at: float = -math.inf
 
-    def pace(self, now: float) -> Pace:
-        """Judge it by what is known now; what waits for its instant does not run."""
-        started_at = next(iter(self.held.values())).started_at if self.held else 0.0
-        return pace(self.last_took, now - started_at if started_at else 0.0)
+
+class _Nothing:
+    """Stands for what runs of an endpoint of which nothing does."""
+
+    started_at = 0.0
+
+
+_NO_SHARE = _Share()
+_ANSWERING = (Pace.QUICK, Pace.MIDDLING)
 
 
 class Shares:
@@ -66,7 +71,7 @@ class Shares:
         self._taken = 0  # all slots
         self.slots: Mapping[str, int] = MappingProxyType(self._slots)
         self._wants: dict[str, Collection[str]] = {}
-        self._crowd = Crowd(capacity, 0, 0, 0, 0, 0, is_answering=False)
+        self._crowd = Crowd(capacity, reserve(capacity), 0, 0, 0, 0, 0, is_answering=False)
         self._surveyed_at = self._forgot_at = -math.inf
         self._refused: set[str] = set()
         self._wakers: dict[str, Callable[[], None]] = {}
@@ -92,8 +97,25 @@ class Shares:
         with self._changed:
             self._wants[queue] = endpoints
             now = self._clock()
-            if not now < self._surveyed_at + SURVEY_SECONDS:
-                self._survey(now)
+            if now < self._surveyed_at + SURVEY_SECONDS:
+                return
+            wanting = endpoints if len(self._wants) == 1 else set[str]().union(*self._wants.values())
+            claimants = self._slots.keys() | wanting
+            quick, others, slow, is_answering = 0, 0, 0, False
+            for endpoint in claimants:
+                slots, share = self._slots.get(endpoint, 0), self._shares.get(endpoint, _NO_SHARE)
+                its_pace = pace(share.last_took, next(iter(share.held.values()), _Nothing).started_at, now)
+                if its_pace is Pace.QUICK:
+                    quick += endpoint in wanting
+                else:
+                    others += slots
+                slow += slots if its_pace is Pace.SLOW else 0
+                is_answering = is_answering or (its_pace in _ANSWERING and endpoint in wanting)
+            crowd = self._crowd._replace(claimants=len(claimants), quick=quick, is_answering=is_answering)
+            self._crowd = crowd._replace(held_by_others=others, held_by_slow=slow)
+            self._surveyed_at = now
+            if not now < self._forgot_at + REMEMBERED_SECONDS:
+                self._forget(now)
 
     def reserve(self, endpoint: str, slots: int) -> int:
         """Take up to so many slots for a claim about to be sent; returns how many."""
@@ -101,36 +123,36 @@ class Shares:
             share = self._shares.get(endpoint)
             if share is None:
                 share = self._shares[endpoint] = _Share()
-            its_pace, own = share.pace(self._clock()), self._slots.get(endpoint, 0)
-            room = min(slots, allowance(self._crowd._replace(in_flight=self._taken), its_pace, own))
+            started_at = next(iter(share.held.values()), _Nothing).started_at
+            its_pace, own = pace(share.last_took, started_at, self._clock()), self._slots.get(endpoint, 0)
+            crowd = self._crowd = self._crowd._replace(capacity=self.capacity, in_flight=self._taken)
+            room = min(slots, allowance(crowd, its_pace, own))
             if room <= 0:
                 self._refused.add(endpoint)
                 return 0
-            self._count(endpoint, room)
+            self._slots[endpoint] = own + room
+            self._taken += room
             if its_pace is not Pace.QUICK:
-                crowd = self._crowd
-                slow = room if its_pace is Pace.SLOW else 0
-                self._crowd = crowd._replace(
-                    held_by_others=crowd.held_by_others + room, held_by_slow=crowd.held_by_slow + slow
-                )
+                slow = crowd.held_by_slow + room if its_pace is Pace.SLOW else crowd.held_by_slow
+                self._crowd = crowd._replace(held_by_others=crowd.held_by_others + room, held_by_slow=slow)
             return room
 
     def settle(self, reserved: Mapping[str, int], attempts: Collection[Held], asked_at: float) -> None:
         """Turn reserved slots into attempts that were asked for at an instant, and give the rest back."""
         with self._changed:
             before = self._taken
-            until = asked_at + self._stuck_seconds
-            more = {endpoint: -slots for endpoint, slots in reserved.items()}
+            slots, until = self._slots, asked_at + self._stuck_seconds
             for attempt in attempts:
                 key, endpoint = attempt.claim.key, attempt.claim.endpoint
                 self._claims[key] = until, endpoint
                 self._newest[key.execution_id] = key
-                if endpoint not in self._shares:
-                    self._shares[endpoint] = _Share()
                 self._shares[endpoint].held[key] = attempt
-                more[endpoint] = more.get(endpoint, 0) + 1
-            for endpoint, slots in more.items():
-                self._count(endpoint, slots)
+                slots[endpoint] += 1  # it was reserved
+            for endpoint, count in reserved.items():
+                left = slots.pop(endpoint, 0) - count
+                if left:
+                    slots[endpoint] = left
+            self._taken += len(attempts) - sum(reserved.values())
             if self._refused and self._taken < before:
                 self._wake_refused(before, reserved)
 
@@ -142,7 +164,10 @@ class Shares:
                 return
             share, before = self._shares[endpoint], self._taken
             del share.held[claim]
-            self._count(endpoint, -1)
+            self._taken -= 1
+            left = self._slots.pop(endpoint) - 1
+            if left:
+                self._slots[endpoint] = left
             if took is not None:
                 share.last_took, share.ended_at = took, self._clock()
             if self._newest.get(claim.execution_id) == claim:
@@ -167,37 +192,12 @@ class Shares:
         with self._changed:
             return self._changed.wait_for(lambda: not self._claims, timeout_seconds)
 
-    def _count(self, endpoint: str, more: int) -> None:
-        slots = self._slots.get(endpoint, 0) + more
-        self._taken += more
-        if slots:
-            self._slots[endpoint] = slots
-        else:
-            self._slots.pop(endpoint, None)
-
-    def _survey(self, now: float) -> None:
-        """Count who wants slots and who holds them, and forget endpoints that are idle for long."""
-        wanting = set[str]().union(*self._wants.values())
-        claimants, quick, others, slow, is_answering = 0, 0, 0, 0, False
-        for endpoint in wanting | self._slots.keys():
-            claimants += 1
-            slots, share = self._slots.get(endpoint, 0), self._shares.get(endpoint)
-            its_pace = share.pace(now) if share else Pace.NEW
-            if its_pace is Pace.QUICK:
-                quick += endpoint in wanting
-            else:
-                others += slots
-            slow += slots if its_pace is Pace.SLOW else 0
-            is_answering = is_answering or (its_pace in (Pace.QUICK, Pace.MIDDLING) and endpoint in wanting)
-        self._crowd = Crowd(self.capacity, self._taken, claimants, quick, others, slow, is_answering)
-        self._surveyed_at = now
-        if not now < self._forgot_at + REMEMBERED_SECONDS:
-            self._forgot_at = now
-            kept = [name for name in self._shares if name in self._slots or self._is_remembered(name, now)]
-            self._shares = {name: self._shares[name] for name in kept}
-
-    def _is_remembered(self, endpoint: str, now: float) -> bool:
-        return now - self._shares[endpoint].ended_at <= REMEMBERED_SECONDS
+    def _forget(self, now: float) -> None:
+        """Forget endpoints that hold nothing and have had no end for long."""
+        self._forgot_at = now
+        for endpoint in self._shares.keys() - self._slots.keys():
+            if now - self._shares[endpoint].ended_at > REMEMBERED_SECONDS:
+                del self._shares[endpoint]
 
     def _wake_refused(self, before: int, endpoints: Collection[str]) -> None:
         """Wake the consumers when slots were given back that somebody may have been refused for."""

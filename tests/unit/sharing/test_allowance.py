@@ -17,6 +17,7 @@ def crowds(draw: st.DrawFn) -> tuple[Crowd, int]:
     others = draw(st.integers(0, in_flight))
     crowd = Crowd(
         capacity,
+        reserve(capacity),
         in_flight,
         draw(st.integers(1, 300)),
         draw(st.integers(0, 300)),
@@ -73,7 +74,14 @@ def test_one_alone_may_hold_all_slots(capacity: int, its_pace: Pace) -> None:
         others = 0 if its_pace is Pace.QUICK else held
         slow = held if its_pace is Pace.SLOW else 0
         crowd = Crowd(
-            capacity, held, 1, int(its_pace is Pace.QUICK), others, slow, its_pace in {Pace.QUICK, Pace.MIDDLING}
+            capacity,
+            reserve(capacity),
+            held,
+            1,
+            int(its_pace is Pace.QUICK),
+            others,
+            slow,
+            its_pace in {Pace.QUICK, Pace.MIDDLING},
         )
         more = allowance(crowd, its_pace, held)
         assert more > 0
@@ -89,9 +97,10 @@ def test_slow_ones_together_keep_to_a_fifth_where_others_that_answer_want_slots(
 
 
 def test_the_pace_is_that_of_the_last_end_or_of_what_runs_longer() -> None:
-    assert pace(None, 0.0) is Pace.NEW
-    assert pace(None, 0.3) is Pace.MIDDLING
-    assert pace(0.2, 0.1) is Pace.QUICK
-    assert pace(0.3, 0.1) is Pace.MIDDLING
-    assert pace(0.1, 2.1) is Pace.SLOW
-    assert pace(3.0, 0.0) is Pace.SLOW
+    now = 1000.0
+    assert pace(None, 0.0, now) is Pace.NEW
+    assert pace(None, now - 0.3, now) is Pace.MIDDLING
+    assert pace(0.2, now - 0.1, now) is Pace.QUICK
+    assert pace(0.3, now - 0.1, now) is Pace.MIDDLING
+    assert pace(0.1, now - 2.1, now) is Pace.SLOW
+    assert pace(3.0, 0.0, now) is Pace.SLOW

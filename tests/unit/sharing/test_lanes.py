@@ -137,7 +137,8 @@ def test_lower_priorities_get_one_of_eight_rows(rooms: list[int], low: int) -> N
 
 
 def test_rows_of_the_highest_priority_count_only_while_others_wait() -> None:
-    lanes = known(lane("high", priority=200))
+    lanes = known(lane("high", priority=200), lane("low", priority=1))
+    answer(lanes, lanes.pick(0.0, everything, most=30), 0.0, 25, 0)
     for _ in range(20):
         answer(lanes, lanes.pick(0.0, everything), 0.0)
     lanes.hinted([lane("low", priority=1)], 0.0)
@@ -185,6 +186,12 @@ def test_what_is_there_for_a_claim_is_divided_between_its_lanes_and_what_one_lea
 
     few = lanes.pick(0.0, take)
     assert {one.lane.endpoint: one.quota for one in few} == dict.fromkeys("abc", 25) | dict.fromkeys("defghij", 1)
+
+
+def test_a_lane_alone_without_room_is_not_wanted() -> None:
+    lanes = known(lane())
+    assert lanes.pick(0.0, lambda _lane, _most: 0) == []
+    assert lanes.next_at() == REFUSED_SECONDS
 
 
 def test_an_endpoint_without_room_is_asked_once_and_again_a_little_later() -> None:

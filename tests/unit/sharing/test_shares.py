@@ -92,6 +92,16 @@ def test_where_all_slots_are_held_everybody_is_told_of_one_that_is_given_back() 
     assert told == [1]
 
 
+def test_trials_of_new_ones_are_counted_as_they_begin() -> None:
+    """The count of who holds what is a little old otherwise."""
+    clock, names = Clock(), [f"new-{number}" for number in range(20)]
+    shares = Shares(100, clock=clock)
+    hold(shares, "hangs", *(key(number) for number in range(100)), started_at=clock.now)
+    clock.now += 0.3
+    shares.want("http", ["hangs", *names])
+    assert sum(shares.reserve(name, 5) for name in names) == 6
+
+
 def test_an_execution_claimed_again_takes_a_slot_for_each_attempt_that_goes_on() -> None:
     """It was taken back meanwhile: the first attempt may still be waiting for its target."""
     shares = Shares(2)
