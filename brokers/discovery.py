@@ -79,7 +79,7 @@ class Discovery:
         horizon_ms = self._horizon // timedelta(milliseconds=1)
         found = look(self._database, queue=self._queue, since=self._lanes.since(), horizon_ms=horizon_ms)
         now = time.monotonic()
-        self._lanes.looked(found.due, found.seen, found.now, now)
+        self._lanes.looked(found.due, found.now, now)
         if found.is_full:
             self._sweep_at = min(self._sweep_at, max(now, self._swept_at + BUSY_SWEEP_SECONDS))
         self._idle_wait = min(self._idle_wait * 2, self._longest_wait)

@@ -67,13 +67,10 @@ class Lanes:
             self._come_due(now)
         return self._ready.wanting
 
-    def looked(
-        self, due: Iterable[tuple[Lane, datetime]], seen: Sequence[datetime], db_now: datetime, now: float
-    ) -> None:
-        """Take in what a look at all shards found, and up to where it has seen everything of each."""
+    def looked(self, due: Iterable[tuple[Lane, datetime]], db_now: datetime, now: float) -> None:
+        """Take in what a look at all shards found."""
         self.swept(due, db_now, now)
-        for shard, seen_up_to in enumerate(seen[: len(self._since)]):
-            self._since[shard] = min(seen_up_to, db_now) - SLACK
+        self._since = [self._start] * len(self._since)
 
     def swept(self, due: Iterable[tuple[Lane, datetime]], db_now: datetime, now: float) -> None:
         """Take in rows that were found, which may lie behind the marks of their lanes."""

@@ -117,7 +117,8 @@ def test_the_plan_for_all_values_goes_by_keys_and_by_the_index_of_the_claim(
         assert "using pk_executions on executions e" in claim, claim
     for shard_count in (1, 16):
         plan = found[f"executions_look_{shard_count}"]
-        assert re.findall(r"using (\w+) on executions", plan) == ["idx_executions_pickup"] * shard_count, plan
+        assert re.findall(r"using (\w+) on executions", plan) == ["idx_executions_pickup"] * 2 * shard_count, plan
+        assert plan.count("Index Scan Backward using idx_executions_pickup") == shard_count, plan
     hops = found["executions_next_lanes"]
     assert re.findall(r"Index Only Scan using (\w+) on executions", hops) == ["idx_executions_lanes"] * 16, hops
     assert len(re.findall(r"Index Cond: .*ROW\(endpoint, limit_key, priority\) > .*ROW\(endpoint", hops)) == 16, hops

@@ -10,6 +10,7 @@ from app.executions.claiming import look as looks
 from app.executions.claiming.lane import Lane
 from app.executions.claiming.look import PROBED, Looked, look
 from app.executions.claiming.sweep import Sweep
+from app.executions.low_water import SLACK
 from app.formats import EPOCH
 from brokers.worker_process import WorkerProcess
 from tests import rows
@@ -71,7 +72,7 @@ def test_a_look_finds_each_lane_with_something_due_and_its_instants(database: Da
     answer = looked(database, 3)
     instants = sorted((due.lane, round((due.run_at - answer.now).total_seconds())) for due in answer.due)
     assert instants == [(TARGET, -60), (low, -1), (far, 20), (far, 40)]
-    assert (answer.seen, answer.is_full) == ([answer.now] * 3, False)
+    assert not answer.is_full
     assert answer.known_until == answer.now + timedelta(seconds=60)
     recent = looked(database, 3, since=answer.now - timedelta(seconds=3), horizon_ms=0)
     assert [due.lane for due in recent.due] == [low]
@@ -90,19 +91,21 @@ def test_what_is_due_at_nearly_one_instant_is_found_as_its_last(database: Databa
     assert min(due.run_at for due in answer.due) <= all_of_it.first + step
 
 
-def test_a_look_that_is_full_says_how_far_it_came(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is due already may then be in lanes that it did not reach; what is due later is looked for in time."""
+def test_a_look_that_is_full_has_what_came_last_and_says_so(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The front of a backlog does not hide what has just come; lanes between that and the last look may be missed."""
     monkeypatch.setattr(looks, "MOST_ROWS", 3)
     monkeypatch.setattr(looks, "LOOK_1", text(looks.LOOK_1.text.replace("LIMIT 1000", "LIMIT 3")))
-    add_to(database, TARGET, 2, due_in=-60)
-    add_to(database, TARGET, 2, due_in=30)
+    fresh = Lane(0, "other", "", 128)
+    add_to(database, TARGET, 9, due_in=-60)
+    add_to(database, fresh, 3, due_in=-0.2)
+    add_to(database, TARGET, 4, due_in=30)
     answer = looked(database)
-    assert (answer.is_full, answer.seen) == (False, [answer.now])
-    assert timedelta(seconds=29) < answer.known_until - answer.now <= timedelta(seconds=30)
-    add_to(database, TARGET, due_in=-50)
-    answer = looked(database)
+    assert {due.lane for due in answer.due if due.run_at <= answer.now} == {fresh}
     assert answer.is_full
-    assert timedelta(seconds=49) < answer.now - answer.seen[0] <= timedelta(seconds=60)
+    assert timedelta(seconds=29) < answer.known_until - answer.now <= timedelta(seconds=30)
+    assert not looked(database, since=answer.now - SLACK + timedelta(seconds=2)).is_full, "the last look saw the others"
 
 
 def test_a_sweep_finds_every_lane_once(database: Database) -> None:

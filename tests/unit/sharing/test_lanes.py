@@ -51,7 +51,7 @@ def picked(lanes: Lanes, now: float, arms: int = 16) -> list[Lane]:
 
 def test_a_lane_is_picked_shortly_before_its_instant_and_forgotten_once_it_is_drained() -> None:
     lanes = Lanes(1, ahead=AHEAD)
-    lanes.looked([(lane(), at(0.2))], [at(0.0)], at(0.0), 0.0)
+    lanes.looked([(lane(), at(0.2))], at(0.0), 0.0)
     assert picked(lanes, 0.0) == []
     assert 0.14 < lanes.next_at() < 0.16
     (wanted,) = lanes.pick(0.16, everything)
@@ -65,7 +65,7 @@ def test_each_instant_of_a_lane_is_kept_until_it_was_read_so_far() -> None:
     lanes = Lanes(1, ahead=AHEAD)
     for _ in range(3):
         due = [(lane(), at(seconds)) for seconds in (-1.0, 0.04, 0.3, 0.5)]
-        lanes.looked(due, [at(0.0)], at(0.0), 0.0)
+        lanes.looked(due, at(0.0), 0.0)
     answer(lanes, lanes.pick(0.0, everything), 0.0, 2)
     assert 0.24 < lanes.next_at() < 0.26, "what was due by then was claimed"
     wanted = lanes.pick(0.25, everything)
@@ -88,7 +88,7 @@ def test_a_full_lane_is_read_on_from_where_it_was_seen_and_for_more() -> None:
 
 def test_what_a_sweep_finds_behind_a_mark_sets_the_mark_back() -> None:
     lanes = Lanes(1, ahead=AHEAD)
-    lanes.looked([(lane(), at(-1.0))], [at(0.0)], at(0.0), 0.0)
+    lanes.looked([(lane(), at(-1.0))], at(0.0), 0.0)
     (wanted,) = lanes.pick(0.0, everything)
     assert wanted.since == at(0.0) - SLACK
     answer(lanes, [wanted], 0.0)
@@ -99,17 +99,17 @@ def test_what_a_sweep_finds_behind_a_mark_sets_the_mark_back() -> None:
 def test_a_lane_that_was_only_hinted_at_is_read_from_the_beginning_until_a_clock_is_known() -> None:
     lanes = known(lane("a"))
     assert [one.since for one in lanes.pick(0.0, everything)] == [EPOCH]
-    lanes.looked([], [at(9.0)], at(9.0), 9.0)
+    lanes.looked([], at(9.0), 9.0)
     lanes.hinted([lane("b")], 9.0)
     assert {one.lane.endpoint: one.since for one in lanes.pick(9.0, everything)}["b"] == at(9.0) - SLACK
 
 
-def test_a_look_begins_where_the_last_one_has_seen_everything_also_when_the_clock_was_set_back() -> None:
+def test_a_look_begins_shortly_before_the_last_one_also_when_the_clock_was_set_back() -> None:
     lanes = Lanes(2, ahead=AHEAD)
     assert lanes.since() == [EPOCH, EPOCH]
-    lanes.looked([], [at(0.0), at(-3.0)], at(0.0), 0.0)
-    assert lanes.since() == [at(0.0) - SLACK, at(-3.0) - SLACK]
-    lanes.looked([], [at(0.0), at(0.0)], at(-60.0), 1.0)
+    lanes.looked([], at(0.0), 0.0)
+    assert lanes.since() == [at(0.0) - SLACK] * 2
+    lanes.looked([], at(-60.0), 1.0)
     assert lanes.since() == [at(-60.0) - SLACK] * 2
     lanes.extend(3)
     assert lanes.since()[2:] == [EPOCH]
@@ -226,7 +226,7 @@ def test_a_lane_that_rests_is_picked_again_at_its_instant_whatever_is_found_of_i
     lanes.rest(lane(key="=1"), 2.0, at(-100.0))
     lanes.rest(lane(key="=2"), 1.0)
     lanes.hinted([lane(key="=1")], 0.5)
-    lanes.looked([(lane(key="=2"), at(0.1))], [at(0.5)], at(0.5), 0.5)
+    lanes.looked([(lane(key="=2"), at(0.1))], at(0.5), 0.5)
     assert picked(lanes, 0.9) == []
     assert lanes.next_at() == 1.0
     assert picked(lanes, 1.0) == [lane(key="=2")]
@@ -263,7 +263,7 @@ def test_nothing_that_is_due_is_forgotten_whatever_comes(events: list[tuple[str,
             lanes.hinted([one], now)
             due[one].add(now)
         elif what == "look":
-            lanes.looked([(one, at(now + seconds))], [at(now)], at(now), now)
+            lanes.looked([(one, at(now + seconds))], at(now), now)
             due[one].add(now + seconds)
         elif what == "rest" and due[one]:
             rests[one] = now + seconds
