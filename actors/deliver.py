@@ -136,7 +136,7 @@ async def deliver(
     except NotSentError as error:
         if not _is_too_late(attempt, policy):
             log.info("%s handed back: %s", claim.execution_id, error)
-            attempt.release(even_if_started=True, put_off_ms=error.put_off_ms)
+            attempt.release(even_if_started=True, put_off_ms=error.put_off_ms, is_noted=error.is_noted)
             return
         verdict = Verdict.fail(_too_late(claim, policy))
     except DeliveryError as error:

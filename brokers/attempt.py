@@ -146,17 +146,17 @@ class Attempt:
         # Spread, because what failed together would otherwise come back together.
         return self.release(even_if_started=True, put_off_ms=round(delay * random.uniform(0.8, 1.2)))
 
-    def release(self, *, even_if_started: bool = False, put_off_ms: int = 0) -> bool:
+    def release(self, *, even_if_started: bool = False, put_off_ms: int = 0, is_noted: bool = True) -> bool:
         """Hand the execution back with no attempt spent; only legal while nothing was sent.
 
         `even_if_started` is for a delivery that was begun but stopped before its first byte. With `put_off_ms` nobody
-        claims it again before that has passed.
+        claims it again before that has passed; else it keeps its place. Without `is_noted` its history says nothing.
         """
         with self._lock:
             if self.stage is Stage.ENDED or (self.stage is Stage.STARTED and not even_if_started):
                 return False
             self.stage = Stage.ENDED
-        self._finalizer.submit_release(self.claim.key, put_off_ms)
+        self._finalizer.submit_release(self.claim.key, put_off_ms, is_noted=is_noted)
         self._shares.remove(self.claim.key)
         if self.target.probe is not None:
             self.target.probed(self, None)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from functools import partial
 from operator import attrgetter
 
@@ -50,7 +51,8 @@ class ClaimConsumer(Consumer):
         self._wake = threading.Event()
         self._claimed: list[Attempt] = []  # not handed out yet
         self._paused_until = 0.0
-        self._hints = deque[Sequence[Lane]]()  # from other threads; one without lanes asks for a look
+        # From other threads: lanes with something due, and since when; without lanes a look is asked for.
+        self._hints = deque[tuple[Sequence[Lane], datetime | None]]()
         self._has_room = False
         # The consumer before this one may have died between its claim and the answer.
         self._uncertain = True
@@ -80,9 +82,10 @@ class ClaimConsumer(Consumer):
                 return None
             self._wake.clear()
             while self._hints:
-                if lanes := self._hints.popleft():
-                    self._lanes.hinted(lanes, now)
-                else:
+                lanes, since = self._hints.popleft()
+                for lane in lanes:
+                    self._lanes.noticed(lane, now, since)
+                if not lanes:
                     self._discovery.look_soon(now)
             poll_at = now if self._has_room else min(self._lanes.next_at(), self._discovery.at)
             poll_at = max(poll_at, self._paused_until)
@@ -226,8 +229,8 @@ class ClaimConsumer(Consumer):
         process.counters.add("strays", len(strays))
         self._uncertain = False
 
-    def _hinted(self, lanes: Sequence[Lane]) -> None:
-        self._hints.append(lanes)
+    def _hinted(self, lanes: Sequence[Lane], since: datetime | None) -> None:
+        self._hints.append((lanes, since))
         self._wake.set()
 
     def _told_of_room(self) -> None:

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.db import Database
 from app.db.retry import explained, is_rows_fault, is_statements_fault
 from app.errors import UnavailableError
-from app.executions.claiming.release import Release, release
+from app.executions.claiming.release import HandedBack, Release, hand_back
 from app.executions.conclusion import Conclusion, conclude, still_held, written
 from app.executions.model import ClaimKey
 from app.executions.soft_limit import SoftLimitPassed, note
@@ -40,6 +40,7 @@ class Finalizer(BackgroundThread):
 
     def __init__(self, database: Database, worker_id: str, counters: Counters, rules: FlowRules) -> None:
         super().__init__("te-finalizer")
+        self.tell_handed_back: Callable[[HandedBack], None] = lambda _back: None
         self.tell_freed: dict[str, Callable[[Sequence[tuple[str, str]]], None]] = {}  # by queue
         self._rules = rules
         self._database = database
@@ -59,10 +60,10 @@ class Finalizer(BackgroundThread):
             self._conclusions.add(conclusion)
             self._ready.notify_all()
 
-    def submit_release(self, claim: ClaimKey, put_off_ms: int = 0) -> None:
+    def submit_release(self, claim: ClaimKey, put_off_ms: int = 0, *, is_noted: bool = True) -> None:
         """Take an unstarted claim to hand back; nobody claims it again before `put_off_ms` have passed."""
         with self._ready:
-            self._releases.add(Release(claim, put_off_ms))
+            self._releases.add(Release(claim, put_off_ms, is_noted))
             self._ready.notify_all()
 
     def submit_soft_limit(self, passed: SoftLimitPassed) -> None:
@@ -208,14 +209,11 @@ class Finalizer(BackgroundThread):
         if batch.failures >= TRIES_WHOLE:
             held = still_held(self._database, self._worker_id, [item.claim for item in batch.items])
             batch.items = [item for item in batch.items if item.claim.execution_id in held]
-        released = release(
-            self._database,
-            self._worker_id,
-            [item.claim for item in batch.items],
-            put_off_ms=dict(batch.items),
-            unless_locked=batch.failures > 0,
-        )
-        self._counters.add("released", released)
+        back = hand_back(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
+        self._counters.add("released", len(back))
+        for one in back:
+            if one.is_due:
+                self.tell_handed_back(one)
 
     def _conclude(self, batch: Batch[Conclusion]) -> None:
         if batch.failures >= TRIES_WHOLE:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from app import ids, workers
 from app.db import Database
@@ -75,6 +76,7 @@ class WorkerProcess:
         )
         self.rules = FlowRules(database)
         self.finalizer = Finalizer(database, self.worker_id, self.counters, self.rules)
+        self.finalizer.tell_handed_back = lambda back: self.wake(back.queue, (back.lane,), back.run_at)
         self.flow = FlowThread(database, self.worker_id, self.rules, on_change=self._rules_changed)
         self.targets = Targets(settings.connections_per_host, self._breaker_of, wake=self.flow.hurry)
         self.breakers = Breakers(database, self.worker_id, self.targets, self.counters)
@@ -84,7 +86,7 @@ class WorkerProcess:
         self.on_revision = on_revision
         self._lease_database = lease_database
         self._on_unknown_queue: Callable[[], None] = lambda: None
-        self._wakers: dict[str, Callable[[Sequence[Lane]], None]] = {}
+        self._wakers: dict[str, Callable[[Sequence[Lane], datetime | None], None]] = {}
         self._drainers: list[Callable[[], None]] = []
         self.heartbeat = Heartbeat(
             lease_database,
@@ -149,17 +151,20 @@ class WorkerProcess:
         """Return whether claiming makes sense now; the claim itself checks the lease in the database."""
         return not (self.draining.is_set() or self.finalizer.is_backed_up) and self.heartbeat.is_valid()
 
-    def on_wake(self, queue: str, wake: Callable[[Sequence[Lane]], None]) -> None:
-        """Let `wake(queue, lanes)` reach the consumer of a queue."""
+    def on_wake(self, queue: str, wake: Callable[[Sequence[Lane], datetime | None], None]) -> None:
+        """Let `wake(queue, lanes, since)` reach the consumer of a queue."""
         self._wakers[queue] = wake
 
-    def wake(self, queue: str | None = None, lanes: Sequence[Lane] = ()) -> None:
-        """Wake the consumer of a queue, or all of them: something is due in these lanes, or may be in any."""
+    def wake(self, queue: str | None = None, lanes: Sequence[Lane] = (), since: datetime | None = None) -> None:
+        """Wake the consumer of a queue, or all of them: something is due in these lanes, or may be in any.
+
+        It has been due `since` then, for a short while unless that is said.
+        """
         if queue is not None and queue not in self.queues:
             self._on_unknown_queue()
         for name, wake in list(self._wakers.items()):
             if queue in (None, name):
-                wake(lanes)
+                wake(lanes, since)
 
     def on_freed(self, queue: str, tell: Callable[[Sequence[tuple[str, str]]], None]) -> None:
         """Tell the consumer of a queue of which endpoints and limit keys executions ended that made others wait."""

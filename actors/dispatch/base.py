@@ -23,8 +23,8 @@ knows the secrets, sees a short one whole, and enough of a long one, before it c
 SCRUB_MARGIN_BYTES = 8_192
 NO_SECRETS = Scrubber(())
 
-# How much of the stuck timeout a delivery may spend on waiting for a turn.
-PATIENCE = 1 / 3
+# How long a delivery waits for a turn.
+PATIENCE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,8 @@ class Network:
     """Access to the targets, shared by the dispatchers of a process: egress rules, resolver, connection limits.
 
     A claim may be taken back `stuck_seconds` after it was made. A delivery waits for one of the connections to its host
-    for up to a third of that, and never for so long that too little is left for its own timeout.
+    for PATIENCE_SECONDS at most, and never for so long that too little is left for its own timeout: no more is claimed
+    for a host than it has connections, so who waits here was claimed before anybody knew that it leads there.
     """
 
     def __init__(
@@ -143,7 +144,7 @@ class Network:
         """Wait for a turn at a target, and hold it; raises NotSentError when none comes in time."""
         if not self._has_to_wait:
             return nullcontext()
-        patience = min(self._stuck_seconds * PATIENCE, self._stuck_seconds - timeout_ms / 1000)
+        patience = min(PATIENCE_SECONDS, self._stuck_seconds - timeout_ms / 1000)
         return self._turns.take(target, patience)
 
     def drain(self) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from app.executions.model import NotSentError
 
-PUT_OFF_MS = 5_000  # of what has waited in vain: others, whose targets answer, get its slot of the process meanwhile
 DUE_NOW_MS = 1  # of what has waited when the worker stops: the claims of others are past its instant by now
 
 
@@ -46,7 +45,7 @@ class PerHostLimit:
         self._is_draining = True
         for target in self._targets.values():
             for turn in target.waiting:
-                _give_up(turn, "the worker stops", DUE_NOW_MS)
+                _give_up(turn, NotSentError("the worker stops", DUE_NOW_MS))
 
     def take(self, key: Hashable, patience_seconds: float = math.inf) -> "_Turn":
         """Wait for a turn and hold it; a target that nobody holds or waits for is forgotten."""
@@ -84,7 +83,8 @@ class PerHostLimit:
         reason = f"no connection to its target was free for {patience_seconds:.0f} s"
         timer = None
         if patience_seconds < math.inf:
-            timer = loop.call_later(max(0.0, patience_seconds), _give_up, turn, reason, PUT_OFF_MS)
+            # It keeps its place: once there is a connection it is the first of its lane to be claimed.
+            timer = loop.call_later(max(0.0, patience_seconds), _give_up, turn, NotSentError(reason, is_noted=False))
         try:
             await turn
         except asyncio.CancelledError:
@@ -112,6 +112,6 @@ class _Turn:
         self.limit.leave(self.key)
 
 
-def _give_up(turn: "asyncio.Future[None]", reason: str, put_off_ms: int) -> None:
+def _give_up(turn: "asyncio.Future[None]", error: NotSentError) -> None:
     if not turn.done():
-        turn.set_exception(NotSentError(reason, put_off_ms))
+        turn.set_exception(error)

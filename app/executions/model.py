@@ -173,12 +173,13 @@ class DeliveryError(Exception):
 class NotSentError(Exception):
     """Nothing was sent, and this attempt may send nothing: its claim is handed back, and no attempt is spent.
 
-    It is due again after `put_off_ms`.
+    It is due again after `put_off_ms`, else it keeps its place. Without `is_noted` its history does not tell of it.
     """
 
-    def __init__(self, reason: str, put_off_ms: int = 0) -> None:
+    def __init__(self, reason: str, put_off_ms: int = 0, *, is_noted: bool = True) -> None:
         super().__init__(reason)
         self.put_off_ms = put_off_ms
+        self.is_noted = is_noted
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
 """Release: give claims back of which nothing was sent."""
 
 from collections.abc import Collection, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple
 
 from app import ids
 from app.db import Database
+from app.executions.claiming.lane import Lane
 from app.executions.model import ClaimKey
 from app.executions.settlement import settlement_of
 from app.sql import statement
@@ -17,7 +18,8 @@ LONGEST_PUT_OFF_MS = 300_000.0
 # Gives the attempt number back too: nothing was sent. started_at is part of the fence, because the same worker may
 # have claimed the row again, under the same number, before a repeat of this statement arrives. An execution with a
 # request to cancel ends here; what is put off is due later than it was. No attempt records any of it, so both the claim
-# and the release become events.
+# and the release become events, unless it is said that they tell nobody anything: where a target is busy or shut, they
+# would tell again and again that the execution waits, which its explanation says better.
 RELEASE = statement(
     "executions.release",
     f"""
@@ -30,34 +32,49 @@ RELEASE = statement(
                            THEN GREATEST(e.run_at, now() + u.put_off_ms * INTERVAL '1 millisecond') ELSE e.run_at END,
              attempt_count = e.attempt_count - 1, started_at = NULL
         FROM unnest(CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:claimed AS TIMESTAMPTZ[]),
-                    CAST(:put_off_ms AS BIGINT[]), CAST(:claim_events AS TEXT[]), CAST(:return_events AS TEXT[]))
-             AS u (execution_id, attempt, claimed_at, put_off_ms, claim_event, return_event)
+                    CAST(:put_off_ms AS BIGINT[]), CAST(:noted AS BOOLEAN[]), CAST(:claim_events AS TEXT[]),
+                    CAST(:return_events AS TEXT[]))
+             AS u (execution_id, attempt, claimed_at, put_off_ms, is_noted, claim_event, return_event)
        WHERE e.execution_id = u.execution_id
          AND COALESCE(e.attempt_count = u.attempt AND e.started_at = u.claimed_at
                       AND e.worker_id = :worker AND e.status = 'RUNNING', false)
-      RETURNING e.execution_id, e.job_id, e.status, e.scheduled_at, u.attempt, u.claimed_at, u.claim_event,
-                u.return_event),
+      RETURNING e.execution_id, e.job_id, e.status, e.scheduled_at, e.queue, e.shard, e.endpoint, e.limit_key,
+                e.priority, e.run_at, u.attempt, u.claimed_at, u.is_noted, u.claim_event, u.return_event),
     recorded AS (
       INSERT INTO execution_events (event_id, execution_id, from_status, to_status, attempt_number, actor, reason,
                                     occurred_at)
       SELECT back.claim_event, back.execution_id, CASE WHEN back.attempt = 1 THEN 'QUEUED' ELSE 'RETRYING' END,
              'RUNNING', back.attempt, :worker, 'CLAIMED', back.claimed_at
-        FROM back
+        FROM back WHERE back.is_noted
       UNION ALL
       SELECT back.return_event, back.execution_id, 'RUNNING', back.status, back.attempt, :worker, 'HANDED_BACK', now()
-        FROM back
+        FROM back WHERE back.is_noted
       RETURNING event_id),
     settled AS ({settlement_of("back", at="now()", when="back.status = 'CANCELLED'")})
-    SELECT execution_id FROM back
+    SELECT queue, shard, endpoint, limit_key, priority, run_at, run_at <= now() AND status <> 'CANCELLED' AS is_due
+      FROM back
     """,  # noqa: S608 - constants of this package
 )
 
 
 class Release(NamedTuple):
-    """A claim to give back, and for how many milliseconds nobody may claim it again; 0 leaves its instant as it is."""
+    """A claim to give back, and for how many milliseconds nobody may claim it again; 0 leaves its instant as it is.
+
+    Without `is_noted` the history of the execution says nothing of it.
+    """
 
     claim: ClaimKey
     put_off_ms: int = 0
+    is_noted: bool = True
+
+
+class HandedBack(NamedTuple):
+    """An execution that was given back: its queue, its lane and its instant, and whether that has come."""
+
+    queue: str
+    lane: Lane
+    run_at: datetime
+    is_due: bool
 
 
 def release(
@@ -66,27 +83,40 @@ def release(
     claims: Collection[ClaimKey],
     *,
     put_off_ms: Mapping[ClaimKey, int] = MappingProxyType({}),
-    unless_locked: bool = False,
 ) -> int:
     """Release unstarted claims with no attempt spent; returns how many were still held.
 
     A claim named in `put_off_ms` is due so many milliseconds from now, by the database's clock, or at its own instant
-    if that is later. With `unless_locked` rows that others have locked are hardly waited for.
+    if that is later.
     """
-    if not claims:
-        return 0
-    ordered = sorted(claims)
+    return len(hand_back(database, worker_id, [Release(claim, put_off_ms.get(claim, 0)) for claim in claims]))
+
+
+def hand_back(
+    database: Database, worker_id: str, releases: Collection[Release], *, unless_locked: bool = False
+) -> list[HandedBack]:
+    """Release unstarted claims with no attempt spent; returns those that were still held.
+
+    With `unless_locked` rows that others have locked are hardly waited for.
+    """
+    if not releases:
+        return []
+    ordered = sorted(releases)
     params = {
         "worker": worker_id,
-        "ids": [held.execution_id for held in ordered],
-        "attempts": [held.attempt for held in ordered],
-        "claimed": [held.claimed_at for held in ordered],
-        "put_off_ms": [put_off_ms.get(held, 0) for held in ordered],
+        "ids": [release.claim.execution_id for release in ordered],
+        "attempts": [release.claim.attempt for release in ordered],
+        "claimed": [release.claim.claimed_at for release in ordered],
+        "put_off_ms": [release.put_off_ms for release in ordered],
+        "noted": [release.is_noted for release in ordered],
         "claim_events": [ids.event_id() for _ in ordered],
         "return_events": [ids.event_id() for _ in ordered],
     }
     fetch = database.fetch_unless_locked if unless_locked else database.fetch
-    return len(fetch(RELEASE, params))
+    return [
+        HandedBack(row.queue, Lane(row.shard, row.endpoint, row.limit_key, row.priority), row.run_at, row.is_due)
+        for row in fetch(RELEASE, params)
+    ]
 
 
 def put_off_ms(age: timedelta) -> float:

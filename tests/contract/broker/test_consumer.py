@@ -1,6 +1,7 @@
 """The consumer on its own: what Dramatiq may ask of it at odd moments."""
 
 import signal
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
@@ -131,6 +132,24 @@ def test_term_stops_claiming_at_once_and_its_repeat_is_swallowed(
     finally:
         signal.signal(signal.SIGTERM, before)
     assert len(seen) == passed_on
+
+
+def test_what_is_handed_back_is_claimed_again_from_its_place(
+    process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is behind all marks, and no sweep comes. Where it tells nobody anything, its history does not tell of it."""
+    monkeypatch.setattr(discovery, "SWEEP_SECONDS", 7200.0)
+    (waits,) = rows.add_executions(process.database, due_in=timedelta(hours=-1))
+    before, attempts = rows.execution(process.database, waits), Attempts(process)
+    for is_noted in (True, False, False):
+        attempt = attempts.next()
+        assert (attempt.claim.execution_id, attempt.claim.attempt) == (waits, 1)
+        attempt.release(is_noted=is_noted)
+    last = attempts.next()
+    assert rows.execution(process.database, waits).run_at == before.run_at
+    last.conclude(OK)
+    events = process.database.fetch(text("SELECT reason FROM execution_events ORDER BY occurred_at"))
+    assert [event.reason for event in events] == ["CLAIMED", "HANDED_BACK"]
 
 
 def test_a_new_consumer_hands_back_what_a_dead_one_may_have_claimed(process: WorkerProcess) -> None:

@@ -80,8 +80,8 @@ def test_who_waits_too_long_for_a_connection_is_handed_back_unspent(
     start(stuck_timeout_seconds=3.0)
     receiver.wait_for(PER_HOST, path=path)
     eventually(lambda: rows.statuses(database) == {"QUEUED": 4, "RUNNING": PER_HOST})
-    put_off = "SELECT run_at > now() AS later, attempt_count FROM executions WHERE status = 'QUEUED'"
-    assert {(row.later, row.attempt_count) for row in database.fetch(text(put_off))} == {(True, 0)}
+    kept = "SELECT run_at = scheduled_at AS place, attempt_count FROM executions WHERE status = 'QUEUED'"
+    assert {(row.place, row.attempt_count) for row in database.fetch(text(kept))} == {(True, 0)}
     receiver.release(path)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 6})
     assert attempts_sent(receiver, path) == sorted((execution, "1") for execution in executions)

@@ -49,6 +49,7 @@ HOT: list[tuple[TextClause, dict[str, object]]] = [
             "worker": "w",
             "claimed": [NOW, NOW],
             "put_off_ms": [0, 0],
+            "noted": [True, False],
             "claim_events": ["evt_1", "evt_2"],
             "return_events": ["evt_3", "evt_4"],
         },

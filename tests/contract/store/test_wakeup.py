@@ -4,6 +4,7 @@ import os
 import resource
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from threading import Event
 
 import pytest
@@ -60,9 +61,9 @@ def test_a_hint_wakes_the_consumer_of_its_queue_only(
     assert notifier.stop(60)
 
 
-def setter(event: Event) -> Callable[[Sequence[Lane]], None]:
+def setter(event: Event) -> Callable[[Sequence[Lane], datetime | None], None]:
     """Return a waker that sets an event, whatever the lanes."""
-    return lambda _lanes: event.set()
+    return lambda _lanes, _since: event.set()
 
 
 @contextmanager
