@@ -80,7 +80,7 @@ class Creator:
             params = {**insertion.params_of(new, target, job_id, self.shards), "look_ahead_ms": self.look_ahead_ms}
             if together and new.timetable is None and tried == 0 and len(params["input"]) <= LARGEST_TOGETHER:
                 # Whatever locks an endpoint holds up its own jobs only.
-                state = (target.name, target.version, target.spec_updated_at, target.key_text)
+                state = (target.name, target.version, target.spec_updated_at, target.flow_revision)
                 row = self._group.write(state, params)
             else:
                 rows = self.database.fetch(insertion.REPEATING if new.timetable else insertion.ONE_SHOT, params)

@@ -20,7 +20,8 @@ CACHE_SIZE = 2_000
 LOAD = statement(
     "jobs.target",
     """
-    SELECT e.version, e.endpoint_type, e.retry_policy, e.limits, p.schema_json, p.updated_at AS spec_updated_at
+    SELECT e.version, e.endpoint_type, e.retry_policy, e.limits, e.flow_revision,
+           p.schema_json, p.updated_at AS spec_updated_at
       FROM endpoints e LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
      WHERE e.name = :name AND e.deleted_at IS NULL
     """,
@@ -37,8 +38,8 @@ class CachedEndpoint:
     max_attempts: int
     validator: Validator | None
     spec_updated_at: datetime | None
+    flow_revision: int = 0
     limit_key: KeyTemplate | None = None
-    key_text: str = ""  # the template of the key as it is stored
 
     def faults(self, input_: object) -> list[Detail]:
         """Return what is wrong with the input of a job."""
@@ -82,7 +83,7 @@ class EndpointCache:
             self._targets.pop(name, None)
             if not rows:
                 raise EndpointNotFoundError(f"There is no endpoint named {name!r}.")
-            row, key = rows[0], key_template(rows[0].limits)
+            row = rows[0]
             target = CachedEndpoint(
                 name=name,
                 version=row.version,
@@ -90,8 +91,8 @@ class EndpointCache:
                 max_attempts=RetryPolicy.from_json(row.retry_policy).max_attempts,
                 validator=validation.compiled(row.schema_json) if row.spec_updated_at is not None else None,
                 spec_updated_at=row.spec_updated_at,
-                limit_key=key,
-                key_text=key.text if key is not None else "",
+                flow_revision=row.flow_revision,
+                limit_key=key_template(row.limits),
             )
             self._targets[name] = target
             return target

@@ -63,9 +63,9 @@ DEFAULTS: dict[str, Any] = {
     "paused_at": None,
     "retired_at": None,
 }
-# Parameters of no column of `jobs`: the payload spec that the input was checked with, the template of the limit key,
-# and a one-shot job's execution.
-_MORE = {"spec_updated_at": "TIMESTAMPTZ", "key_text": "TEXT", "execution_id": "TEXT", "shard": "BIGINT"}
+# Parameters of no column of `jobs`: the payload spec that the input was checked with, the state of the endpoint that
+# the limit key was rendered by, and a one-shot job's execution.
+_MORE = {"spec_updated_at": "TIMESTAMPTZ", "flow_revision": "BIGINT", "execution_id": "TEXT", "shard": "BIGINT"}
 # Several jobs name theirs among the cached endpoints, which the statement is given once each.
 _NUMBERS = {"number": "BIGINT", "target": "BIGINT"}
 
@@ -74,7 +74,7 @@ _TYPES = JOB_COLUMNS | REPEATING_COLUMNS | _MORE
 _ARRAYS = {name: "TEXT" if type_ == "JSONB" else type_ for name, type_ in (_TYPES | _NUMBERS).items()}
 _ONE = {name: f"CAST(:{name} AS {type_})" for name, type_ in _TYPES.items()}
 _EACH = {name: f"CAST(u.{name} AS {type_})" if type_ == "JSONB" else f"u.{name}" for name, type_ in _TYPES.items()}
-_OF_TARGET = ("endpoint", "endpoint_version", "endpoint_type", "max_attempts", "spec_updated_at", "key_text")
+_OF_TARGET = ("endpoint", "endpoint_version", "endpoint_type", "max_attempts", "spec_updated_at", "flow_revision")
 # An array that ends early has NULLs from there on.
 _SEVERAL = _EACH | {name: f"e.{name}" for name in _OF_TARGET} | {"limit_key": "COALESCE(u.limit_key, '')"}
 _OF_ONE_SHOT = tuple(name for name in JOB_COLUMNS | _MORE if name not in _OF_TARGET)
@@ -87,7 +87,6 @@ def _unnested(names: Iterable[str], alias: str) -> str:
 
 
 _FLOW = ", ".join(f"e.{name}" for name in OF_ENDPOINT)
-_KEY_TEXT = "COALESCE(e.limits->'per_key'->>'key', '')"
 
 
 def _of_several(names: Iterable[str]) -> str:
@@ -96,7 +95,8 @@ def _of_several(names: Iterable[str]) -> str:
       SELECT t.*, {_FLOW} FROM {_unnested(("number", *_OF_TARGET), "t")}
         JOIN endpoints e ON e.name = t.endpoint AND e.version = t.endpoint_version
         LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
-       WHERE e.deleted_at IS NULL AND p.updated_at IS NOT DISTINCT FROM t.spec_updated_at AND {_KEY_TEXT} = t.key_text
+       WHERE e.deleted_at IS NULL AND e.flow_revision = t.flow_revision
+         AND p.updated_at IS NOT DISTINCT FROM t.spec_updated_at
          FOR SHARE OF e),
     u AS (
       SELECT * FROM {_unnested(("target", *names), "u")})"""  # noqa: S608 - constants of this module
@@ -131,11 +131,10 @@ _CURRENT = f"""
       SELECT {_FLOW} FROM endpoints e LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
        WHERE e.name = :endpoint AND e.version = :endpoint_version AND e.deleted_at IS NULL
          AND p.updated_at IS NOT DISTINCT FROM CAST(:spec_updated_at AS TIMESTAMPTZ)
-         AND {_KEY_TEXT} = :key_text
+         AND e.flow_revision = :flow_revision
          FOR SHARE OF e)"""  # noqa: S608 - constants of this package
 # The queue and the priority are those of the row, whether they come from its job, its endpoint or the routes.
-_ANSWER = """created_at, queue AS execution_queue, priority AS execution_priority, status AS execution_status,
-              created_at AS execution_created_at"""
+_ANSWER = "created_at, queue AS execution_queue, priority AS execution_priority, status AS execution_status"
 
 ONE_SHOT = hot_statement(
     "jobs.create_one_shot",
@@ -199,7 +198,7 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
         "endpoint_version": target.version,
         "endpoint_type": target.type.value,
         "spec_updated_at": target.spec_updated_at,
-        "key_text": target.key_text,
+        "flow_revision": target.flow_revision,
         "max_attempts": target.max_attempts,
         "trigger_type": new.trigger.value,
         "status": JobStatus.ACTIVE.value,
@@ -250,4 +249,5 @@ def _params_of_several(each: Iterable[Mapping[str, Any]], names: Iterable[str]) 
 
 def inserted(new: NewJob, params: Mapping[str, Any], row: Row[Any]) -> Job:
     """Build the job that one of the statements inserted, as a read would."""
-    return Job.from_columns({**DEFAULTS, **params, **row._asdict(), "input": new.input, "labels": new.labels})
+    given = {"execution_created_at": row.created_at, "input": new.input, "labels": new.labels}
+    return Job.from_columns({**DEFAULTS, **params, **row._asdict(), **given})

@@ -20,7 +20,6 @@ _AT = "/limits/per_key"
 class KeyTemplate:
     """The compiled `limits.per_key.key` of an endpoint."""
 
-    text: str
     placeholder: Placeholder
 
     def key_of(self, input_: Any) -> str:
@@ -54,7 +53,7 @@ def key_template(limits: Mapping[str, Any] | None) -> KeyTemplate | None:
         raise _unusable(
             [Detail(pointer=f"{_AT}/key", message="one {{input.…}} placeholder is needed, and nothing else")]
         )
-    return KeyTemplate(text, node.placeholder)
+    return KeyTemplate(node.placeholder)
 
 
 def check_key(limits: Mapping[str, Any] | None, payload_schema: Any | None) -> None:

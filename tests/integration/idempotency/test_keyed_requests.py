@@ -153,7 +153,7 @@ def test_workers_are_woken_once_and_after_the_commit(
     job_id = created(api, cron())["job_id"]
     seen: list[int] = []
 
-    def hint(_queue: str) -> None:
+    def hint(_queue: str, *_place: object) -> None:
         with database.engine.connect() as other:
             seen.append(other.execute(text("SELECT count(*) FROM executions")).scalar_one())
 

@@ -132,7 +132,7 @@ def test_optional_fields_of_other_triggers_may_be_null(api: Api) -> None:
 def test_workers_are_woken_by_what_is_due(app: Flask, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     register(api)
     woken: list[str] = []
-    monkeypatch.setattr(services(app).notifier, "hint", woken.append)
+    monkeypatch.setattr(services(app).notifier, "hint", lambda queue, *_: woken.append(queue))
     created(api, one_shot("k"))
     assert woken == ["http"]
     api.post("/jobs", one_shot("k"))
