@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -67,5 +68,6 @@ class FlowThread(BackgroundThread):
         self._rules.observe(found.revision)
         if self._rules.refresh():
             self._on_change()
-        for listen in self._listeners:
-            listen(found)
+        with ExitStack() as all_of_them:  # also after one that raised
+            for listen in reversed(self._listeners):
+                all_of_them.callback(listen, found)

@@ -5,7 +5,7 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.flow.limits import Limits
-from app.flow.rules import Rules, load
+from app.flow.rules import PULSE, Rules, load
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.waiting import eventually
@@ -45,16 +45,34 @@ def test_a_change_is_known_without_a_claim_and_wakes_the_consumers(limited: str,
 
 def test_te_flow_goes_on_after_what_it_cannot_do(process: WorkerProcess) -> None:
     asked: list[int] = []
+    told: list[object] = []
 
     def refuse(_pulse: object) -> None:
         asked.append(1)
         raise RuntimeError("no")
 
     process.flow.on_pulse(refuse)
+    process.flow.on_pulse(told.append)
     process.flow.hurry()
-    eventually(lambda: len(asked) > 1, what="a second pulse")
+    eventually(lambda: len(asked) > 1 and told, what="a second pulse, and who listens after the one that fails")
     change(process.database, (PAUSE, {"name": "target"}))
     eventually(lambda: process.rules.of("target"), what="the rules")
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.parametrize("statistics", ["fresh", "from before"])
+def test_a_pulse_reads_the_requests_to_abort_and_nothing_else_that_runs(database: Database, statistics: str) -> None:
+    if statistics == "from before":
+        database.fetch(text("ANALYZE executions"))
+    rows.add_executions(database, 3000)
+    database.fetch(
+        text("UPDATE executions SET status = 'RUNNING', worker_id = 'wrk_1', started_at = now(), attempt_count = 1")
+    )
+    if statistics == "fresh":
+        database.fetch(text("ANALYZE executions"))
+    plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + PULSE.text), {"worker": "wrk_1"}))
+    assert "idx_executions_aborts" in plan
+    assert "Seq Scan on executions" not in plan
 
 
 def test_rules_that_were_edited_by_hand_keep_no_others_out(limited: str, database: Database) -> None:
