@@ -46,7 +46,8 @@ def there(shared_api: Api) -> dict[str, str]:
     assert shared_api.get("/endpoints", limit=1).json["cursor"] is not None
     created(shared_api, cron())
     job = created(shared_api, one_shot("there", trigger="DELAYED", run_at="2100-01-01T00:00:00Z"))
-    return {"name": "config", "job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
+    of_job = {"job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
+    return of_job | {"name": "config", "target": "http:nobody:80"}
 
 
 @pytest.fixture
