@@ -155,7 +155,6 @@ async def deliver(
 
 def _break_off(attempt: Attempt) -> None:
     """End an attempt that somebody asked to abort."""
-    attempt.target.probed(attempt, None)
     if attempt.is_sent:
         verdict = Verdict.abort()
         attempt.conclude(verdict, _line(attempt.claim, verdict))

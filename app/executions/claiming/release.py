@@ -19,7 +19,7 @@ LONGEST_PUT_OFF_MS = 300_000.0
 # have claimed the row again, under the same number, before a repeat of this statement arrives. An execution with a
 # request to cancel ends here; what is put off is due later than it was. No attempt records any of it, so both the claim
 # and the release become events, unless it is said that they tell nobody anything: where a target is busy or shut, they
-# would tell again and again that the execution waits, which its explanation says better.
+# would tell again and again that the execution waits, which its explanation says better. Its end is told in any case.
 RELEASE = statement(
     "executions.release",
     f"""
@@ -45,10 +45,10 @@ RELEASE = statement(
                                     occurred_at)
       SELECT back.claim_event, back.execution_id, CASE WHEN back.attempt = 1 THEN 'QUEUED' ELSE 'RETRYING' END,
              'RUNNING', back.attempt, :worker, 'CLAIMED', back.claimed_at
-        FROM back WHERE back.is_noted
+        FROM back WHERE back.is_noted OR back.status = 'CANCELLED'
       UNION ALL
       SELECT back.return_event, back.execution_id, 'RUNNING', back.status, back.attempt, :worker, 'HANDED_BACK', now()
-        FROM back WHERE back.is_noted
+        FROM back WHERE back.is_noted OR back.status = 'CANCELLED'
       RETURNING event_id),
     settled AS ({settlement_of("back", at="now()", when="back.status = 'CANCELLED'")})
     SELECT queue, shard, endpoint, limit_key, priority, run_at, run_at <= now() AND status <> 'CANCELLED' AS is_due

@@ -9,7 +9,7 @@ from app import ids
 from app.db import Database
 from app.executions import reclaim
 from app.executions.cancellation import Cancelled, IfRunning, cancel_execution
-from app.executions.claiming.release import release
+from app.executions.claiming.release import Release, hand_back, release
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim, DeliveryError, LogLine
 from app.executions.retry import retry_execution
@@ -150,6 +150,17 @@ def test_handed_back_unsent_it_ends_with_its_attempt_number_restored(process: Wo
     assert (row.status, row.attempt_count, row.completed_at is None) == ("CANCELLED", 0, False)
     assert rows.attempts(process.database, claim.execution_id) == []
     assert rows.job_of(process.database, claim.execution_id).status == "RETIRED"
+
+
+def test_the_end_by_a_hand_back_is_on_record_although_such_hand_backs_are_not(process: WorkerProcess) -> None:
+    claim = running(process)
+    ask(process.database, claim)
+    hand_back(process.database, process.worker_id, [Release(claim.key, is_noted=False)])
+    assert [(before, after, reason) for before, after, _, _, reason in recorded(process.database)] == [
+        ("QUEUED", "RUNNING", "CLAIMED"),
+        ("RUNNING", "RUNNING", "CANCEL_REQUESTED"),
+        ("RUNNING", "CANCELLED", "HANDED_BACK"),
+    ]
 
 
 def test_a_hand_back_is_on_record_with_its_claim(process: WorkerProcess) -> None:
