@@ -9,7 +9,7 @@ from app.formats import duration_ms, show_duration
 DEFAULT_BURST_MS = 100
 NS_PER_MS = 1_000_000
 # The last part of a burst is paced. What begins its way late, by less than this, then brings a receiver no more.
-LATENESS_NS = 50 * NS_PER_MS
+LATENESS_NS = 100 * NS_PER_MS
 BUCKETS = 100  # parts of a sliding window
 
 
