@@ -117,6 +117,9 @@ class Gating:
         return gates_of(rules.limits, lane.endpoint, lane.limit_key, most_ahead=self._most_ahead)
 
     def _take(self, lane: Lane, most: int, now: float, reserve: Take) -> int:
+        if lane.endpoint in self._paused:  # what has opened it was something else
+            self._refused[lane] = inf
+            return 0
         gates = self._gates(lane)
         for gate in gates:
             known = self._known.get(gate.gate_id) or _Known(_at_first(gate))
@@ -131,6 +134,9 @@ class Gating:
     def _rest(self) -> None:
         """Let the lanes rest that a pick came upon although their gates are closed."""
         for lane, until in self._refused.items():
+            if until == inf:
+                self._lanes.shut(lane.endpoint, inf)
+                continue
             self._lanes.rest(lane, until)
             for gate in self._gates(lane):
                 self._resting[gate.gate_id].add(lane)
