@@ -1,0 +1,64 @@
+"""A limit of deliveries in flight is strict over all processes, whatever dies."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from app import db
+from app.db import Database
+from app.dev.process.family import family
+from app.dev.receiver import Receiver
+from app.dev.servers import Postgres
+from schema import migrate
+from tests import rows
+from tests.acceptance.conftest import stack_over
+from tests.acceptance.limits import SHORT_LEASE
+from tests.servers import start_or_skip
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.acceptance
+
+MOST, COUNT = 4, 400
+# One process may well have all that the limit allows: this is the one.
+CLAIMED_BY = text(
+    "SELECT w.pid, count(*) FROM attempts AS a JOIN workers AS w ON w.worker_id = a.worker_id "
+    "GROUP BY w.pid ORDER BY count(*) DESC"
+)
+
+
+@pytest.fixture
+def durable() -> Iterator[Postgres]:
+    """A PostgreSQL of this test's own, durable: it will be stopped hard."""
+    with start_or_skip(Postgres()) as server:
+        yield server
+
+
+def add_limited(database: Database, url: str) -> None:
+    rows.add_endpoint(database, spec={"url": url, "method": "POST"})
+    limits = text("UPDATE endpoints SET limits = jsonb_build_object('max_in_flight', CAST(:most AS BIGINT))")
+    database.fetch(limits, {"most": MOST})
+
+
+def test_three_processes_never_have_more_open_even_if_one_or_the_database_is_killed(
+    durable: Postgres, receiver: Receiver, tmp_path: Path
+) -> None:
+    path = "/slow/30/strict"
+    migrate.upgrade(durable.url)
+    database = db.connect(durable.url, pool_size=5, application_name="te-test")
+    with closing(database), stack_over(durable.url, tmp_path) as stack:
+        add_limited(database, f"{receiver.base_url}{path}")
+        workers = [stack.worker(**SHORT_LEASE) for _ in range(3)]
+        stack.scheduler(**SHORT_LEASE)
+        rows.add_executions(database, COUNT, max_attempts=3)
+        receiver.wait_for(COUNT // 4, path=path)
+        busy = database.fetch(CLAIMED_BY)[0].pid
+        next(worker for worker in workers if busy in family(worker.pid)).kill()
+        receiver.wait_for(COUNT // 2, path=path)
+        durable.restart(mode="immediate")
+        eventually(lambda: rows.statuses(database) == {"SUCCESS": COUNT}, timeout=150)
+        lost = database.fetch(text("SELECT count(*) FROM attempts WHERE error->>'type' = 'WORKER_LOST'"))[0][0]
+    assert lost <= MOST
+    assert receiver.record.most_open(path) == MOST
