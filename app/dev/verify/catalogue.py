@@ -8,6 +8,7 @@ from typing import Any
 from app.dev.stack.client import Api
 from app.dev.stack.definitions import Definition, http, kafka, redis_stream, register
 from app.dev.stack.targets import Targets
+from app.dev.verify.flow.endpoints import FlowEndpoints
 
 _RETRIES = {"max_attempts": 20, "backoff": "fixed", "initial_delay_ms": 200, "max_delay_ms": 1000}
 _FEW_RETRIES = _RETRIES | {"max_attempts": 2}
@@ -45,6 +46,7 @@ class Catalogue:
             Target(f"{self._prefix}-redis", _REDIS_WEIGHT),
             Target(f"{self._prefix}-http-secret", _SECRET_WEIGHT),
         ]
+        self.flow = FlowEndpoints(f"{self._prefix}-http")
         self.hanging = f"{self._prefix}-http-hanging"
         self.held = f"{self._prefix}-http-held"
         self.secret_name = f"{self._prefix}-token"
@@ -54,7 +56,7 @@ class Catalogue:
     @property
     def names(self) -> list[str]:
         """The names of the endpoints."""
-        return [*(target.name for target in self.targets), self.hanging, self.held]
+        return [*(target.name for target in self.targets), *self.flow.names, self.hanging, self.held]
 
     @property
     def slow(self) -> str:
@@ -92,6 +94,7 @@ class Catalogue:
         yield http(
             f"{self._prefix}-http-secret", f"{base}/echo/{self._prefix}", _BODY, spec=told, retry_policy=_RETRIES
         )
+        yield from self.flow.definitions(base)
         hang = f"{base}/hang/{self._prefix}"
         yield http(self.hanging, hang, _BODY, spec=_HANGING_TIMEOUT, retry_policy=_FEW_RETRIES, **_NO_BREAKER)
         held = f"{base}{self.gate_path('{{input.word}}')}"

@@ -3,7 +3,7 @@
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -98,19 +98,24 @@ class Load:
 
 def create_crowd(client: NewClient, ledger: Ledger, endpoint: str, count: int, word: str) -> None:
     """Create so many jobs for an endpoint as fast as the API takes them, each with `word` in its input."""
+    keys = [f"{endpoint}-{word}-{number}" for number in range(count)]
+    bodies = [{"endpoint": endpoint, "idempotency_key": key, "input": {"key": key, "word": word}} for key in keys]
+    create_all(client, ledger, bodies)
+
+
+def create_all(client: NewClient, ledger: Ledger, bodies: Sequence[Mapping[str, Any]]) -> None:
+    """Create jobs that are due at once as fast as the API takes them, in about this order."""
     never, clients = threading.Event(), threading.local()
 
-    def create(number: int) -> None:
+    def create(body: Mapping[str, Any]) -> None:
         if not hasattr(clients, "api"):
             clients.api = client()
-        key = f"{endpoint}-{word}-{number}"
-        body = {"endpoint": endpoint, "trigger": Trigger.IMMEDIATE, "idempotency_key": key}
-        answer = ask(clients.api, ledger, "/jobs", body | {"input": {"key": key, "word": word}}, never)
+        answer = ask(clients.api, ledger, "/jobs", {"trigger": Trigger.IMMEDIATE, **body}, never)
         if answer is not None:
-            ledger.accept(Accepted(answer["job_id"], key, Trigger.IMMEDIATE))
+            ledger.accept(Accepted(answer["job_id"], body["idempotency_key"], Trigger.IMMEDIATE))
 
-    with ThreadPoolExecutor(_CROWD_THREADS, thread_name_prefix=f"crowd-{word}") as pool:
-        for done in [pool.submit(create, number) for number in range(count)]:
+    with ThreadPoolExecutor(_CROWD_THREADS, thread_name_prefix="crowd") as pool:
+        for done in [pool.submit(create, body) for body in bodies]:
             done.result()
 
 

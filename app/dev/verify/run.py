@@ -78,7 +78,14 @@ class Run:
         self._witness = Witness(self._database, run)
         plan = schedule(options, system.stack.names, LEASE_SECONDS)
         self._injector = Injector(system.stack, plan)
-        self._workload = Workload(options, self._client, self._catalogue, self._ledger, self._database)
+        self._workload = Workload(
+            options,
+            self._client,
+            self._catalogue,
+            self._ledger,
+            self._database,
+            heal=lambda: system.targets.receiver.release(self._catalogue.flow.broken_path),
+        )
         self._repertoire = Repertoire(
             options,
             system,
@@ -188,7 +195,9 @@ class Run:
                 Span(since, since + timedelta(seconds=fault.seconds) + _RECOVERY)
                 for since, fault in zip(at, faults, strict=True)
             ),
+            limits=self._catalogue.flow.limits,
             breaker_changes=stored.breaker_changes(self._database, began),
+            breakers=stored.breakers(self._database, self._catalogue.names),
         )
 
     def _leaks(self) -> Iterator[str]:

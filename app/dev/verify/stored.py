@@ -12,7 +12,7 @@ from app.dev.verify.evidence import Attempt, Execution
 from app.dev.verify.flow.evidence import BreakerChange
 from schema import migrate
 from schema.states import AttemptStatus, BreakerState, EndpointType, ExecutionStatus
-from schema.tables import attempts, breaker_events, execution_logs, executions, jobs, workers
+from schema.tables import attempts, breaker_endpoints, breaker_events, execution_logs, executions, jobs, workers
 
 _CLOCK_SAMPLES = 20
 
@@ -84,6 +84,16 @@ def breaker_changes(database: Database, since: datetime) -> tuple[BreakerChange,
         BreakerChange(row.target, BreakerState(row.from_state), BreakerState(row.to_state), row.occurred_at)
         for row in database.fetch(query)
     )
+
+
+def breakers(database: Database, endpoints: list[str]) -> dict[str, str]:
+    """Read which breakers are those of one endpoint alone, of these endpoints."""
+    query = (
+        select(breaker_endpoints.c.target, func.min(breaker_endpoints.c.endpoint).label("endpoint"))
+        .group_by(breaker_endpoints.c.target)
+        .having(func.count() == 1)
+    )
+    return {row.target: row.endpoint for row in database.fetch(query) if row.endpoint in endpoints}
 
 
 def progress(database: Database, endpoints: list[str]) -> dict[ExecutionStatus, int]:

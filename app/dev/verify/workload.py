@@ -7,6 +7,7 @@ from contextlib import closing
 
 from app.db import Database
 from app.dev.verify.catalogue import Catalogue
+from app.dev.verify.flow.load import FlowLoad
 from app.dev.verify.ledger import Ledger
 from app.dev.verify.load import Load, NewClient, ask, create_crowd
 from app.dev.verify.options import Options
@@ -21,8 +22,16 @@ class Workload:
     """The one-shot jobs, the jobs that repeat, those of the storm, and the crowds that faults ask for."""
 
     def __init__(
-        self, options: Options, client: NewClient, catalogue: Catalogue, ledger: Ledger, database: Database
+        self,
+        options: Options,
+        client: NewClient,
+        catalogue: Catalogue,
+        ledger: Ledger,
+        database: Database,
+        *,
+        heal: Callable[[], None],
     ) -> None:
+        """Call `heal` once what is broken is to answer."""
         self._options = options
         self._client = client
         self._catalogue = catalogue
@@ -30,6 +39,7 @@ class Workload:
         self._repeating = Repeating(client(), catalogue, ledger, database)
         self._storm = Storm(client, catalogue, ledger, database, options.seed) if options.pause_storm else None
         self._load = Load(client, catalogue, ledger, rate=options.rate, seed=options.seed)
+        self._flow = FlowLoad(client, catalogue.flow, ledger, heal)
 
     @property
     def pauses(self) -> int:
@@ -41,11 +51,12 @@ class Workload:
         if self._storm is not None:
             self._storm.start()
         self._load.start(self._options.duration)
+        self._flow.start(self._options.duration)
         return time.monotonic()
 
     def is_creating(self) -> bool:
         """Return whether one-shot jobs are still being created."""
-        return self._load.is_running
+        return self._load.is_running or self._flow.is_running
 
     def wind_down(self, until: Until) -> None:
         """End the jobs that repeat, each after it has shown that it goes on."""
@@ -59,6 +70,7 @@ class Workload:
     def stop(self) -> None:
         """End early, and wait for the answers that are under way."""
         self._load.stop()
+        self._flow.stop()
 
     def create_crowd(self, endpoint: str, count: int, word: str) -> None:
         """Create so many jobs at once."""

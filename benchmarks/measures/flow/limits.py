@@ -50,8 +50,8 @@ def _in_flight(section: Section, crowd: Crowd, arrivals: Arrivals, seconds: floa
     arrivals.clear()
     limited.enqueue([Stream(url, 100 + round(2 * ideal * seconds))])
     taken = pace.take(limited, arrivals, seconds)
-    section.add(MOST_OPEN, crowd.name, max(arrivals.most_open().values()))
-    section.add(THROUGHPUT, crowd.name, taken.rate / ideal * 100)
+    section.add(MOST_OPEN, limited.name, max(arrivals.most_open().values()))
+    section.add(THROUGHPUT, limited.name, taken.rate / ideal * 100)
     limited.clear()
 
 

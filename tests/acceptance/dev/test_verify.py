@@ -36,6 +36,7 @@ def test_everything_holds_under_all_faults(tmp_path: Path) -> None:
     assert any("when the database was restarted" in note for note in report["notes"]), report["notes"]
     assert any("paused and resumed" in note for note in report["notes"]), report["notes"]
     assert report["changes_of_state"] > report["attempts"]
+    assert report["changes_of_breakers"] > 0, "something is broken for a while"
     assert report["repeated_deliveries"]["CONNECTION_ERROR"] > 0, "some receivers lose the answer"
     assert ET.parse(tmp_path / "report.xml").getroot().get("failures") == "0"
     assert "accepted" in done.stdout, "progress is shown"

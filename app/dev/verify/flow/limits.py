@@ -40,7 +40,7 @@ def never_above_a_rate(evidence: Evidence) -> Iterator[str]:
             if endpoints.get(arrival.execution_id) == endpoint and (arrival.execution_id, arrival.attempt) not in lost
         ]
         for what, instants in (("attempts started", started), ("requests arrived", arrived)):
-            yield from (f"{endpoint}: {excess} {what}" for excess in _excesses(sorted(instants), limit.pace))
+            yield from (f"{endpoint}, {what}: {excess}" for excess in _excesses(sorted(instants), limit.pace))
 
 
 Name = tuple[str, str]
