@@ -1,0 +1,34 @@
+"""What is under way is ended through the API, by whichever worker has it."""
+
+import pytest
+
+from app.dev.receiver import Receiver
+from app.dev.stack.client import Api
+from app.dev.stack.runner import Stack
+from tests.acceptance.jobs import wait_for_end
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.mark.parametrize("what", ["jobs", "executions"])
+def test_deliveries_that_hang_are_broken_off(stack: Stack, api: Api, receiver: Receiver, what: str) -> None:
+    stack.web()
+    for _ in range(2):
+        stack.worker()
+    path = f"/hang/{what}"
+    spec = {"url": receiver.url(path), "method": "POST", "timeout_ms": 250_000, "soft_timeout_ms": 10}
+    api.post("/endpoints", {"name": "hangs", "type": "HTTP", "spec": spec, "retry_policy": {"max_attempts": 3}})
+    body = {"endpoint": "hangs", "trigger": "IMMEDIATE", "input": {}}
+    jobs = [api.post("/jobs", body | {"idempotency_key": f"{number}"}) for number in range(4)]
+    receiver.wait_for(len(jobs), path=path)
+    for job in jobs:
+        execution_id = job["execution"]["execution_id"]
+        history = f"/executions/{execution_id}/history"
+        eventually(lambda at=history: "SOFT_LIMIT" in [step["reason"] for step in api.get(at)["items"]])
+        api.post(f"/{what}/{job['job_id'] if what == 'jobs' else execution_id}/cancel?if_running=abort", {})
+    for job in jobs:
+        ended = wait_for_end(api, job["execution"]["execution_id"])
+        assert (ended["status"], ended["attempt_count"]) == ("CANCELLED", 1)
+        assert (ended["last_error"]["type"], ended["last_error"]["may_have_been_delivered"]) == ("ABORTED", True)
+        assert api.get(f"/jobs/{job['job_id']}")["status"] == "RETIRED"
