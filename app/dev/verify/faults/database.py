@@ -69,7 +69,8 @@ class DatabaseFaults:
 
     def _lock_row(self, _fault: Fault) -> Undo | None:
         """Hold the row of an open delivery, as a forgotten transaction of an operator would."""
-        connection = psycopg2.connect(self._postgres.url)
+        # The server may refuse writes at the moment.
+        connection = psycopg2.connect(self._postgres.url, options=_WRITER)
         for _ in range(_MOST_TRIES):
             with connection.cursor() as cursor:
                 cursor.execute(_LOCK)
