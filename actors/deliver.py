@@ -89,8 +89,7 @@ class Deliveries:
                 # Behind rules or a breaker a first attempt may have waited as well.
                 attempt.has_waited = claim.endpoint in self._rules.by_endpoint or bound.target.until > 0
             if attempt.target.is_shut and not attempt.target.take_probe(attempt):
-                attempt.target.want_probe()
-                attempt.release(put_off_ms=attempt.target.put_off_ms())
+                attempt.release(is_noted=False)
                 return None
             # It is in the prepared request now, and an attempt may wait long for its answer.
             attempt.claim = claim._replace(input=None)
@@ -136,7 +135,9 @@ async def deliver(
     except NotSentError as error:
         if not _is_too_late(attempt, policy):
             log.info("%s handed back: %s", claim.execution_id, error)
-            attempt.release(even_if_started=True, put_off_ms=error.put_off_ms, is_noted=error.is_noted)
+            attempt.release(
+                even_if_started=True, put_off_ms=error.put_off_ms, is_noted=error.is_noted and not target.is_shut
+            )
             return
         verdict = Verdict.fail(_too_late(claim, policy))
     except DeliveryError as error:

@@ -65,6 +65,8 @@ class Breakers:
             for target, _ in active
             if (transition := _wanted(target, counts.get(target.key))) is not None
         ]
+        if any(changes):
+            self._targets.changed()
         return any(changes)
 
     def _publish(self, active: Sequence[tuple[Target, Sequence[str]]]) -> dict[str, Counts]:

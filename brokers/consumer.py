@@ -162,6 +162,8 @@ class ClaimConsumer(Consumer):
         if gating.freed or gating.revision != rules.revision:
             gating.follow(now)
         shares, targets = process.shares, process.targets
+        if targets.shut:
+            self._shut_lanes(now)
         shares.want(self._queue, self._lanes.wanting(now))
         # Slots for what finds a connection at once. Asked for none, too, it tells of what the endpoint gives back.
         take: Take = lambda lane, most: shares.reserve(  # noqa: E731
@@ -186,6 +188,14 @@ class ClaimConsumer(Consumer):
                 claimed.sort(key=lambda one: -one.claim.priority if one.due_at <= now else 1)
             self._claimed = claimed
         self._is_away = False
+
+    def _shut_lanes(self, now: float) -> None:
+        """Leave alone what has something due for a target whose breaker is open; it wants no slots meanwhile."""
+        shut = self._process.targets.shut
+        for endpoint in shut.keys() & set(self._lanes.wanting(now)):
+            until = shut[endpoint].shut_until(now)
+            if until > now:
+                self._lanes.shut(endpoint, until)
 
     def _ask(self, wanted: Sequence[Wanted], gates: Sequence[Gate], claimed: list[Attempt]) -> None:
         """Claim from some lanes, through their gates if they have any, and take in the answer."""

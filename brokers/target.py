@@ -1,6 +1,5 @@
 """Target: what a worker process knows of one breaker: its own results, the state, and who of it may probe."""
 
-import random
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +18,8 @@ from app.formats import EPOCH
 from schema.states import BreakerState
 
 WAIT_SLACK_SECONDS = 0.5
-SHORTEST_PUT_OFF_SECONDS = 1.0
+SHUT_SECONDS = 0.5
+PROBE_WAIT_SECONDS = 0.05
 
 
 class Clock:
@@ -168,10 +168,14 @@ class Target:
         """Return the first slot of the window."""
         return max(slot_at(self._clock.now()) - self.settings.slots + 1, self.since_slot)
 
-    def put_off_ms(self) -> int:
-        """Return for how long an attempt is put off that was claimed while the target is shut; spread a little."""
-        left = max(SHORTEST_PUT_OFF_SECONDS, self.until - time.monotonic())
-        return round(left * 1000 * random.uniform(1, 1.05))
+    def shut_until(self, now: float) -> float:
+        """Return when to ask again whether something may be claimed: soon, since others may close or probe it."""
+        if not self.is_shut or self.may_probe():
+            return now
+        if now >= self.until:
+            self.want_probe()
+            return now + PROBE_WAIT_SECONDS
+        return min(self.until, now + SHUT_SECONDS)
 
     @property
     def probe_ms(self) -> int:

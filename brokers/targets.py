@@ -39,7 +39,9 @@ class Targets:
     ) -> None:
         self.clock = Clock()
         self.bound: dict[str, Bound] = {}
+        self.shut: Mapping[str, Target] = {}  # the endpoints whose target is shut; replaced, never changed
         self._wake = wake
+        self._settings_revision = -1
         self._limit = NO_LIMIT if connections_per_host is None else connections_per_host
         self._settings_of = settings_of
         self._targets: dict[str, Target] = {}
@@ -57,15 +59,22 @@ class Targets:
                 self._sharing[before.name].discard(endpoint)
             self._sharing.setdefault(name, set()).add(endpoint)
             bound = self.bound[endpoint] = Bound(name, has_turns, target)
+            if target.is_shut or endpoint in self.shut:
+                self._note_shut()
             return bound
 
-    def follow_settings(self) -> None:
-        """Bind all endpoints by the settings that they have now."""
+    def follow_settings(self, revision: int) -> bool:
+        """Bind all endpoints by the settings that they have since a revision; returns whether it is a new one."""
+        if revision == self._settings_revision:
+            return False
+        self._settings_revision = revision
         with self._lock:
             for endpoint, bound in list(self.bound.items()):
                 target = self._target(bound.name, self._settings_of(endpoint) or BreakerSettings())
                 target.timeout_ms = max(target.timeout_ms, bound.target.timeout_ms)
                 self.bound[endpoint] = bound._replace(target=target)
+            self._note_shut()
+        return True
 
     def room(self, endpoint: str, held: Mapping[str, int]) -> int:
         """Return how many deliveries of an endpoint may be claimed; `held` is how many are in flight, by endpoint.
@@ -76,7 +85,7 @@ class Targets:
         if bound is None:
             return self._limit - held.get(endpoint, 0)
         if bound.target.is_shut:
-            return self._room_to_probe(bound.target)
+            return self._room_to_probe(bound.target, held.get(endpoint, 0))
         if not bound.has_turns:
             return NO_LIMIT
         return self._limit - sum(held.get(other, 0) for other in tuple(self._sharing[bound.name]))
@@ -112,11 +121,21 @@ class Targets:
                 for key, (note, until) in self._notes.items()
                 if key in self._targets
             ]
+            self._note_shut()
             return any(changed)
 
-    def _room_to_probe(self, target: Target) -> int:
+    def changed(self) -> None:
+        """Note that the state of a target has changed otherwise."""
+        with self._lock:
+            self._note_shut()
+
+    def _note_shut(self) -> None:
+        if self.shut or any(target.is_shut for target in self._targets.values()):
+            self.shut = {endpoint: bound.target for endpoint, bound in self.bound.items() if bound.target.is_shut}
+
+    def _room_to_probe(self, target: Target, held: int) -> int:
         if target.may_probe():
-            return 1
+            return 1 - min(held, 1)  # what is reserved for it already is its one
         target.want_probe()
         return 0
 

@@ -77,7 +77,7 @@ class WorkerProcess:
         self.rules = FlowRules(database)
         self.finalizer = Finalizer(database, self.worker_id, self.counters, self.rules)
         self.finalizer.tell_handed_back = lambda back: self.wake(back.queue, (back.lane,), back.run_at)
-        self.flow = FlowThread(database, self.worker_id, self.rules, on_change=self._rules_changed)
+        self.flow = FlowThread(database, self.worker_id, self.rules, on_change=self.wake)
         self.targets = Targets(settings.connections_per_host, self._breaker_of, wake=self.flow.hurry)
         self.breakers = Breakers(database, self.worker_id, self.targets, self.counters)
         self.flow.on_pulse(self._pulsed)
@@ -134,16 +134,14 @@ class WorkerProcess:
         """Call `call` when a hint names a queue that this process does not serve; it must not block."""
         self._on_unknown_queue = call
 
-    def _rules_changed(self) -> None:
-        self.targets.follow_settings()
-        self.wake()
-
     def _breaker_of(self, endpoint: str) -> BreakerSettings | None:
         rules = self.rules.of(endpoint)
         return None if rules is None else rules.breaker
 
     def _pulsed(self, pulse: Pulse) -> None:
-        changed = self.breakers.learn(pulse.notes)
+        # Whoever claims may have read the rules before this thread.
+        changed = self.targets.follow_settings(self.rules.revision)
+        changed = self.breakers.learn(pulse.notes) or changed
         if self.breakers.act() or changed:
             self.wake()
 

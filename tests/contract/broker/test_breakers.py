@@ -283,7 +283,8 @@ def test_settings_that_change_move_an_endpoint_to_another_breaker(database: Data
     worker.beat()
     assert worker.room() == 0
     settings["endpoint"] = BreakerSettings(is_off=True)
-    worker.targets.follow_settings()
+    assert worker.targets.follow_settings(1)
+    assert not worker.targets.follow_settings(1)
     assert worker.room() == LIMIT
 
 
