@@ -41,10 +41,11 @@ class FlowRules:
             return False
         with self._loading:
             if self.is_stale:
+                told = self._newest  # what is told from here on may be newer than what is read
                 revision, rules = load(self._database)
                 self.by_endpoint = MappingProxyType(rules)
                 self.capped = frozenset(endpoint for endpoint, its in rules.items() if _is_capped(its))
-                self.revision = max(revision, self._newest)
+                self.revision = max(revision, told)
         return True
 
 

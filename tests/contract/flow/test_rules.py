@@ -6,6 +6,7 @@ from sqlalchemy import text
 from app.db import Database
 from app.flow.limits import Limits
 from app.flow.rules import PULSE, Rules, load
+from brokers.rules import FlowRules
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.waiting import eventually
@@ -41,6 +42,27 @@ def test_a_change_is_known_without_a_claim_and_wakes_the_consumers(limited: str,
     eventually(lambda: woken, what="te-flow to wake the consumer")
     assert dict(process.rules.by_endpoint) == {"target": Rules(None, None, is_paused=True)}
     assert process.rules.capped == frozenset()
+
+
+def test_a_change_that_is_told_while_the_rules_are_read_is_not_missed(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a claim of another thread: until the next change of any endpoint nobody would read them again."""
+    rules = FlowRules(database)
+
+    def late(one: Database) -> tuple[int, dict[str, Rules]]:
+        found = load(one)
+        change(database, (PAUSE, {"name": "target"}))
+        rules.observe(found[0] + 1)
+        return found
+
+    with monkeypatch.context() as reading:
+        reading.setattr("brokers.rules.load", late)
+        rules.observe(0)
+        assert rules.refresh()
+    assert rules.of("target") is None
+    assert rules.refresh()
+    assert rules.of("target") == Rules(None, None, is_paused=True)
 
 
 def test_te_flow_goes_on_after_what_it_cannot_do(process: WorkerProcess) -> None:
