@@ -11,9 +11,10 @@ import schemathesis
 from flask import Flask
 from hypothesis import HealthCheck, settings
 from schemathesis.config import SchemathesisConfig
+from sqlalchemy import text
 
 from app.config import Settings
-from tests.integration.client import SECRET_KEY, Api, administrator, running
+from tests.integration.client import SECRET_KEY, Api, administrator, running, services
 from tests.integration.http.document import document
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
 
@@ -34,6 +35,7 @@ NAMED = {
 }
 pytestmark = pytest.mark.fuzz
 Call = Callable[[schemathesis.Case], None]
+TARGET = "http:nobody:80"
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +70,17 @@ def there(known: Api) -> dict[str, str]:
         known.post(path, body)
     job = created(known, one_shot(f"k-{len(known.get('/jobs', limit=200).json['items'])}"))
     created(known, cron())
-    return {"name": NAME, "job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
+    break_target(known)
+    of_job = {"job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
+    return of_job | {"name": NAME, "target": TARGET}
+
+
+def break_target(known: Api) -> None:
+    """Give a target a breaker that is open: no operation does."""
+    opened = "'open', 'FAILURES', now() + INTERVAL '1 hour', now() + INTERVAL '1 hour'"
+    add = f"INSERT INTO breakers (target, state, reason, open_until, watched_until) VALUES (:target, {opened})"
+    again = "ON CONFLICT (target) DO UPDATE SET state = 'open' RETURNING target"
+    services(known.app).database.fetch(text(f"{add} {again}"), {"target": TARGET})
 
 
 def examples(count: int) -> Callable[[Any], Any]:
