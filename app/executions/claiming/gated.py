@@ -38,8 +38,10 @@ def _gated(count: int) -> str:
       SELECT gate_id, revision FROM gates WHERE gate_id = ANY (CAST(:gates AS TEXT[]))
        ORDER BY gate_id LIMIT {2 * MOST_ARMS} FOR UPDATE SKIP LOCKED),
     busy AS MATERIALIZED (
-      SELECT endpoint AS gate_id, count(*) AS running FROM executions
-       WHERE status = 'RUNNING' AND endpoint = ANY (CAST(:capped AS TEXT[])) GROUP BY endpoint
+      SELECT e.endpoint AS gate_id, count(*) AS running
+        FROM unnest(CAST(:capped AS TEXT[])) AS k (endpoint)
+        JOIN executions AS e ON e.status = 'RUNNING' AND e.endpoint = k.endpoint
+       GROUP BY e.endpoint
       UNION ALL
       SELECT e.endpoint || e.limit_key, count(*)
         FROM unnest(CAST(:key_endpoints AS TEXT[]), CAST(:keys AS TEXT[])) AS k (endpoint, limit_key)
