@@ -82,7 +82,8 @@ class Deliveries:
             return Delivery(attempt, lambda _: fail(attempt, unexpected))
         else:
             bound = self._targets.bound.get(claim.endpoint)
-            if bound is None or bound.name != prepared.target:
+            is_longer = bound is None or prepared.spec["timeout_ms"] > bound.target.timeout_ms
+            if bound is None or is_longer or bound.name != prepared.target:
                 bound = self._bind(claim.endpoint, prepared)
             attempt.target = bound.target
             if prepared.policy.max_age_ms is not None:

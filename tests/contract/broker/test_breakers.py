@@ -302,6 +302,17 @@ def test_no_more_is_claimed_than_finds_a_connection(database: Database, new_work
     assert worker.targets.room("records", {"records": 1000}) == NO_LIMIT
 
 
+def test_a_probe_has_the_time_of_the_longest_delivery(database: Database, new_worker: NewWorker) -> None:
+    """Also of a version that came later."""
+    worker = new_worker()
+    worker.targets.bind("endpoint", NAME, 60_000, has_turns=True)
+    worker.fail(10)
+    worker.beat()
+    half_open(database, [worker])
+    found = row(database)
+    assert found.probe_until - found.changed_at == timedelta(milliseconds=60_000 + PROBE_SLACK_MS)
+
+
 def test_nothing_is_written_while_all_is_well(database: Database, three: list[Worker]) -> None:
     seen: list[str] = []
 
