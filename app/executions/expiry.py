@@ -33,7 +33,8 @@ AGES = statement(
                            WHERE limits IS NOT NULL OR breaker IS NOT NULL OR paused_at IS NOT NULL
                           UNION ALL
                           SELECT b.endpoint FROM breaker_endpoints AS b JOIN breakers AS t ON t.target = b.target
-                           WHERE t.state <> 'closed')
+                           WHERE t.state <> 'closed'
+                             AND COALESCE(t.probe_until, t.open_until) > now() - INTERVAL '1 minute')
      GROUP BY v.endpoint
     """,
 )

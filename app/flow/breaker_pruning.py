@@ -1,17 +1,20 @@
 """Pruning of breakers: those that nobody needs any more, their counts, and old events."""
 
+from collections.abc import Callable
+
 from app.db import Database
 from app.flow import targets
-from app.flow.breaker import Reason, Transition
+from app.flow.breaker import Reason, Transition, slot_at
+from app.formats import EPOCH
 from app.sql import statement
 from schema.states import BreakerState
 
-# Open, and nothing has been sent there for a day after it might have been probed.
+# Open, and nothing has been sent there for an hour after it might have been probed.
 FORGOTTEN = statement(
     "breaker_pruning.forgotten",
     """
     SELECT target, state, revision, changed_at, open_until, probe_worker, probe_until FROM breakers
-     WHERE state IN ('open', 'half_open') AND COALESCE(probe_until, open_until) < now() - INTERVAL '1 day'
+     WHERE state IN ('open', 'half_open') AND COALESCE(probe_until, open_until) < now() - INTERVAL '1 hour'
      ORDER BY target LIMIT :limit
     """,
 )
@@ -40,18 +43,23 @@ PRUNE_EVENTS = statement(
     DELETE FROM breaker_events WHERE event_id IN (SELECT event_id FROM page) RETURNING event_id
     """,
 )
-# No window is longer than an hour, whatever a later release allows.
+COUNTED = statement(
+    "breaker_pruning.counted",
+    "SELECT target FROM breakers WHERE target > :after ORDER BY target LIMIT :limit",
+)
+# By target, with which the key begins. No window is longer than ten minutes, which are 60 slots.
 PRUNE_COUNTS = statement(
     "breaker_pruning.prune_counts",
     """
     WITH page AS MATERIALIZED (
       SELECT target, slot, worker_id FROM breaker_counts
-       WHERE slot * 10 < CAST(EXTRACT(EPOCH FROM now()) AS BIGINT) - 3600
-       ORDER BY target, slot, worker_id LIMIT :limit)
+       WHERE target = :target AND slot < CAST(:slot AS BIGINT) ORDER BY target, slot, worker_id LIMIT :limit)
     DELETE FROM breaker_counts AS c USING page AS p
      WHERE c.target = p.target AND c.slot = p.slot AND c.worker_id = p.worker_id RETURNING c.slot
     """,
 )
+NOW = statement("breaker_pruning.now", "SELECT now() AS now")
+KEPT_SLOTS = 62
 
 
 def forget(database: Database, *, limit: int) -> int:
@@ -67,9 +75,18 @@ def prune(database: Database, *, limit: int) -> int:
     return len(database.fetch(PRUNE, {"limit": limit}))
 
 
-def prune_counts(database: Database, *, limit: int) -> int:
-    """Delete up to `limit` counts that are older than any window; returns how many."""
-    return len(database.fetch(PRUNE_COUNTS, {"limit": limit}))
+def prune_counts(database: Database, *, limit: int, stopping: Callable[[], bool]) -> int:
+    """Delete the counts that are older than any window, up to `limit` in a statement; returns how many."""
+    (row,) = database.fetch(NOW)
+    oldest = slot_at((row.now - EPOCH).total_seconds()) - KEPT_SLOTS
+    deleted, after = 0, ""
+    while not stopping() and (found := database.fetch(COUNTED, {"after": after, "limit": limit})):
+        for row in found:
+            params = {"target": row.target, "slot": oldest, "limit": limit}
+            while not stopping() and (gone := len(database.fetch(PRUNE_COUNTS, params))):
+                deleted += gone
+        after = found[-1].target
+    return deleted
 
 
 def prune_events(database: Database, *, retention_ms: int, limit: int) -> int:

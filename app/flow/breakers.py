@@ -47,16 +47,23 @@ ENDPOINTS = statement(
      WHERE place <= CAST(:most AS BIGINT) ORDER BY target, endpoint
     """,
 )
+# What is due would have been probed by now, if anything led there still: an endpoint that was changed leads elsewhere.
+_COUNTS = "b.state IN ('open', 'half_open') AND COALESCE(b.probe_until, b.open_until) > now() - INTERVAL '1 minute'"
 OF_ENDPOINT = statement(
     "breakers.of_endpoint",
-    """
+    f"""
     SELECT b.target, b.state, b.revision, b.reason, b.failed, b.results, b.changed_at, b.open_until, b.probe_worker,
            b.probe_until, b.watched_until
       FROM breaker_endpoints AS e JOIN breakers AS b ON b.target = e.target
-     WHERE e.endpoint = :endpoint AND b.state IN ('open', 'half_open') ORDER BY b.target
-    """,
+     WHERE e.endpoint = :endpoint AND {_COUNTS}
+       AND NOT EXISTS (SELECT 1 FROM endpoints AS p WHERE p.name = e.endpoint AND p.breaker = CAST('"off"' AS JSONB))
+     ORDER BY b.target
+    """,  # noqa: S608 - a constant of this module
 )
-COUNT_OPEN = statement("breakers.count_open", "SELECT count(*) AS n FROM breakers WHERE state IN ('open', 'half_open')")
+COUNT_OPEN = statement(
+    "breakers.count_open",
+    f"SELECT count(*) AS n FROM breakers AS b WHERE {_COUNTS}",  # noqa: S608 - a constant of this module
+)
 EVENTS = statement(
     "breakers.events",
     """
@@ -122,7 +129,7 @@ def get(database: Database, target: str) -> Breaker:
 
 
 def of_endpoint(database: Database, endpoint: str) -> list[Breaker]:
-    """Read the breakers that are not closed of the targets that an endpoint leads to."""
+    """Read the breakers that are not closed of the targets that an endpoint leads to; none where it has none."""
     return [_breaker(row) for row in database.fetch(OF_ENDPOINT, {"endpoint": endpoint})]
 
 

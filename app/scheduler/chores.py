@@ -74,7 +74,7 @@ class Chores:
             Chore("prune_configs", 3600, self.prune_configs),
             Chore("prune_keys", 3600, self.prune_keys),
             Chore("prune_gates", 3600, self.prune_gates),
-            Chore("prune_breakers", 3600, self.prune_breakers),
+            Chore("prune_breakers", 60, self.prune_breakers),
         ]
 
     def materialize(self) -> Counts:

@@ -99,13 +99,12 @@ class Pruner:
         """Delete the breakers that nobody needs any more, their counts, and events older than the retention."""
         forget = partial(breaker_pruning.forget, self._database, limit=BATCH)
         breakers = partial(breaker_pruning.prune, self._database, limit=BATCH)
-        counts = partial(breaker_pruning.prune_counts, self._database, limit=BATCH)
         retention_ms = int(self._settings.retention_days * DAY_MS)
         events = partial(breaker_pruning.prune_events, self._database, retention_ms=retention_ms, limit=BATCH)
         return Counts(
             forgotten=self._until_short(forget, BATCH),
             breakers=self._until_short(breakers, BATCH),
-            breaker_counts=self._until_short(counts, BATCH),
+            breaker_counts=breaker_pruning.prune_counts(self._database, limit=BATCH, stopping=self._stopping),
             breaker_events=self._until_short(events, 1),
         )
 

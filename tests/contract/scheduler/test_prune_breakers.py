@@ -40,8 +40,8 @@ def test_what_is_closed_and_had_no_failure_of_late_goes(database: Database, prun
     for name, state, by in [
         ("late", "closed", 2 * HOUR),
         ("recent", "closed", HOUR / 2),
-        ("open", "open", 2 * HOUR),
-        ("forgotten", "open", 30 * HOUR),
+        ("open", "open", HOUR / 2),
+        ("forgotten", "open", 2 * HOUR),
     ]:
         rows.add_breaker(database, name, state)
         age(database, name, by)
@@ -54,8 +54,9 @@ def test_what_is_closed_and_had_no_failure_of_late_goes(database: Database, prun
 
 
 def test_counts_and_events_go_with_their_time(database: Database, pruner: Pruner) -> None:
+    rows.add_breaker(database, "t")
     now = (rows.database_now(database) - EPOCH).total_seconds()
-    for seconds in (0, 600, 3500, 3700, 10_000):
+    for seconds in (0, 300, 600, 700, 10_000):
         database.fetch(
             text("INSERT INTO breaker_counts VALUES ('t', :slot, 'wrk_1', 1, 1)"), {"slot": slot_at(now - seconds)}
         )

@@ -111,3 +111,18 @@ def test_what_an_endpoint_waits_for_is_found(database: Database, opened: str) ->
     assert (found.target, found.state, found.reason) == (opened, BreakerState.OPEN, "FAILURES")
     assert breakers.of_endpoint(database, "other") == []
     assert breakers.count_open(database) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE endpoints SET breaker = CAST('\"off\"' AS JSONB) RETURNING 1",
+        # It leads elsewhere now: nobody has probed it, although its time has come.
+        "UPDATE breakers SET open_until = now() - INTERVAL '2 minutes' RETURNING 1",
+    ],
+)
+def test_a_breaker_that_nothing_waits_for_is_no_reason(database: Database, opened: str, change: str) -> None:
+    rows.add_endpoint(database, "remind")
+    assert [found.target for found in breakers.of_endpoint(database, "remind")] == [opened]
+    database.fetch(text(change))
+    assert breakers.of_endpoint(database, "remind") == []
