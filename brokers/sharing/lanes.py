@@ -14,6 +14,7 @@ from brokers.sharing.ready import Ready, Take
 
 FIRST_APPETITE = 25
 MOST_PER_CLAIM = 200
+MOST_LANES = 20_000  # of one endpoint that are known of; the next sweeps find the others
 REFUSED_SECONDS = 0.05  # after which what found no room is tried again, though nobody told of room
 
 
@@ -42,6 +43,7 @@ class Lanes:
         self._first_appetite = appetite
         self._since: list[datetime] = []  # of the looks, by shard
         self._known: dict[Lane, _Known] = {}
+        self._counts: dict[str, int] = {}  # of each endpoint
         self._instants: list[tuple[float, int, Lane, datetime | float]] = []  # a heap
         self._order = itertools.count()
         self._ready = Ready()
@@ -76,6 +78,8 @@ class Lanes:
         """Take in rows that were found, which may lie behind the marks of their lanes."""
         self._start = db_now - SLACK
         for lane, run_at in due:
+            if self._counts.get(lane.endpoint, 0) >= MOST_LANES and lane not in self._known:
+                continue
             pick_at = now + (run_at - db_now).total_seconds() - self._ahead
             self._expect(lane, run_at, pick_at, min(run_at, self._start), now)
 
@@ -139,6 +143,9 @@ class Lanes:
                 known.instants = self._to_come(known.instants, db_now, now)
             if not known.instants:
                 del self._known[lane]
+                left = self._counts.pop(lane.endpoint) - 1
+                if left:
+                    self._counts[lane.endpoint] = left
         if not ready.open_lanes:
             self._pick_at = inf
 
@@ -153,6 +160,7 @@ class Lanes:
         known = self._known.get(lane)
         if known is None:
             known = self._known[lane] = _Known(self._start if since is None else since, self._first_appetite)
+            self._counts[lane.endpoint] = self._counts.get(lane.endpoint, 0) + 1
         elif since is not None:
             known.since = min(known.since, since)
         if pick_at <= now and known.rests_until <= now:

@@ -13,6 +13,7 @@ Take = Callable[[Lane, int], int]
 """Reserves up to so many slots for a lane; returns how many, 0 where its endpoint has no room."""
 
 ONE_IN = 8  # rows go to lower priorities
+MOST_PASSED_OVER = 1400  # rows for which lower priorities are owed some, once they have room
 MOST_REMEMBERED = 4096  # endpoints, by when they were served; the others count as never served
 
 
@@ -118,7 +119,7 @@ class Ready:
         self.top = priorities[0] if owed else max((lane.priority for lane in choice.slots), default=None)
         if self.top is None or min(priorities) == self.top:
             self.top, self._passed_over = None, 0
-        self._passed_over = min(self._passed_over, most * (ONE_IN - 1))
+        self._passed_over = min(self._passed_over, MOST_PASSED_OVER)
         return choice.slots
 
     def claimed(self, found: Mapping[Lane, int]) -> None:

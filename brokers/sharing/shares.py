@@ -13,6 +13,7 @@ from brokers.sharing.allowance import Crowd, Pace, allowance, most, pace, reserv
 
 REMEMBERED_SECONDS = 60.0  # how long an endpoint that holds nothing is remembered by its last end, at least
 SURVEY_SECONDS = 0.005  # for so long the count of who wants slots is good enough
+SURVEYED_SHARE = 10  # to count very many takes no more than this part of the time
 
 
 class Held(Protocol):
@@ -72,7 +73,7 @@ class Shares:
         self.slots: Mapping[str, int] = MappingProxyType(self._slots)
         self._wants: dict[str, Collection[str]] = {}
         self._crowd = Crowd(capacity, reserve(capacity), 0, 0, 0, 0, 0, is_answering=False)
-        self._surveyed_at = self._forgot_at = -math.inf
+        self._survey_at = self._forgot_at = -math.inf
         self._refused: set[str] = set()
         self._wakers: dict[str, Callable[[], None]] = {}
 
@@ -97,7 +98,7 @@ class Shares:
         with self._changed:
             self._wants[queue] = endpoints
             now = self._clock()
-            if now < self._surveyed_at + SURVEY_SECONDS:
+            if now < self._survey_at:
                 return
             wanting = endpoints if len(self._wants) == 1 else set[str]().union(*self._wants.values())
             claimants = self._slots.keys() | wanting
@@ -113,7 +114,7 @@ class Shares:
                 is_answering = is_answering or (its_pace in _ANSWERING and endpoint in wanting)
             crowd = self._crowd._replace(claimants=len(claimants), quick=quick, is_answering=is_answering)
             self._crowd = crowd._replace(held_by_others=others, held_by_slow=slow)
-            self._surveyed_at = now
+            self._survey_at = now + max(SURVEY_SECONDS, (self._clock() - now) * SURVEYED_SHARE)
             if not now < self._forgot_at + REMEMBERED_SECONDS:
                 self._forget(now)
 

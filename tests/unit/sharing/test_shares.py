@@ -1,5 +1,6 @@
 """The slots of a process: reserved, held and given back."""
 
+import itertools
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -100,6 +101,17 @@ def test_trials_of_new_ones_are_counted_as_they_begin() -> None:
     clock.now += 0.3
     shares.want("http", ["hangs", *names])
     assert sum(shares.reserve(name, 5) for name in names) == 6
+
+
+def test_to_count_very_many_endpoints_takes_a_small_part_of_the_time() -> None:
+    seconds = itertools.count(1000.0)
+    shares = Shares(40, clock=lambda: next(seconds))  # one passes while they are counted
+    shares.want("http", ["a"])
+    for _ in range(8):
+        shares.want("http", ["a", "b", "c", "d"])
+    assert shares.reserve("a", 20) == 20
+    shares.want("http", ["a", "b", "c", "d"])
+    assert shares.reserve("b", 20) == 10
 
 
 def test_an_execution_claimed_again_takes_a_slot_for_each_attempt_that_goes_on() -> None:
