@@ -23,12 +23,15 @@ from app.formats import EPOCH
 from app.sql import statement
 from schema.states import ExecutionStatus
 
-# The shortest age of all versions: what it finds is judged by its own version.
+# The shortest age of all versions: what it finds is judged by its own version. Ages that no check has let through, of
+# policies that were edited manually, bound nothing.
 AGES = statement(
     "executions.expiry_ages",
-    """
-    SELECT v.endpoint, min(CAST(v.retry_policy->>'max_age_ms' AS BIGINT)) AS max_age_ms FROM endpoint_versions AS v
-     WHERE v.retry_policy->>'max_age_ms' IS NOT NULL
+    r"""
+    SELECT v.endpoint, min(CASE WHEN v.retry_policy->>'max_age_ms' ~ '^[0-9]{1,12}$'
+                                THEN CAST(v.retry_policy->>'max_age_ms' AS BIGINT) END) AS max_age_ms
+      FROM endpoint_versions AS v
+     WHERE v.retry_policy->>'max_age_ms' ~ '^[0-9]{1,12}$'
        AND v.endpoint IN (SELECT name FROM endpoints
                            WHERE limits IS NOT NULL OR breaker IS NOT NULL OR paused_at IS NOT NULL
                           UNION ALL

@@ -45,6 +45,19 @@ def test_what_has_waited_for_too_long_fails_and_says_why(aged: Database, rule: s
     assert chores(aged).expire()["expired"] == 0
 
 
+@pytest.mark.parametrize("age", ['"soon"', "1.5", "{}", "null", "1e30"])
+def test_a_policy_that_was_edited_by_hand_keeps_no_others_waiting(aged: Database, age: str) -> None:
+    rows.add_endpoint(aged, "odd")
+    aged.fetch(
+        text("UPDATE endpoint_versions SET retry_policy = CAST(:policy AS JSONB) WHERE endpoint = 'odd'"),
+        {"policy": f'{{"max_age_ms": {age}}}'},
+    )
+    for name in ("aged", "odd"):
+        aged.fetch(text(RULES["a pause"]), {"name": name})
+    add_to(aged, LANES[0], due_in=-90)
+    assert chores(aged).expire()["expired"] == 1
+
+
 def test_where_nothing_makes_wait_nothing_is_too_old(aged: Database) -> None:
     """A backlog is not a limit: first attempts that are late were never refused for it."""
     add_to(aged, LANES[0], due_in=-90)
