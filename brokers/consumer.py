@@ -54,6 +54,7 @@ class ClaimConsumer(Consumer):
         # From other threads: lanes with something due, and since when; without lanes a look is asked for.
         self._hints = deque[tuple[Sequence[Lane], datetime | None]]()
         self._has_room = False
+        self._is_look_late = False
         # The consumer before this one may have died between its claim and the answer.
         self._uncertain = True
         self._is_away = False
@@ -137,9 +138,12 @@ class ClaimConsumer(Consumer):
             if self._uncertain or now >= self._survey_at:
                 self._take_stock()
             if now >= self._discovery.at:
-                revision = self._discovery.step()
-                if revision > process.rules.revision:
-                    self._learn(revision)
+                # What is known of need not wait for it, but for one claim only.
+                self._is_look_late = not self._is_look_late and self._lanes.next_at() <= now
+                if not self._is_look_late:
+                    revision = self._discovery.step()
+                    if revision > process.rules.revision:
+                        self._learn(revision)
             self._claim()
         except UnavailableError as error:
             if not self._is_away:

@@ -13,6 +13,7 @@ from brokers.sharing.lanes import Lanes
 FIRST_IDLE_WAIT_SECONDS = 0.01
 SHORTEST_HORIZON_SECONDS = 0.2
 LOOKED_SHARE = 10  # looks that hints ask for take no more than this part of the time, while there is work to do
+LONGEST_REST_SECONDS = 0.02  # after which a hint is followed all the same
 SWEEP_SECONDS = 30.0
 BUSY_SWEEP_SECONDS = 1.0  # between two sweeps when a look could not see everything
 
@@ -83,7 +84,7 @@ class Discovery:
         if found.is_full:
             self._sweep_at = min(self._sweep_at, max(now, self._swept_at + BUSY_SWEEP_SECONDS))
         self._idle_wait = min(self._idle_wait * 2, self._longest_wait)
-        self._looked_at, self._rested_at = now, now + (now - asked_at) * (LOOKED_SHARE - 1)
+        self._looked_at, self._rested_at = now, now + min((now - asked_at) * (LOOKED_SHARE - 1), LONGEST_REST_SECONDS)
         wait = self._idle_wait * random.uniform(0.9, 1.1)
         if not found.is_full:
             wait = min(wait, (found.known_until - found.now).total_seconds() - self._ahead)

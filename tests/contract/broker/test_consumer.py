@@ -4,7 +4,7 @@ import signal
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from app.db import Database
 from app.executions.verdict import Verdict
@@ -13,7 +13,7 @@ from brokers.attempt import Attempt, Stage
 from brokers.consumer import ClaimConsumer
 from brokers.worker_process import WorkerProcess
 from tests import rows
-from tests.claiming import take
+from tests.claiming import TARGET, take
 from tests.contract.broker.delivering import Attempts, of
 from tests.waiting import eventually
 
@@ -47,6 +47,22 @@ def test_a_hint_wakes_an_idle_consumer(process: WorkerProcess, monkeypatch: pyte
     assert len(got) == 2
     for attempt in got:
         attempt.conclude(OK)
+
+
+def test_what_a_hint_names_is_claimed_before_anything_is_looked_for(process: WorkerProcess) -> None:
+    """But the look that is due waits for one claim only."""
+    consumer = ClaimConsumer(process, "http", 100)
+    assert next(consumer) is None
+    rows.add_executions(process.database)
+    process.wake("http")
+    process.wake("http", (TARGET,))
+    statements: list[str] = []
+    event.listen(process.database.engine, "before_cursor_execute", lambda *call: statements.append(call[2]))
+    (attempt,) = of(next(consumer))
+    assert ["FOR UPDATE SKIP LOCKED" in statement for statement in statements] == [True]
+    assert next(consumer) is None
+    assert "FOR UPDATE" not in statements[1]
+    attempt.conclude(OK)
 
 
 def test_messages_that_no_actor_has_seen_are_handed_back(process: WorkerProcess, shards: int) -> None:
