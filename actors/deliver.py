@@ -89,13 +89,36 @@ class Deliveries:
             if prepared.policy.max_age_ms is not None:
                 # Behind rules or a breaker a first attempt may have waited as well.
                 attempt.has_waited = claim.endpoint in self._rules.by_endpoint or bound.target.until > 0
-            if attempt.target.is_shut and not attempt.target.take_probe(attempt):
-                attempt.release(is_noted=False)
+            if attempt.target.is_shut and not self._is_probe(attempt, prepared):
                 return None
             # It is in the prepared request now, and an attempt may wait long for its answer.
             attempt.claim = claim._replace(input=None)
             return Delivery(attempt, lambda dispatchers: deliver(dispatchers, attempt, prepared, history))
         return None
+
+    def _is_probe(self, attempt: Attempt, prepared: Prepared) -> bool:
+        """Let an attempt be the probe of its target, or hand it back."""
+        target, leads_elsewhere = attempt.target, self._leads_elsewhere(attempt.claim, prepared)
+        if target.take_probe(attempt):
+            return True
+        target.want_probe()
+        # What the newest version leads to must not wait behind what an earlier one does.
+        attempt.release(put_off_ms=target.put_off_ms() if leads_elsewhere else 0, is_noted=False)
+        return False
+
+    def _leads_elsewhere(self, claim: Claim, prepared: Prepared) -> bool:
+        """Return whether the newest version of an endpoint leads to another target, which is not shut."""
+        bound = self._targets.bound[claim.endpoint]
+        try:
+            if bound.name == prepared.target:
+                newest = self._catalog.newest_version(claim.endpoint)
+                if newest <= claim.endpoint_version:
+                    return False
+                later = self._catalog.prepare(claim.endpoint, newest, claim.input, claim.config_revision)
+                bound = self._bind(claim.endpoint, later)
+        except (TemplateError, SecretUnreadableError, UnavailableError, SQLAlchemyError):
+            return False  # the next one that is claimed asks again
+        return bound.name != prepared.target and not bound.target.is_shut
 
     def _bind(self, endpoint: str, prepared: Prepared) -> Bound:
         """Note where an endpoint leads."""

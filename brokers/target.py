@@ -19,6 +19,7 @@ from schema.states import BreakerState
 
 WAIT_SLACK_SECONDS = 0.5
 SHUT_SECONDS = 0.5
+SHORTEST_PUT_OFF_MS = 1_000
 PROBE_WAIT_SECONDS = 0.05
 
 
@@ -176,6 +177,10 @@ class Target:
             self.want_probe()
             return now + PROBE_WAIT_SECONDS
         return min(self.until, now + SHUT_SECONDS)
+
+    def put_off_ms(self) -> int:
+        """Return for how long to put off what is not to stand in the way of others meanwhile."""
+        return max(SHORTEST_PUT_OFF_MS, round((self.until - time.monotonic()) * 1000))
 
     @property
     def probe_ms(self) -> int:

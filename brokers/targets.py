@@ -58,7 +58,13 @@ class Targets:
             if before is not None:
                 self._sharing[before.name].discard(endpoint)
             self._sharing.setdefault(name, set()).add(endpoint)
-            bound = self.bound[endpoint] = Bound(name, has_turns, target)
+            bound = Bound(name, has_turns, target)
+            if before is not None and name != before.name and target.is_shut and not before.target.is_shut:
+                # An earlier version's, or an earlier config's: it must not shut what leads elsewhere by now.
+                self._sharing[name].discard(endpoint)
+                self._sharing[before.name].add(endpoint)
+                return bound
+            self.bound[endpoint] = bound
             if target.is_shut or endpoint in self.shut:
                 self._note_shut()
             return bound

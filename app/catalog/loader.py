@@ -35,6 +35,7 @@ VERSION = statement(
     "SELECT endpoint_type, config_ref, spec, retry_policy, keep_response FROM endpoint_versions"
     " WHERE endpoint = :endpoint AND version = :version",
 )
+NEWEST = statement("loader.newest", "SELECT max(version) AS version FROM endpoint_versions WHERE endpoint = :endpoint")
 SECRETS = statement(
     "loader.secrets", "SELECT name, encrypted_value FROM secrets WHERE name = ANY (CAST(:names AS TEXT[]))"
 )
@@ -139,6 +140,11 @@ class Catalog:
             name = _target_of(version.endpoint_type, spec, scrubber)
             target = version.target = _Target(config_revision, self._revision, name)
         return Prepared(version.endpoint_type, version.policy, spec, scrubber, version.keep_response, target.name)
+
+    def newest_version(self, endpoint: str) -> int:
+        """Read the number of an endpoint's newest version; raises UnavailableError."""
+        number: int | None = self._database.fetch(NEWEST, {"endpoint": endpoint})[0].version
+        return number or 0
 
     def _scrubber(self, secrets: frozenset[str]) -> Scrubber:
         scrubber = self._scrubbers.get(secrets, 0)

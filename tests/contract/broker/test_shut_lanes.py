@@ -90,3 +90,43 @@ def test_settings_that_change_open_the_lanes(
     assert claimed.claim.endpoint == "shut"
     assert claimed.release()
     assert receiver.requests == []
+
+
+def test_a_new_version_that_leads_elsewhere_does_not_wait_behind_the_old_one(
+    database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, name: str
+) -> None:
+    """What the old one has left goes on waiting for its own target."""
+    dead = "http:127.0.0.1:9"
+    rows.add_endpoint(database, "moved", spec={"url": "http://127.0.0.1:9/old", "method": "POST"})
+    process.targets.bind("moved", dead, 30_000, has_turns=True)
+    rows.add_breaker(database, dead, "open", open_for=timedelta(hours=1))
+    eventually(lambda: process.targets.shut, what="the state of the breaker")
+    old = rows.add_executions(database, 5, endpoint="moved")
+    spec = json.dumps({"url": receiver.url("/ok/moved"), "method": "POST"})
+    database.fetch(
+        text(
+            "INSERT INTO endpoint_versions (endpoint, version, endpoint_type, spec)"
+            " VALUES ('moved', 2, 'HTTP', CAST(:spec AS JSONB))"
+        ),
+        {"spec": spec},
+    )
+    (new,) = rows.add_executions(database, 1, endpoint="moved")
+    database.fetch(text("UPDATE executions SET endpoint_version = 2 WHERE execution_id = :id"), {"id": new})
+    database.fetch(text("UPDATE breakers SET open_until = now() RETURNING 1"))
+    attempts, deliveries = Attempts(process), Deliveries(catalog_of(database), loop, database, process.targets)
+    while not receiver.requests:
+        deliveries.start([attempts.next()])
+        if rows.execution(database, new).status == "RUNNING":
+            receiver.wait_for(1, path="/ok/moved")
+    assert [request.idempotency_key for request in receiver.requests] == [new]
+    assert process.targets.bound["moved"].name == name
+    eventually(lambda: row_state(database, dead) == "open", what="that the probe has failed")
+    # One of them was the probe.
+    expected = ["FAILED", *["QUEUED"] * 4]
+    eventually(lambda: sorted(rows.execution(database, one).status for one in old) == expected, what=f"{expected}")
+
+
+def row_state(database: Database, target: str) -> str:
+    (found,) = database.fetch(text("SELECT state FROM breakers WHERE target = :target"), {"target": target})
+    state: str = found.state
+    return state
