@@ -13,6 +13,7 @@ from app.executions.claiming.look import Due
 from app.sql import hot_statement
 
 HOPS = 16  # in a statement
+MOST_KEPT = 1024  # places of a walk that are remembered, to divide the next sweep by
 Place = tuple[str, str, int]  # endpoint, limit key, priority
 # Nothing comes before the first, and no name of an endpoint after the last, by any collation.
 FIRST, LAST = ("", "", -1), ("z" * 200, "", -1)
@@ -45,7 +46,18 @@ class _Walk:
     shard: int
     at: Place
     last: Place
-    found: list[Place] = field(default_factory=list)
+    found: list[Place] = field(default_factory=list)  # one of so many:
+    every: int = 1
+    _passed: int = 0
+
+    def go_to(self, place: Place) -> None:
+        """Go on to the next lane; of very many lanes an even choice is kept."""
+        self.at = place
+        if self._passed % self.every == 0:
+            self.found.append(place)
+        self._passed += 1
+        if len(self.found) >= MOST_KEPT:
+            self.found, self.every = self.found[::2], self.every * 2
 
 
 class Sweep:
@@ -69,8 +81,10 @@ class Sweep:
         return not self._under_way
 
     def lanes(self, shard: int) -> list[Place]:
-        """Return the lanes of a shard that were found, in order."""
-        return [place for walk in self._walks if walk.shard == shard for place in walk.found]
+        """Return the lanes of a shard that were found, in order, or an even choice of them."""
+        walks = [walk for walk in self._walks if walk.shard == shard]
+        every = max(walk.every for walk in walks) if walks else 1
+        return [place for walk in walks for place in walk.found[:: every // walk.every]]
 
     def step(self, database: Database, queue: str) -> tuple[list[Due], datetime]:
         """Go on; returns the lanes found, each with its first instant, and the database's clock."""
@@ -82,8 +96,7 @@ class Sweep:
                 clock: datetime = hop.run_at
                 continue
             walk = walks[hop.hop]
-            walk.at = (hop.endpoint, hop.limit_key, hop.priority)
-            walk.found.append(walk.at)
+            walk.go_to((hop.endpoint, hop.limit_key, hop.priority))
             ended.discard(hop.hop)
             due.append(Due(Lane(walk.shard, *walk.at), hop.run_at))
         self._under_way = [walk for number, walk in enumerate(self._under_way) if number not in ended]

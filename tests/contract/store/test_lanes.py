@@ -7,6 +7,7 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.executions.claiming import look as looks
+from app.executions.claiming import sweep as sweeps
 from app.executions.claiming.lane import Lane
 from app.executions.claiming.look import PROBED, Looked, look
 from app.executions.claiming.sweep import Sweep
@@ -125,6 +126,21 @@ def test_a_sweep_finds_every_lane_once(database: Database) -> None:
     of_one, found, steps = swept(database)
     assert steps == len(found) + 1
     assert swept(database, 1, of_one)[2] <= len(found) // 16 + 2
+
+
+def test_of_very_many_lanes_a_sweep_keeps_enough_to_divide_the_next_one(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeps, "MOST_KEPT", 64)
+    rows.add_executions(database, 400)
+    database.fetch(text("UPDATE executions SET limit_key = '=' || execution_id"))
+    first, found, steps = swept(database)
+    assert (len(set(found)), len(found), steps) == (400, 400, 401)
+    assert len(first.lanes(0)) <= 64
+    second, found, steps = swept(database, 1, first)
+    assert (len(set(found)), len(found)) == (400, 400)
+    assert steps <= 400 // 16 * 2
+    assert len(second.lanes(0)) <= 64 * 16
 
 
 def test_a_sweep_that_runs_while_lanes_come_and_go_comes_to_its_end(process: WorkerProcess) -> None:
