@@ -61,6 +61,21 @@ def test_nothing_is_claimed_while_it_is_open_and_then_one(
     eventually(lambda: statuses(database) == [("SUCCESS", 1)] * 5, what="five successes, one attempt each")
 
 
+def test_what_is_shut_wants_no_slots(database: Database, process: WorkerProcess, name: str) -> None:
+    """Else an endpoint that is alone beside it would get half of them."""
+    process.shares.capacity = 4
+    process.targets.bind("shut", name, 5000, has_turns=True)
+    rows.add_breaker(database, name, "open", open_for=timedelta(hours=1))
+    eventually(lambda: process.targets.shut, what="the state of the breaker")
+    rows.add_executions(database, 5, endpoint="shut")
+    rows.add_executions(database, 4)
+    attempts = Attempts(process)
+    got = [attempts.next() for _ in range(4)]
+    assert {attempt.claim.endpoint for attempt in got} == {"target"}
+    for attempt in got:
+        assert attempt.release(put_off_ms=3_600_000)
+
+
 def test_what_was_claimed_before_it_opened_is_handed_back_unspent(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, name: str
 ) -> None:
