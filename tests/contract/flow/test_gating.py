@@ -1,0 +1,107 @@
+"""What a consumer asks for through gates: no lane in vain, and none that waits for another's gate."""
+
+import math
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+
+from app.db import Database
+from app.executions.claiming.lane import Lane, Wanted
+from app.executions.claiming.taken import Found, Taken
+from app.flow.gates import GateState
+from brokers.gating import Gating
+from brokers.rules import FlowRules
+from brokers.sharing.lanes import Lanes
+from tests.contract.flow.test_limited_workers import set_rules
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+FULL = GateState(is_missing=False, is_ours=True, in_flight=1, started=0, oldest_ns=0, tat_ns=0)
+KEYS = [Lane(0, "target", f"={name}", 128) for name in "abc"]
+
+
+class Side:
+    """A consumer's lanes and gates, and a clock that is told."""
+
+    def __init__(self, database: Database) -> None:
+        self.rules = FlowRules(database)
+        self.rules.refresh()
+        self.lanes = Lanes(1, ahead=0.0)
+        self.gating = Gating(self.rules, self.lanes, 200)
+        self.gating.follow(0.0)
+
+    def notice(self, *lanes: Lane) -> None:
+        self.lanes.swept([(lane, NOW - timedelta(seconds=1)) for lane in lanes], NOW, 0.0)
+
+    def pick(self, now: float) -> list[Wanted]:
+        return self.gating.pick(now, lambda _lane, most: most)
+
+    def nothing_got_through(self, wanted: list[Wanted], state: GateState, now: float) -> None:
+        """Take in the answer to a claim that found executions, and gates in a state."""
+        ((part, gates),) = self.gating.parts(wanted)
+        found = {lane: Found(quota, since) for lane, quota, since in part}
+        taken = Taken([], NOW, 0, 0, found, {gate.gate_id: state for gate in gates})
+        self.lanes.claimed(part, found, NOW, now)
+        assert self.gating.answered(part, gates, taken, now) == []
+
+
+@pytest.fixture
+def side(database: Database) -> Side:
+    set_rules(database, {"per_key": {"key": "{{input.x}}", "max_in_flight": 1}})
+    return Side(database)
+
+
+def test_a_key_whose_gate_is_closed_rests_and_others_go_on(side: Side) -> None:
+    side.notice(KEYS[0])
+    side.nothing_got_through(side.pick(0.0), FULL, 0.0)
+    assert side.pick(0.01) == []
+    # A lane of the same key that becomes known meanwhile is not asked for either, nor in the way of others.
+    other = KEYS[0]._replace(priority=200)
+    side.notice(other, *KEYS[1:])
+    assert {lane.limit_key for lane, _, _ in side.pick(0.02)} == {"=b", "=c"}
+
+
+def test_what_ends_here_lets_the_lanes_of_its_key_go_on_at_once(side: Side) -> None:
+    side.notice(*KEYS)
+    side.nothing_got_through(side.pick(0.0), FULL, 0.0)
+    side.gating.freed.append(("target", "=b"))
+    side.gating.follow(0.01)
+    assert [(lane.limit_key, quota) for lane, quota, _ in side.pick(0.01)] == [("=b", 1)]
+
+
+def test_what_ends_elsewhere_is_asked_for_less_and_less_often(side: Side) -> None:
+    side.notice(KEYS[0])
+    now, waits = 0.0, list[float]()
+    for _ in range(5):
+        side.nothing_got_through(side.pick(now), FULL, now)
+        assert side.pick(now) == []
+        waits.append(side.lanes.next_at() - now)
+        now = side.lanes.next_at()
+    assert 0.1 < waits[0] < 0.3
+    assert all(before < after for before, after in pairwise(waits[:4]))
+    assert waits[-1] <= 2.0
+
+
+def test_where_another_claims_now_it_comes_back_soon(side: Side) -> None:
+    side.notice(KEYS[0])
+    side.nothing_got_through(side.pick(0.0), FULL._replace(is_ours=False), 0.0)
+    assert side.pick(0.001) == []
+    assert 0.0 < side.lanes.next_at() < 0.05
+    assert len(side.pick(0.05)) == 1
+
+
+def test_what_is_paused_stays_so_whatever_else_opens_it(database: Database, side: Side) -> None:
+    set_rules(database, paused=True)
+    side.rules.observe(side.rules.revision + 1)
+    side.rules.refresh()
+    side.gating.follow(0.0)
+    side.notice(*KEYS)
+    side.lanes.shut("target", 0.0)  # a breaker that has closed
+    assert side.pick(0.01) == []
+    assert side.lanes.next_at() == math.inf
+    set_rules(database)
+    side.rules.observe(side.rules.revision + 1)
+    side.rules.refresh()
+    side.gating.follow(1.0)
+    assert not side.rules.by_endpoint
+    assert len(side.lanes.pick(1.0, lambda _lane, most: most)) == 3
