@@ -88,6 +88,16 @@ class Sweep:
 
     def step(self, database: Database, queue: str) -> tuple[list[Due], datetime]:
         """Go on; returns the lanes found, each with its first instant, and the database's clock."""
+        due, clock = self._hop(database, queue)
+        # The first sweep does not know where to divide: it makes as many hops one after the other.
+        for _ in range(HOPS // max(1, len(self._under_way)) - 1):
+            if self.is_over:
+                break
+            more, clock = self._hop(database, queue)
+            due += more
+        return due, clock
+
+    def _hop(self, database: Database, queue: str) -> tuple[list[Due], datetime]:
         walks = self._under_way[:HOPS]
         rows = database.fetch(NEXT_LANES, _parameters(queue, walks))
         ended, due = set(range(len(walks))), []

@@ -110,21 +110,20 @@ def test_a_look_that_is_full_has_what_came_last_and_says_so(
 
 
 def test_a_sweep_finds_every_lane_once(database: Database) -> None:
-    """Whatever they are called, and however the last sweep divides them; with several, in a sixteenth of the steps."""
+    """Whatever they are called, and however the last sweep divides them: sixteen in a step, at the first sweep too."""
     keys = ["", "=", "=Z", "=a", "=ä", "=\x01", "=~~~", "=" + "z" * 101]
     lanes = [Lane(0, name, key, 128) for name in ENDPOINTS[:10] for key in keys]
     lanes += [Lane(3, "z" * 128, "=zz", priority) for priority in (0, 1, 255)]
     for lane in lanes:
         add_to(database, lane)
-    first, found, steps = swept(database, 4)
+    first, found, _ = swept(database, 4)
     assert sorted(found) == sorted(lanes)
-    second, found, again = swept(database, 4, first)
+    second, found, _ = swept(database, 4, first)
     assert sorted(found) == sorted(lanes)
-    assert again * 3 < steps
     add_to(database, Lane(0, "e00", "=b", 128))
     assert len(swept(database, 4, second)[1]) == len(lanes) + 1
     of_one, found, steps = swept(database)
-    assert steps == len(found) + 1
+    assert steps <= len(found) // 16 + 2
     assert swept(database, 1, of_one)[2] <= len(found) // 16 + 2
 
 
