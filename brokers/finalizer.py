@@ -228,9 +228,8 @@ class Finalizer(BackgroundThread):
     def _tell_freed(self, conclusions: Sequence[Conclusion]) -> None:
         """Tell the consumers what may run now in the place of what has ended."""
         claims = [conclusion.claim for conclusion in conclusions if conclusion.claim.endpoint in self._rules.capped]
-        freed = [(claim.endpoint, claim.limit_key) for claim in claims]
-        for tell in list(self.tell_freed.values()) if freed else ():
-            tell(freed)
+        for queue in {claim.queue for claim in claims} & self.tell_freed.keys():
+            self.tell_freed[queue]([(claim.endpoint, claim.limit_key) for claim in claims if claim.queue == queue])
 
     def _drop_lost(self, batch: Batch[Conclusion]) -> None:
         """Drop results whose claim is known to be lost, which needs no lock; an earlier try may have written them."""
