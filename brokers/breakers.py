@@ -118,6 +118,8 @@ class Breakers:
         if note is None:
             return False  # somebody was faster, or the answer was lost: the next notes tell
         left = 0.0 if note.until is None else (note.until - note.changed_at).total_seconds()
+        if transition.reason is Reason.PROBE_UNUSED:
+            target.wants_from = asked_at + target.settings.open_for_ms / 1000
         target.learn(note, asked_at + left, self._worker_id)
         if transition.to is BreakerState.OPEN and before.state is BreakerState.CLOSED:
             self._counters.add("breaker.opened")

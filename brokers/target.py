@@ -37,11 +37,12 @@ class Clock:
 class Probe:
     """The right of this process to send one delivery to a target that is shut."""
 
-    __slots__ = ("attempt", "failed", "is_over", "until")
+    __slots__ = ("attempt", "failed", "held", "is_over", "until")
 
     def __init__(self, until: float) -> None:
         self.until = until  # on time.monotonic(): from then on the right may be somebody else's
         self.attempt: object | None = None
+        self.held: dict[str, int] = {}  # by endpoint: how many were in flight already when it was asked for room
         self.is_over = False
         self.failed: bool | None = None  # None: nothing was sent
 
@@ -55,7 +56,7 @@ class Target:
 
     __slots__ = (
         "_clock", "_lock", "_wake", "counts", "has_failed", "is_shut", "is_wanted", "key", "note", "probe",
-        "settings", "since_slot", "tally", "timeout_ms", "until", "wait_until",
+        "settings", "since_slot", "tally", "timeout_ms", "until", "wait_until", "wants_from",
     )  # fmt: skip
 
     def __init__(self, key: str, settings: BreakerSettings, clock: Clock, wake: Callable[[], None]) -> None:
@@ -71,6 +72,7 @@ class Target:
         self.is_shut = False
         self.until = 0.0  # on time.monotonic(): when it may be probed
         self.is_wanted = False  # something is due, and it may be probed
+        self.wants_from = 0.0  # on time.monotonic(): a process that could not use its right leaves the next to others
         self.probe: Probe | None = None
         self._clock = clock
         self._wake = wake
@@ -116,7 +118,7 @@ class Target:
 
     def want_probe(self) -> None:
         """Ask for the right to send a probe, if it is time for one: something is due that waits for it."""
-        if not self.is_wanted and time.monotonic() >= self.until:
+        if not self.is_wanted and time.monotonic() >= max(self.until, self.wants_from):
             self.is_wanted = True
             self._wake()
 
@@ -138,7 +140,8 @@ class Target:
     def learn(self, note: Noted, until: float, worker_id: str) -> bool:
         """Take in what the database says, and until when it holds; returns whether the state has changed."""
         before, self.note = self.note, note
-        self.until = until
+        if note.state is not BreakerState.CLOSED:
+            self.until = until
         if (note.state, note.revision) == (before.state, before.revision):
             return False
         self.is_shut = note.state is not BreakerState.CLOSED
@@ -175,7 +178,7 @@ class Target:
             return now
         if now >= self.until:
             self.want_probe()
-            return now + PROBE_WAIT_SECONDS
+            return now + (PROBE_WAIT_SECONDS if now >= self.wants_from else SHUT_SECONDS)
         return min(self.until, now + SHUT_SECONDS)
 
     def put_off_ms(self) -> int:

@@ -91,7 +91,7 @@ class Targets:
         if bound is None:
             return self._limit - held.get(endpoint, 0)
         if bound.target.is_shut:
-            return self._room_to_probe(bound.target, held.get(endpoint, 0))
+            return self._room_to_probe(bound.target, endpoint, held.get(endpoint, 0))
         if not bound.has_turns:
             return NO_LIMIT
         return self._limit - sum(held.get(other, 0) for other in tuple(self._sharing[bound.name]))
@@ -139,9 +139,11 @@ class Targets:
         if self.shut or any(target.is_shut for target in self._targets.values()):
             self.shut = {endpoint: bound.target for endpoint, bound in self.bound.items() if bound.target.is_shut}
 
-    def _room_to_probe(self, target: Target, held: int) -> int:
-        if target.may_probe():
-            return 1 - min(held, 1)  # what is reserved for it already is its one
+    def _room_to_probe(self, target: Target, endpoint: str, held: int) -> int:
+        probe = target.probe
+        if probe is not None and target.may_probe():
+            # What is reserved for it since is its one; what began before the breaker opened is not.
+            return int(held <= probe.held.setdefault(endpoint, held))
         target.want_probe()
         return 0
 

@@ -199,7 +199,16 @@ def test_a_probe_that_is_not_sent_leaves_it_to_others(database: Database, three:
         assert not prober.target.take_probe(attempt)
     prober.beat()
     assert row(database).state == "open"
-    half_open(database, three)
+    assert half_open(database, three) is not prober, "it leaves the next one to those who may have room"
+
+
+def test_what_began_before_it_opened_leaves_room_for_the_probe(database: Database, three: list[Worker]) -> None:
+    opened(database, three)
+    prober = half_open(database, three)
+    assert prober.targets.room("endpoint", {"endpoint": 0}) == 1
+    hanging = prober.bind("hanging")
+    assert hanging is prober.target
+    assert [prober.targets.room("hanging", {"hanging": held}) for held in (10, 11)] == [1, 0]
 
 
 def test_a_prober_that_dies_is_followed_by_another(database: Database, three: list[Worker]) -> None:
