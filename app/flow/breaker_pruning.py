@@ -45,7 +45,7 @@ PRUNE_EVENTS = statement(
 )
 COUNTED = statement(
     "breaker_pruning.counted",
-    "SELECT target FROM breakers WHERE target > :after ORDER BY target LIMIT :limit",
+    "SELECT DISTINCT target FROM breaker_counts WHERE target > :after ORDER BY target LIMIT :limit",
 )
 # By target, with which the key begins. No window is longer than ten minutes, which are 60 slots.
 PRUNE_COUNTS = statement(

@@ -54,7 +54,6 @@ def test_what_is_closed_and_had_no_failure_of_late_goes(database: Database, prun
 
 
 def test_counts_and_events_go_with_their_time(database: Database, pruner: Pruner) -> None:
-    rows.add_breaker(database, "t")
     now = (rows.database_now(database) - EPOCH).total_seconds()
     for seconds in (0, 300, 600, 700, 10_000):
         database.fetch(
