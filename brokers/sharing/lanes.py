@@ -44,6 +44,7 @@ class Lanes:
         self._since: list[datetime] = []  # of the looks, by shard
         self._known: dict[Lane, _Known] = {}
         self._counts: dict[str, int] = {}  # of each endpoint
+        self._resting: dict[str, dict[Lane, None]] = {}  # those that rest, of each endpoint
         self._instants: list[tuple[float, int, Lane, datetime | float]] = []  # a heap
         self._order = itertools.count()
         self._ready = Ready()
@@ -78,19 +79,22 @@ class Lanes:
         """Take in rows that were found, which may lie behind the marks of their lanes."""
         self._start = db_now - SLACK
         for lane, run_at in due:
-            if self._counts.get(lane.endpoint, 0) >= MOST_LANES and lane not in self._known:
-                continue
+            is_new_to_many = self._counts.get(lane.endpoint, 0) >= MOST_LANES and lane not in self._known
+            if is_new_to_many and not self._give_place(lane.endpoint):
+                continue  # the next sweep finds it
             pick_at = now + (run_at - db_now).total_seconds() - self._ahead
             self._expect(lane, run_at, pick_at, min(run_at, self._start), now)
 
     def hinted(self, lanes: Iterable[Lane], now: float) -> None:
         """Take in lanes that got something that is due at once."""
         for lane in lanes:
-            self._expect(lane, now, now, None, now)
+            if self._counts.get(lane.endpoint, 0) < MOST_LANES or lane in self._known:
+                self._expect(lane, now, now, None, now)
 
     def noticed(self, lane: Lane, due_at: float, since: datetime | None = None) -> None:
         """Take in that a lane has something due at an instant, and nothing before `since`."""
-        self._expect(lane, due_at - self._ahead, due_at - self._ahead, since)
+        if self._counts.get(lane.endpoint, 0) < MOST_LANES or lane in self._known:
+            self._expect(lane, due_at - self._ahead, due_at - self._ahead, since)
 
     def rest(self, lane: Lane, until: float, since: datetime | None = None) -> None:
         """Leave a lane that has something due alone until an instant."""
@@ -99,6 +103,7 @@ class Lanes:
         if known.is_ready:
             self._ready.discard(lane)
             known.is_ready = False
+        self._resting.setdefault(lane.endpoint, {})[lane] = None
 
     def shut(self, endpoint: str, until: float) -> None:
         """Leave all lanes of an endpoint alone until an instant; one that has passed opens them."""
@@ -130,7 +135,9 @@ class Lanes:
             ready.claimed({lane: found[lane][0] for lane, _, _ in wanted})
         for lane, quota, _ in wanted:
             count, seen = found[lane]
-            known = self._known[lane]
+            known = self._known.get(lane)
+            if known is None:
+                continue  # it was put to rest meanwhile
             if count >= quota:
                 known.since = min(seen, self._start)
                 known.appetite = min(max(known.appetite, quota) * 2, MOST_PER_CLAIM)
@@ -142,10 +149,7 @@ class Lanes:
             if known.instants:
                 known.instants = self._to_come(known.instants, db_now, now)
             if not known.instants:
-                del self._known[lane]
-                left = self._counts.pop(lane.endpoint) - 1
-                if left:
-                    self._counts[lane.endpoint] = left
+                self._forget(lane)
         if not ready.open_lanes:
             self._pick_at = inf
 
@@ -173,6 +177,29 @@ class Lanes:
             heapq.heappush(self._instants, (pick_at, next(self._order), lane, instant))
             self._event_at = min(self._event_at, pick_at)
         return known
+
+    def _give_place(self, endpoint: str) -> bool:
+        """Forget a lane of an endpoint that rests; False when there is none."""
+        resting = self._resting.get(endpoint, {})
+        while resting:
+            lane = next(iter(resting))
+            del resting[lane]
+            known = self._known.get(lane)
+            if known is not None and not known.is_ready:  # it may have come back meanwhile
+                self._forget(lane)
+                return True
+        return False
+
+    def _forget(self, lane: Lane) -> None:
+        del self._known[lane]
+        resting = self._resting.get(lane.endpoint)
+        if resting:
+            resting.pop(lane, None)
+        left = self._counts.pop(lane.endpoint) - 1
+        if left:
+            self._counts[lane.endpoint] = left
+        else:
+            self._resting.pop(lane.endpoint, None)
 
     def _come_due(self, now: float) -> None:
         """Let the lanes be picked whose instants have come."""

@@ -253,6 +253,26 @@ def test_of_an_endpoint_with_very_many_keys_so_many_are_known_of_and_all_of_othe
     assert set(picked(lanes, 0.0)) == set(many[5:])
 
 
+def test_of_very_many_keys_those_that_rest_give_their_places_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else whoever comes behind them in the index would wait for as long as their limits do."""
+    monkeypatch.setattr(lanes_module, "MOST_LANES", 5)
+    many = [lane("a", key=f"={number}") for number in range(9)]
+    lanes, served = Lanes(1, ahead=AHEAD), set[Lane]()
+    for _ in range(2):
+        lanes.swept([(one, at(-60.0)) for one in many], at(0.0), 0.0)
+        wanted = lanes.pick(0.0, everything)
+        served |= {one.lane for one in wanted}
+        answer(lanes, wanted, 0.0)
+        for one in wanted:
+            lanes.rest(one.lane, 3600.0, one.since)
+        assert len(lanes) == 5
+    assert served == set(many)
+    lanes.hinted([lane("a", key=f"=h{number}") for number in range(9)], 0.0)
+    for number in range(9):
+        lanes.noticed(lane("a", key=f"=n{number}"), 0.0)
+    assert len(lanes) == 5
+
+
 def test_a_lane_whose_claim_had_no_answer_is_picked_again() -> None:
     lanes = known(lane())
     assert picked(lanes, 0.0) == picked(lanes, 0.1) == [lane()]
