@@ -9,6 +9,7 @@ import logging
 import random
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -87,8 +88,9 @@ class Deliveries:
                 bound = self._bind(claim.endpoint, prepared)
             attempt.target = bound.target
             if prepared.policy.max_age_ms is not None:
-                # Behind rules or a breaker a first attempt may have waited as well.
-                attempt.has_waited = claim.endpoint in self._rules.by_endpoint or bound.target.until > 0
+                # Behind a limit or a breaker a first attempt may have waited as well.
+                rules = self._rules.of(claim.endpoint)
+                attempt.has_waited = (rules is not None and rules.limits is not None) or bound.target.until > 0
             if attempt.target.is_shut and not self._is_probe(attempt, prepared):
                 return None
             # It is in the prepared request now, and an attempt may wait long for its answer.
@@ -202,7 +204,13 @@ def _may_send(attempt: Attempt, policy: RetryPolicy) -> bool:
 
 
 def _is_too_late(attempt: Attempt, policy: RetryPolicy) -> bool:
-    return is_too_late(_tried(attempt.claim), policy, waits=attempt.has_waited)
+    claim = attempt.claim
+    tried = _tried(claim)
+    if claim.attempt == 1:
+        # By how long it has been due: a tick that is made up for and a manual retry are due anew.
+        due_since = claim.claimed_here + min(0.0, claim.due_in_seconds)
+        tried = replace(tried, age_ms=(time.monotonic() - due_since) * 1000)
+    return is_too_late(tried, policy, waits=attempt.has_waited)
 
 
 def _verdict_on(error: DeliveryError, action: Action | None, claim: Claim, prepared: Prepared) -> Verdict:

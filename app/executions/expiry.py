@@ -33,7 +33,7 @@ AGES = statement(
       FROM endpoint_versions AS v
      WHERE v.retry_policy->>'max_age_ms' ~ '^[0-9]{1,12}$'
        AND v.endpoint IN (SELECT name FROM endpoints
-                           WHERE limits IS NOT NULL OR breaker IS NOT NULL OR paused_at IS NOT NULL
+                           WHERE limits IS NOT NULL OR paused_at IS NOT NULL
                           UNION ALL
                           SELECT b.endpoint FROM breaker_endpoints AS b JOIN breakers AS t ON t.target = b.target
                            WHERE t.state <> 'closed'
@@ -45,7 +45,8 @@ AGES = statement(
 WAITING = statement(
     "executions.waiting_too_long",
     f"""
-    SELECT e.execution_id, e.status, e.attempt_count, e.max_attempts, e.run_at, now() - e.scheduled_at AS age,
+    SELECT e.execution_id, e.status, e.attempt_count, e.max_attempts, e.run_at,
+           now() - CASE WHEN e.attempt_count = 0 THEN e.run_at ELSE e.scheduled_at END AS age,
            v.retry_policy
       FROM (SELECT * FROM executions
              WHERE queue = :queue AND shard = :shard AND endpoint = :endpoint AND limit_key = :limit_key

@@ -6,6 +6,8 @@ start before it is less than the span ahead. All instants are nanoseconds of the
 
 from app.flow.limits import Rate
 
+FURTHEST_NS = 1_000_000_000  # beyond the span; starts are given out ahead by less
+
 
 def pace(tat_ns: int, now_ns: int, rate: Rate) -> int:
     """Return the arrival time from which starts are counted on.
@@ -14,7 +16,7 @@ def pace(tat_ns: int, now_ns: int, rate: Rate) -> int:
     ahead than these limits can bring it: it is empty, and no more than that.
     """
     full = now_ns + rate.span_ns
-    return full if tat_ns > full + rate.per_ns else max(tat_ns, now_ns)
+    return full if tat_ns > full + FURTHEST_NS else max(tat_ns, now_ns)
 
 
 def starts(tat_ns: int, now_ns: int, rate: Rate, place: int) -> int:

@@ -12,6 +12,7 @@ from app.executions.claiming.lane import Lane, Wanted
 from app.executions.claiming.taken import Found, Taken
 from app.executions.database_clock import DatabaseClock
 from app.executions.model import Claim
+from app.flow.bucket import FURTHEST_NS
 from app.flow.gates import RING, UNBOUNDED, Gate, GateState
 from app.flow.window import COUNTED as HUNDREDTHS
 from app.sql import hot_statement
@@ -30,9 +31,9 @@ def _gated(count: int) -> str:
     WITH clock AS MATERIALIZED (SELECT CAST(EXTRACT(EPOCH FROM now()) * 1000000 AS BIGINT) * 1000 AS now_ns),
     rules AS MATERIALIZED (
       SELECT * FROM unnest(CAST(:gates AS TEXT[]), CAST(:max_in_flight AS BIGINT[]), CAST(:period_ns AS BIGINT[]),
-                           CAST(:span_ns AS BIGINT[]), CAST(:per_ns AS BIGINT[]), CAST(:gate_ahead_ns AS BIGINT[]),
+                           CAST(:span_ns AS BIGINT[]), CAST(:gate_ahead_ns AS BIGINT[]),
                            CAST(:most AS BIGINT[]), CAST(:bucket_ns AS BIGINT[]))
-               AS r (gate_id, max_in_flight, period_ns, span_ns, per_ns, ahead_ns, most, bucket_ns)),
+               AS r (gate_id, max_in_flight, period_ns, span_ns, ahead_ns, most, bucket_ns)),
     seen AS MATERIALIZED (SELECT gate_id, revision, tat_ns FROM gates WHERE gate_id = ANY (CAST(:gates AS TEXT[]))),
     free AS MATERIALIZED (
       SELECT gate_id, revision FROM gates WHERE gate_id = ANY (CAST(:gates AS TEXT[]))
@@ -56,7 +57,7 @@ def _gated(count: int) -> str:
       SELECT r.gate_id, r.period_ns, r.span_ns, r.ahead_ns, r.bucket_ns, c.now_ns, s.revision,
              s.gate_id IS NULL AS is_missing, COALESCE(f.revision = s.revision, false) AS is_ours,
              COALESCE(b.running, 0) AS running, COALESCE(w.total, 0) AS total, w.oldest,
-             CASE WHEN s.tat_ns > c.now_ns + r.span_ns + r.per_ns THEN c.now_ns + r.span_ns
+             CASE WHEN s.tat_ns > c.now_ns + r.span_ns + {FURTHEST_NS} THEN c.now_ns + r.span_ns
                   ELSE GREATEST(s.tat_ns, c.now_ns) END AS tat_ns,
              CASE WHEN f.revision = s.revision
                   THEN LEAST(COALESCE(r.max_in_flight - COALESCE(b.running, 0), {UNBOUNDED}),
@@ -192,7 +193,6 @@ def _gates(gates: Sequence[Gate]) -> dict[str, object]:
         "max_in_flight": [gate.max_in_flight for gate in gates],
         "period_ns": [rate and rate.period_ns for rate in buckets],
         "span_ns": [rate and rate.span_ns for rate in buckets],
-        "per_ns": [rate and rate.per_ns for rate in buckets],
         "gate_ahead_ns": [gate.ahead_ns for gate in gates],
         "most": [rate and rate.count for rate in windows],
         "bucket_ns": [rate and rate.bucket_ns for rate in windows],

@@ -95,7 +95,8 @@ def test_a_first_attempt_is_too_late_only_where_something_made_it_wait(
     rules = FlowRules(database)
     rules.refresh()
     (execution_id,) = rows.add_executions(database, endpoint="late", max_attempts=3)
-    database.fetch(text("UPDATE executions SET scheduled_at = now() - INTERVAL '1 hour'"))
+    late = "scheduled_at = now() - INTERVAL '1 hour', run_at = now() - INTERVAL '1 hour'"
+    database.fetch(text(f"UPDATE executions SET {late}"))
     Deliveries(catalog_of(database), loop, database, process.targets, rules).start([claimed(process)])
     eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
     assert rows.execution(database, execution_id).status == ("FAILED" if is_limited else "SUCCESS")

@@ -141,6 +141,16 @@ def test_slower_limits_before_and_a_clock_set_back_keep_nothing_waiting_for_long
     ) == (1_000_000_000)
 
 
+def test_a_raised_rate_counts_at_once_however_far_the_old_one_has_run_ahead(process: WorkerProcess) -> None:
+    slow, quick = {"count": 60, "per": "1h", "burst": 60}, {"count": 36_000, "per": "1h", "burst": 100}
+    add_to(process.database, TARGET, 70)
+    add_gates(process.database, [TARGET], {"rate": slow})
+    assert len(take_gated(process.database, process.worker_id, {"rate": slow}, 70).claims) == 60
+    taken = take_gated(process.database, process.worker_id, {"rate": quick}, most_ahead=50)
+    (gate,) = gates_of_lanes([TARGET], {"rate": quick})
+    assert (taken.gates["target"].opens_in_ns(gate, 0) or 0) <= 1_000_000_000
+
+
 def test_a_worker_without_a_lease_claims_nothing_through_a_gate(process: WorkerProcess) -> None:
     add_to(process.database, TARGET)
     limits = {"max_in_flight": 1}

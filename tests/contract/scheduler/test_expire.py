@@ -16,7 +16,8 @@ RULES = {
     "limits": "UPDATE endpoints SET limits = '{\"max_in_flight\": 1}' WHERE name = :name",
     "a pause": "UPDATE endpoints SET paused_at = now() WHERE name = :name",
     "an open breaker": (
-        "WITH b AS (INSERT INTO breakers (target, state, watched_until) VALUES ('t', 'open', now()) RETURNING target) "
+        "WITH b AS (INSERT INTO breakers (target, state, open_until, watched_until) "
+        "VALUES ('t', 'open', now() + INTERVAL '1 minute', now()) RETURNING target) "
         "INSERT INTO breaker_endpoints (target, endpoint) SELECT b.target, :name FROM b"
     ),
 }

@@ -84,7 +84,7 @@ def test_later_means_no_sooner_a_start_and_no_fewer_tokens(
     rate: Rate, tat: int, now: int, later: int, place: int
 ) -> None:
     assert bucket.starts(tat, now, rate, place) < bucket.starts(tat, now, rate, place + 1)
-    if tat <= now + rate.span_ns + rate.per_ns:
+    if tat <= now + rate.span_ns + bucket.FURTHEST_NS:
         assert bucket.starts(tat, now + later, rate, place) >= bucket.starts(tat, now, rate, place)
         assert bucket.most_until(tat, now + later, now + later, rate) >= bucket.most_until(tat, now, now, rate)
 
