@@ -69,8 +69,8 @@ class Breakers:
             self._targets.changed()
         return any(changes)
 
-    def _publish(self, active: Sequence[tuple[Target, Sequence[str]]]) -> dict[str, Counts]:
-        """Tell what was counted once in a second, or at once where it is enough; returns the counts of all."""
+    def _publish(self, active: Sequence[tuple[Target, Sequence[str]]]) -> dict[str, list[Counts]]:
+        """Tell what was counted once in a second, or at once where it is enough; returns what each process counted."""
         now = time.monotonic()
         if now < self._publish_at and not any(target.is_pressing() for target, _ in active):
             return {}
@@ -90,7 +90,10 @@ class Breakers:
         if told.watched.keys() - self._noted:
             # Their rows may have been there, with a revision.
             self.learn(store.notable(self._database))
-        return {key: _sum(counted, others.get(key, {})) for key, counted in own.items()}
+        for target, _ in known:
+            if target.decide([own[target.key]]) is not None:
+                target.quiet_until = self._publish_at  # it opens now, or beside the others ours do not count
+        return {key: [counted, *others.get(key, {}).values()] for key, counted in own.items()}
 
     def _publication(
         self, known: Sequence[tuple[Target, Sequence[str]]], own: Mapping[str, Counts], now: float
@@ -131,7 +134,7 @@ class Breakers:
 _EXPECTED = {Reason.PROBE, Reason.PROBE_UNUSED, Reason.PROBE_SUCCEEDED}
 
 
-def _wanted(target: Target, counts: Counts | None) -> Transition | None:
+def _wanted(target: Target, counts: Sequence[Counts] | None) -> Transition | None:
     """Return the change that a breaker is due for, as far as this process knows."""
     target.give_up_probe()
     asked_ms = target.asked_to_wait_ms()
@@ -142,19 +145,13 @@ def _wanted(target: Target, counts: Counts | None) -> Transition | None:
     if asked_ms:
         return Transition(BreakerState.OPEN, Reason.RETRY_AFTER, asked_ms)
     if target.is_shut:
-        due = target.decide({}) if target.is_wanted else None
+        due = target.decide([]) if target.is_wanted else None
         return None if due is None else due._replace(for_ms=target.probe_ms)
     return None if counts is None else target.decide(counts)
 
 
 def _part(target: Target) -> float:
     return target.settings.window_ms / 1000 / WATCH_PARTS
-
-
-def _sum(own: Counts, others: Counts) -> Counts:
-    slots = own.keys() | others.keys()
-    pairs = {slot: (own.get(slot, (0, 0)), others.get(slot, (0, 0))) for slot in slots}
-    return {slot: (mine[0] + theirs[0], mine[1] + theirs[1]) for slot, (mine, theirs) in pairs.items()}
 
 
 def _told(target: Target, transition: Transition, seconds: float) -> str:

@@ -28,7 +28,6 @@ from brokers.attempt import Attempt, Stage
 from brokers.discovery import FIRST_IDLE_WAIT_SECONDS, Discovery
 from brokers.gating import Gating
 from brokers.sharing.lanes import Lanes
-from brokers.sharing.ready import Take
 from brokers.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)
@@ -169,10 +168,7 @@ class ClaimConsumer(Consumer):
         if targets.shut:
             self._shut_lanes(now)
         shares.want(self._queue, self._lanes.wanting(now))
-        # Slots for what finds a connection at once. Asked for none, too, it tells of what the endpoint gives back.
-        take: Take = lambda lane, most: shares.reserve(  # noqa: E731
-            lane.endpoint, max(0, min(most, targets.room(lane.endpoint, shares.slots)))
-        )
+        take = targets.taking(shares.slots, shares.reserve)
         wanted = gating.pick(now, take) if rules.by_endpoint else self._lanes.pick(now, take)
         if not wanted:
             return

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from app.flow.breaker import (
     PROBE_SLACK_MS,
@@ -10,7 +10,7 @@ from app.flow.breaker import (
     Counts,
     Standing,
     Transition,
-    decide,
+    decide_together,
     slot_at,
 )
 from app.flow.targets import Noted
@@ -20,6 +20,7 @@ from schema.states import BreakerState
 WAIT_SLACK_SECONDS = 0.5
 SHUT_SECONDS = 0.5
 SHORTEST_PUT_OFF_MS = 1_000
+LONGEST_PUT_OFF_MS = 30_000  # somebody may close the breaker by hand long before its time
 PROBE_WAIT_SECONDS = 0.05
 
 
@@ -56,7 +57,7 @@ class Target:
 
     __slots__ = (
         "_clock", "_lock", "_wake", "counts", "has_failed", "is_shut", "is_wanted", "key", "note", "probe",
-        "settings", "since_slot", "tally", "timeout_ms", "until", "wait_until", "wants_from",
+        "quiet_until", "settings", "since_slot", "tally", "timeout_ms", "until", "wait_until", "wants_from",
     )  # fmt: skip
 
     def __init__(self, key: str, settings: BreakerSettings, clock: Clock, wake: Callable[[], None]) -> None:
@@ -66,6 +67,7 @@ class Target:
         self.tally = [0, 0]  # of the present slot: successes and failures
         self.counts = {slot_at(clock.now()): self.tally}  # by slot; replaced, never changed
         self.has_failed = False  # since others were told last
+        self.quiet_until = 0.0  # on time.monotonic(): all were asked a moment ago, and did not find it failing
         self.wait_until = 0.0  # on time.monotonic(): as a receiver asked for it
         self.note = Noted(key, BreakerState.CLOSED, 0, EPOCH, None, None)  # as the database has it
         self.since_slot = 0  # what was counted before it is from before the breaker was closed
@@ -86,7 +88,7 @@ class Target:
         self.has_failed = True
         if retry_after_ms:
             self.wait_until = max(self.wait_until, time.monotonic() + retry_after_ms / 1000)
-        if retry_after_ms or (not self.is_shut and self.decide(self.own_counts())):
+        if retry_after_ms or self._is_enough():
             self._wake()
 
     def probed(self, attempt: object, failed: bool | None) -> None:
@@ -159,7 +161,7 @@ class Target:
 
     def is_pressing(self) -> bool:
         """Return whether others should be told at once: it will open, or our own results are enough."""
-        return bool(self.asked_to_wait_ms()) or (not self.is_shut and self.decide(self.own_counts()) is not None)
+        return bool(self.asked_to_wait_ms()) or self._is_enough()
 
     def asked_to_wait_ms(self) -> int:
         """Return for how much longer a receiver wants to be left alone than the breaker is open."""
@@ -183,21 +185,28 @@ class Target:
 
     def put_off_ms(self) -> int:
         """Return for how long to put off what is not to stand in the way of others meanwhile."""
-        return max(SHORTEST_PUT_OFF_MS, round((self.until - time.monotonic()) * 1000))
+        left_ms = round((self.until - time.monotonic()) * 1000)
+        return min(max(SHORTEST_PUT_OFF_MS, left_ms), LONGEST_PUT_OFF_MS)
 
     @property
     def probe_ms(self) -> int:
         """How long a probe may take, from the claim to its end."""
         return self.timeout_ms + PROBE_SLACK_MS
 
-    def decide(self, counts: Counts) -> Transition | None:
-        """Return what the breaker changes to, by the counts of all processes."""
+    def decide(self, each: Sequence[Counts]) -> Transition | None:
+        """Return what the breaker changes to, by the counts of each process."""
         standing = Standing(self.note.state, self.until + self._clock.offset, self.since_slot)
-        return decide(standing, counts, self.settings, self._clock.now())
+        return decide_together(standing, each, self.settings, self._clock.now())
 
     def own_counts(self) -> Counts:
         """Return what this process has counted."""
         return {slot: (ok, failed) for slot, (ok, failed) in self.counts.items() if ok or failed}
+
+    def _is_enough(self) -> bool:
+        """Return whether our own results are enough to ask what all have counted."""
+        if self.is_shut or time.monotonic() < self.quiet_until:
+            return False
+        return self.decide([self.own_counts()]) is not None
 
     def _in_time(self, probe: Probe) -> bool:
         """Return whether a probe that begins now ends before the right to it does."""

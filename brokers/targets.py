@@ -4,9 +4,11 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from app.executions.claiming.lane import Lane
 from app.flow.breaker import BreakerSettings, slot_at
 from app.flow.targets import Noted, Notes
 from app.formats import EPOCH
+from brokers.sharing.ready import Take
 from brokers.target import Clock, Target
 from schema.states import BreakerState
 
@@ -95,6 +97,28 @@ class Targets:
         if not bound.has_turns:
             return NO_LIMIT
         return self._limit - sum(held.get(other, 0) for other in tuple(self._sharing[bound.name]))
+
+    def taking(self, held: Mapping[str, int], reserve: Callable[[str, int], int]) -> Take:
+        """Return what reserves slots for the lanes of one pick: no more than find a connection at once.
+
+        Asked for none, too, `reserve` tells of what the endpoint gives back.
+        """
+        used: dict[str, int] = {}  # connections, by name of the target, or of an endpoint whose target is not known yet
+
+        def take(lane: Lane, most: int) -> int:
+            endpoint = lane.endpoint
+            bound = self.bound.get(endpoint)
+            if bound is not None and (bound.target.is_shut or not bound.has_turns):
+                return reserve(endpoint, max(0, min(most, self.room(endpoint, held))))
+            name = endpoint if bound is None else bound.name
+            if name not in used:  # counted once: all of very many endpoints at a busy host are asked in each pick
+                sharing = (endpoint,) if bound is None else tuple(self._sharing[name])
+                used[name] = sum(held.get(other, 0) for other in sharing)
+            got = reserve(endpoint, max(0, min(most, self._limit - used[name])))
+            used[name] += got
+            return got
+
+        return take
 
     def active(self) -> list[tuple[Target, list[str]]]:
         """Return the targets that have failed or are noted, each with the endpoints that lead to it."""

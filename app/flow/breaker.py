@@ -5,7 +5,7 @@ slots of ten seconds by the database's clock, so that those of several processes
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
@@ -126,6 +126,37 @@ def decide(standing: Standing, counts: Counts, settings: BreakerSettings, now: f
     if failed > settings.failure_ratio * results or failed == results:
         return Transition(BreakerState.OPEN, Reason.FAILURES, settings.open_for_ms, failed, results)
     return None
+
+
+def decide_together(
+    standing: Standing, each: Sequence[Counts], settings: BreakerSettings, now: float
+) -> Transition | None:
+    """Return what a breaker changes to by what each process has counted.
+
+    One process alone does not speak for a target that works for the others: its own network may be broken. Where the
+    others have results enough to judge by, from the time since which it fails, they too must show that the target does.
+    """
+    found = decide(standing, total(each), settings, now)
+    if found is None or found.to is not BreakerState.OPEN or len(each) == 1:
+        return found
+    first = max(slot_at(now) - settings.slots + 1, standing.since_slot)
+    failing = [[slot for slot, (_, failed) in counts.items() if failed and slot >= first] for counts in each]
+    worst = max(range(len(each)), key=lambda number: sum(each[number][slot][1] for slot in failing[number]))
+    others = total([counts for number, counts in enumerate(each) if number != worst])
+    since = {slot: pair for slot, pair in others.items() if slot >= min(failing[worst])}
+    if sum(ok + failed for ok, failed in since.values()) < settings.min_results:
+        return found
+    return found if decide(standing, since, settings, now) is not None else None
+
+
+def total(each: Iterable[Counts]) -> Counts:
+    """Add up what several processes have counted."""
+    sums: dict[int, tuple[int, int]] = {}
+    for counts in each:
+        for slot, (ok, failed) in counts.items():
+            before = sums.get(slot, (0, 0))
+            sums[slot] = (before[0] + ok, before[1] + failed)
+    return sums
 
 
 def after_probe(failed: bool | None, settings: BreakerSettings) -> Transition:

@@ -19,8 +19,8 @@ from app.formats import array_literal
 from app.sql import statement
 from schema.states import BreakerState
 
-# Absolute numbers: its second run changes nothing. The sums leave out our own rows, whose numbers we know: a statement
-# does not see what it writes itself.
+# Absolute numbers: its second run changes nothing. The answer leaves out our own rows, whose numbers we know: a
+# statement does not see what it writes itself.
 PUBLISH = statement(
     "targets.publish",
     """
@@ -44,10 +44,9 @@ PUBLISH = statement(
        ORDER BY l.target, l.endpoint
       ON CONFLICT (target, endpoint) DO NOTHING
       RETURNING target)
-    SELECT c.target, c.slot, CAST(sum(c.ok) AS BIGINT) AS ok, CAST(sum(c.failed) AS BIGINT) AS failed
+    SELECT c.target, c.slot, c.worker_id, c.ok, c.failed
       FROM unnest(CAST(:asked AS TEXT[]), CAST(:since AS BIGINT[])) AS a (target, slot)
       JOIN breaker_counts AS c ON c.target = a.target AND c.slot >= a.slot AND c.worker_id <> :worker
-     GROUP BY c.target, c.slot
     """,
 )
 
@@ -161,8 +160,8 @@ def notable(database: Database) -> Notes:
     return Notes.of(database.fetch(NOTABLE), asked_at)
 
 
-def publish(database: Database, worker_id: str, told: Publication) -> dict[str, dict[int, tuple[int, int]]]:
-    """Write what a worker has counted; returns what others have, by target and slot."""
+def publish(database: Database, worker_id: str, told: Publication) -> dict[str, dict[str, dict[int, tuple[int, int]]]]:
+    """Write what a worker has counted; returns what others have, by target, worker and slot."""
     targets, slots, ok, failed = zip(*sorted(told.counts), strict=True) if told.counts else ((), (), (), ())
     led = sorted(told.endpoints)
     params = {
@@ -178,9 +177,9 @@ def publish(database: Database, worker_id: str, told: Publication) -> dict[str, 
         "asked": array_literal(told.asked),
         "since": array_literal(told.asked.values()),
     }
-    found: dict[str, dict[int, tuple[int, int]]] = {}
+    found: dict[str, dict[str, dict[int, tuple[int, int]]]] = {}
     for row in database.fetch(PUBLISH, params):
-        found.setdefault(row.target, {})[row.slot] = (row.ok, row.failed)
+        found.setdefault(row.target, {}).setdefault(row.worker_id, {})[row.slot] = (row.ok, row.failed)
     return found
 
 

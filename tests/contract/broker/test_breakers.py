@@ -10,6 +10,7 @@ from sqlalchemy import event, text
 
 import tests.worker_environment  # noqa: F401 - first
 from app.db import Database
+from app.executions.claiming.lane import Lane
 from app.flow import targets as store
 from app.flow.breaker import PROBE_SLACK_MS, BreakerSettings
 from app.flow.breaker_pruning import prune
@@ -29,11 +30,17 @@ LIMIT = 100
 class Worker:
     """What a worker process knows of the target, by the name of an endpoint that leads there."""
 
-    def __init__(self, database: Database, worker_id: str, settings: dict[str, BreakerSettings] | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        worker_id: str,
+        settings: dict[str, BreakerSettings] | None = None,
+        publish_seconds: float = 0,
+    ) -> None:
         self._database = database
         self.worker_id = worker_id
         self.targets = Targets(LIMIT, (settings or {}).get)
-        self.breakers = Breakers(database, worker_id, self.targets, Counters(), publish_seconds=0)
+        self.breakers = Breakers(database, worker_id, self.targets, Counters(), publish_seconds=publish_seconds)
         self.target = self.bind("endpoint")
 
     def bind(self, endpoint: str, name: str = NAME) -> Target:
@@ -309,6 +316,41 @@ def test_no_more_is_claimed_than_finds_a_connection(database: Database, new_work
     assert worker.targets.room("endpoint", held) == 70
     worker.targets.bind("records", "kafka:a:1", TIMEOUT_MS, has_turns=False)
     assert worker.targets.room("records", {"records": 1000}) == NO_LIMIT
+
+
+def test_lanes_of_one_pick_share_the_connections_to_their_host(database: Database, new_worker: NewWorker) -> None:
+    worker = new_worker()
+    worker.bind("other")
+    worker.bind("elsewhere", "http:elsewhere:80")
+    held, asked = {"endpoint": 30, "other": 50}, list[tuple[str, int]]()
+
+    def reserve(endpoint: str, most: int) -> int:
+        asked.append((endpoint, most))
+        return min(most, 15)
+
+    take = worker.targets.taking(held, reserve)
+    got = [take(Lane(0, endpoint, "", 128), 90) for endpoint in ("endpoint", "other", "other", "elsewhere")]
+    assert got == [15, 5, 0, 15]
+    assert asked == [("endpoint", 20), ("other", 5), ("other", 0), ("elsewhere", 90)]
+
+
+def test_a_process_for_which_alone_it_fails_neither_shuts_it_nor_asks_at_each_failure(
+    database: Database, new_worker: NewWorker
+) -> None:
+    broken, *others = Worker(database, "wrk_broken", publish_seconds=60), new_worker(), new_worker()
+    broken.learn()
+    broken.fail(1)
+    broken.beat()  # from now on the others count too
+    for other in others:
+        other.target.tally[0] += 10
+        other.beat()
+    broken.fail(40)
+    assert broken.target.is_pressing()
+    broken.beat()
+    broken.fail(40)
+    assert not broken.target.is_pressing()
+    assert row(database).state == "closed"
+    assert broken.room() == LIMIT
 
 
 def test_a_probe_has_the_time_of_the_longest_delivery(database: Database, new_worker: NewWorker) -> None:

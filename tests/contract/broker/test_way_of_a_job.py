@@ -23,7 +23,7 @@ from schema.states import Trigger
 from tests import rows
 from tests.waiting import eventually
 
-MOST_FUNCTIONS = 70
+MOST_FUNCTIONS = 71
 JOBS = 5
 RunJob = Callable[[], None]
 ROOT = Path(__file__).parents[3]

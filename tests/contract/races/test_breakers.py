@@ -8,7 +8,16 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.flow import targets
-from app.flow.breaker import BreakerSettings, Reason, Standing, Transition, after_probe, decide, slot_at
+from app.flow.breaker import (
+    BreakerSettings,
+    Reason,
+    Standing,
+    Transition,
+    after_probe,
+    decide,
+    decide_together,
+    slot_at,
+)
 from app.flow.targets import Noted, Publication
 from app.formats import EPOCH
 from schema.states import BreakerState
@@ -129,10 +138,9 @@ def test_the_counts_of_all_workers_are_added(workers: list[Database]) -> None:
         assert decide(Standing(), mine, DEFAULTS, seconds) is None
         for _ in range(2):  # its answer may be lost
             others = targets.publish(workers[number], f"wrk_{number}", told).get(TARGET, {})
-        counts = {at: (0, 1 + others.get(at, (0, 0))[1]) for at in mine}
-        return decide(Standing(), counts, DEFAULTS, seconds) is not None
+        return decide_together(Standing(), [mine, *others.values()], DEFAULTS, seconds) is not None
 
     found = at_once(*(partial(publish, number) for number in range(4)))
     assert publish(4), found
     others = targets.publish(workers[5], "wrk_5", Publication({}, [], [], {TARGET: slot}))
-    assert others == {TARGET: {slot: (0, 5)}}
+    assert others == {TARGET: {f"wrk_{number}": {slot: (0, 1)} for number in range(5)}}

@@ -16,6 +16,7 @@ from app.flow.breaker import (
     Standing,
     after_probe,
     decide,
+    decide_together,
     slot_at,
 )
 from schema.states import BreakerState
@@ -152,3 +153,24 @@ def test_the_figures_of_the_defaults() -> None:
 def test_what_is_older_than_the_window_does_not_count(earlier: int, opens: bool) -> None:
     counts = {slot_at(T0) - earlier: (0, 10)}
     assert (decide(Standing(), counts, BreakerSettings(), T0) is not None) is opens
+
+
+NOW = slot_at(T0)
+
+
+@pytest.mark.parametrize(
+    ("each", "opens"),
+    [
+        pytest.param([{NOW: (0, 30)}, {NOW: (9, 0)}], True, id="the others have too few results"),
+        pytest.param([{NOW: (0, 30)}, {NOW: (6, 0)}, {NOW: (6, 0)}], False, id="it works for the others"),
+        pytest.param([{NOW: (0, 30)}, {NOW: (2, 8)}], True, id="it fails for the others too"),
+        pytest.param([{NOW: (0, 30)}, {NOW - 1: (20, 0)}], True, id="it worked before it began to fail"),
+        pytest.param([{NOW: (0, 12)}], True, id="there are no others"),
+        pytest.param([{NOW: (0, 4)}, {NOW: (0, 4)}, {NOW: (0, 4)}], True, id="enough only together"),
+        pytest.param([{NOW - 7: (0, 90), NOW: (0, 6)}, {NOW: (0, 5)}], True, id="what is too old counts for nobody"),
+    ],
+)
+def test_one_process_alone_does_not_speak_for_a_target(each: list[Counts], opens: bool) -> None:
+    """Its own network may be broken, and then all targets seem to fail."""
+    for order in (each, each[::-1]):
+        assert (decide_together(Standing(), order, BreakerSettings(), T0) is not None) is opens
