@@ -66,7 +66,7 @@ class FlowThread(BackgroundThread):
     def _beat(self) -> None:
         found = pulse(self._database, self._worker_id)
         self._rules.observe(found.revision)
-        if self._rules.refresh():
+        if self._rules.refresh() or self._rules.correct(found.revision):
             self._on_change()
         with ExitStack() as all_of_them:  # also after one that raised
             for listen in reversed(self._listeners):

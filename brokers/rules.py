@@ -30,6 +30,18 @@ class FlowRules:
         """Note a revision that the database has told."""
         self._newest = max(self._newest, revision)
 
+    def correct(self, revision: int) -> bool:
+        """Read the rules again where the database, asked just now, has an older revision; returns whether it had.
+
+        It has lost changes, as after a failover to a replica that lagged behind. Raises UnavailableError.
+        """
+        if revision >= self.revision:
+            return False
+        with self._loading:
+            self._newest, rules = load(self._database)
+            self._take(self._newest, rules)
+        return True
+
     @property
     def is_stale(self) -> bool:
         """Whether a newer revision was told than that of the rules."""
@@ -43,10 +55,13 @@ class FlowRules:
             if self.is_stale:
                 told = self._newest  # what is told from here on may be newer than what is read
                 revision, rules = load(self._database)
-                self.by_endpoint = MappingProxyType(rules)
-                self.capped = frozenset(endpoint for endpoint, its in rules.items() if _is_capped(its))
-                self.revision = max(revision, told)
+                self._take(max(revision, told), rules)
         return True
+
+    def _take(self, revision: int, rules: Mapping[str, Rules]) -> None:
+        self.by_endpoint = MappingProxyType(dict(rules))
+        self.capped = frozenset(endpoint for endpoint, its in rules.items() if _is_capped(its))
+        self.revision = revision
 
 
 def _is_capped(rules: Rules) -> bool:

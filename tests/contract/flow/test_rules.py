@@ -65,6 +65,19 @@ def test_a_change_that_is_told_while_the_rules_are_read_is_not_missed(
     assert rules.of("target") == Rules(None, None, is_paused=True)
 
 
+def test_changes_that_the_database_has_lost_are_lost_here_too(process: WorkerProcess) -> None:
+    """As after a failover to a replica that lagged behind: the next change has a number that was there before."""
+    before = process.rules.revision
+    change(process.database, (PAUSE, {"name": "target"}))
+    eventually(lambda: process.rules.of("target"), what="the pause")
+    process.database.fetch(text("UPDATE endpoints SET paused_at = NULL RETURNING 1"))
+    process.database.fetch(text("UPDATE catalog_revision SET revision = revision - 1 WHERE id = 'flow' RETURNING 1"))
+    eventually(lambda: process.rules.of("target") is None, what="that nothing is paused")
+    eventually(lambda: process.rules.revision == before, what="the revision that the database has")
+    change(process.database, (PAUSE, {"name": "target"}))
+    eventually(lambda: process.rules.of("target"), what="the pause")
+
+
 def test_te_flow_goes_on_after_what_it_cannot_do(process: WorkerProcess) -> None:
     asked: list[int] = []
     told: list[object] = []
