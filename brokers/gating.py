@@ -2,13 +2,14 @@
 
 import random
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
 from app.executions.claiming.lane import Lane, Wanted
 from app.executions.claiming.taken import Taken
 from app.flow.gates import UNBOUNDED, Gate, GateState, gates_of
+from app.flow.rules import Rules
 from brokers.rules import FlowRules
 from brokers.sharing.lanes import Lanes
 from brokers.sharing.ready import Take
@@ -41,6 +42,7 @@ class Gating:
         self._picked: Counter[str] = Counter()  # by gate: what was reserved for the claim that is about to be sent
         self._refused: dict[Lane, float] = {}  # in this pick, and until when
         self._rules = rules
+        self._followed: Mapping[str, Rules] = {}
         self._lanes = lanes
         self._most_ahead = max(1, capacity // 4)
         self._paused: set[str] = set()
@@ -181,17 +183,25 @@ class Gating:
             self._lanes.rest(lane, now)
 
     def _follow_rules(self, now: float) -> None:
-        """Shut what is paused from now on, and ask all others anew: their limits may be other ones, or none."""
-        paused = {endpoint for endpoint, rules in self._rules.by_endpoint.items() if rules.is_paused}
-        for endpoint in paused:
+        """Shut what is paused from now on, and ask what else has changed anew: its limits may be others, or none."""
+        before, after = self._followed, self._rules.by_endpoint
+        self._followed = after
+        changed = {endpoint for endpoint in before.keys() | after.keys() if before.get(endpoint) != after.get(endpoint)}
+        paused = {endpoint for endpoint in after if after[endpoint].is_paused}
+        for endpoint in paused - self._paused:
             self._lanes.shut(endpoint, inf)
         resumed, self._paused = self._paused - paused, paused
         for endpoint in resumed:
             self._lanes.shut(endpoint, now)
         for gate_id in [*self._shut, *self._resting]:
-            self._open(gate_id, now)
+            if _endpoint_of(gate_id) in changed:
+                self._open(gate_id, now)
         self._shut -= paused
-        self._known.clear()
+        self._known = {gate_id: known for gate_id, known in self._known.items() if _endpoint_of(gate_id) not in changed}
+
+
+def _endpoint_of(gate_id: str) -> str:
+    return gate_id.partition("=")[0]
 
 
 def _at_first(gate: Gate) -> int:

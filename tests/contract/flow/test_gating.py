@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
+from sqlalchemy import text
 
 from app.db import Database
 from app.executions.claiming.lane import Lane, Wanted
@@ -13,6 +14,7 @@ from app.flow.gates import GateState
 from brokers.gating import Gating
 from brokers.rules import FlowRules
 from brokers.sharing.lanes import Lanes
+from tests import rows
 from tests.contract.flow.test_limited_workers import set_rules
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -88,6 +90,22 @@ def test_where_another_claims_now_it_comes_back_soon(side: Side) -> None:
     assert side.pick(0.001) == []
     assert 0.0 < side.lanes.next_at() < 0.05
     assert len(side.pick(0.05)) == 1
+
+
+def test_a_change_of_another_endpoint_opens_nothing(database: Database, side: Side) -> None:
+    side.notice(*KEYS)
+    side.nothing_got_through(side.pick(0.0), FULL, 0.0)
+    rows.add_endpoint(database, "other")
+    database.fetch(text("UPDATE endpoints SET paused_at = now() WHERE name = 'other' RETURNING 1"))
+    side.rules.observe(side.rules.revision + 1)
+    assert side.rules.refresh()
+    side.gating.follow(0.01)
+    assert side.pick(0.01) == []
+    set_rules(database, {"per_key": {"key": "{{input.x}}", "max_in_flight": 2}})
+    side.rules.observe(side.rules.revision + 1)
+    assert side.rules.refresh()
+    side.gating.follow(0.02)
+    assert len(side.pick(0.02)) == len(KEYS)
 
 
 def test_what_is_paused_stays_so_whatever_else_opens_it(database: Database, side: Side) -> None:
