@@ -111,13 +111,12 @@ class Deliveries:
     def _leads_elsewhere(self, claim: Claim, prepared: Prepared) -> bool:
         """Return whether the newest version of an endpoint leads to another target, which is not shut."""
         bound = self._targets.bound[claim.endpoint]
+        self._targets.followed(claim.endpoint)
         try:
             if bound.name == prepared.target:
-                newest = self._catalog.newest_version(claim.endpoint)
-                if newest <= claim.endpoint_version:
-                    return False
-                later = self._catalog.prepare(claim.endpoint, newest, claim.input, claim.config_revision)
-                bound = self._bind(claim.endpoint, later)
+                newest = self._catalog.prepare_newest(claim.endpoint, claim.config_revision)
+                if newest.target != bound.name or newest.spec["timeout_ms"] > bound.target.timeout_ms:
+                    bound = self._bind(claim.endpoint, newest)
         except Exception:  # noqa: BLE001 - whatever the newest version is like, this one is only handed back
             return False  # the next one that is claimed asks again
         return bound.name != prepared.target and not bound.target.is_shut

@@ -44,6 +44,7 @@ class Targets:
         self.shut: Mapping[str, Target] = {}  # the endpoints whose target is shut; replaced, never changed
         self._wake = wake
         self._settings_revision = -1
+        self._unfollowed = set[str]()  # endpoints that may lead elsewhere by now than to what is shut
         self._limit = NO_LIMIT if connections_per_host is None else connections_per_host
         self._settings_of = settings_of
         self._targets: dict[str, Target] = {}
@@ -81,8 +82,17 @@ class Targets:
                 target = self._target(bound.name, self._settings_of(endpoint) or BreakerSettings())
                 target.timeout_ms = max(target.timeout_ms, bound.target.timeout_ms)
                 self.bound[endpoint] = bound._replace(target=target)
+            # One of what they have due is claimed, and handed back: whoever prepares it looks where they lead by now.
+            self._unfollowed = {endpoint for endpoint, bound in self.bound.items() if bound.target.is_shut}
             self._note_shut()
         return True
+
+    def followed(self, endpoint: str) -> None:
+        """Note that it is looked up where an endpoint leads by now."""
+        with self._lock:
+            if endpoint in self._unfollowed:
+                self._unfollowed.discard(endpoint)
+                self._note_shut()
 
     def room(self, endpoint: str, held: Mapping[str, int]) -> int:
         """Return how many deliveries of an endpoint may be claimed; `held` is how many are in flight, by endpoint.
@@ -93,7 +103,11 @@ class Targets:
         if bound is None:
             return self._limit - held.get(endpoint, 0)
         if bound.target.is_shut:
-            return self._room_to_probe(bound.target, endpoint, held.get(endpoint, 0))
+            return (
+                1
+                if endpoint in self._unfollowed
+                else self._room_to_probe(bound.target, endpoint, held.get(endpoint, 0))
+            )
         if not bound.has_turns:
             return NO_LIMIT
         return self._limit - sum(held.get(other, 0) for other in tuple(self._sharing[bound.name]))
@@ -161,7 +175,11 @@ class Targets:
 
     def _note_shut(self) -> None:
         if self.shut or any(target.is_shut for target in self._targets.values()):
-            self.shut = {endpoint: bound.target for endpoint, bound in self.bound.items() if bound.target.is_shut}
+            self.shut = {
+                endpoint: bound.target
+                for endpoint, bound in self.bound.items()
+                if bound.target.is_shut and endpoint not in self._unfollowed
+            }
 
     def _room_to_probe(self, target: Target, endpoint: str, held: int) -> int:
         probe = target.probe

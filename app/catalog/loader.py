@@ -141,10 +141,14 @@ class Catalog:
             target = version.target = _Target(config_revision, self._revision, name)
         return Prepared(version.endpoint_type, version.policy, spec, scrubber, version.keep_response, target.name)
 
-    def newest_version(self, endpoint: str) -> int:
-        """Read the number of an endpoint's newest version; raises UnavailableError."""
-        number: int | None = self._database.fetch(NEWEST, {"endpoint": endpoint})[0].version
-        return number or 0
+    def prepare_newest(self, endpoint: str, config_revision: int) -> Prepared:
+        """Render an endpoint's newest version to see where it leads, with the config of this revision or a newer one.
+
+        The input has no say in that, so it is made up. Raises as `prepare`.
+        """
+        number = self._database.fetch(NEWEST, {"endpoint": endpoint})[0].version or 0
+        input_ = self._version(endpoint, number).template.any_input()
+        return self.prepare(endpoint, number, input_, max(self._revision, config_revision))
 
     def _scrubber(self, secrets: frozenset[str]) -> Scrubber:
         scrubber = self._scrubbers.get(secrets, 0)

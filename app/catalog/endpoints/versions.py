@@ -20,6 +20,7 @@ from app.flow import routing
 from schema import tables
 
 _NO_FLOW = Flow()
+_LEADING = ("endpoint_type", "config_ref", "spec")
 
 
 def create(
@@ -79,7 +80,10 @@ def replace(
         ).first()
         if row is None:
             raise UnavailableError("The endpoint keeps changing; try again.")
-        rows.note(connection, change, Action.REPLACE, before, row, tell=new.concerns_workers(old))
+        # Where what it led to is shut, workers have to learn where it leads now.
+        leads_elsewhere = any(getattr(row, column) != getattr(before, column) for column in _LEADING)
+        tell = leads_elsewhere or new.concerns_workers(old)
+        rows.note(connection, change, Action.REPLACE, before, row, tell=tell)
         return _with_version(connection, row, refs)
 
     return change.make(database, body, again=lambda connection: rows.read(connection, name))

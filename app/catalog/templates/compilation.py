@@ -46,6 +46,19 @@ class SpecTemplate:
         """Return the names of the secrets that the spec needs."""
         return frozenset(".".join(item.path) for item in self.placeholders if item.namespace == "secret")
 
+    def any_input(self) -> dict[str, Any]:
+        """Return an input that has every value that the spec asks for."""
+        input_: dict[str, Any] = {}
+        # The longest first: what is an object for one placeholder cannot be a number for another.
+        for item in sorted(self.placeholders, key=lambda item: -len(item.path)):
+            if item.namespace == "input":
+                *above, last = item.path
+                at = input_
+                for name in above:
+                    at = at.setdefault(name, {})
+                at.setdefault(last, 1)
+        return input_
+
     def render(self, input_: Any, config: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str, Any]:
         """Resolve every template; raises TemplateError naming the variable and the field, never a value."""
         rendered: dict[str, Any] = self.root.render({"input": input_, "config": config, "secret": secrets})

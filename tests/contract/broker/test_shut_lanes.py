@@ -141,6 +141,39 @@ def test_a_new_version_that_leads_elsewhere_does_not_wait_behind_the_old_one(
     eventually(lambda: sorted(rows.execution(database, one).status for one in old) == expected, what=f"{expected}")
 
 
+def test_a_new_version_is_followed_long_before_the_next_probe(
+    database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, name: str
+) -> None:
+    """Also one that asks for a value that the old version's inputs have not."""
+    dead = "http:127.0.0.1:9"
+    rows.add_endpoint(database, "moved", spec={"url": "http://127.0.0.1:9/old", "method": "POST"})
+    process.targets.bind("moved", dead, 30_000, has_turns=True)
+    rows.add_breaker(database, dead, "open", open_for=timedelta(hours=1))
+    eventually(lambda: process.targets.shut, what="the state of the breaker")
+    old = rows.add_executions(database, 3, endpoint="moved")
+    spec = {"url": receiver.url("/ok/moved/{{input.fresh.a}}"), "method": "POST", "body_template": "{{input.fresh}}"}
+    database.fetch(
+        text(
+            "INSERT INTO endpoint_versions (endpoint, version, endpoint_type, spec)"
+            " VALUES ('moved', 2, 'HTTP', CAST(:spec AS JSONB))"
+        ),
+        {"spec": json.dumps(spec)},
+    )
+    (new,) = rows.add_executions(database, 1, endpoint="moved", input_={"fresh": {"a": "b"}})
+    database.fetch(text("UPDATE executions SET endpoint_version = 2 WHERE execution_id = :id"), {"id": new})
+    database.fetch(text("UPDATE catalog_revision SET revision = revision + 1 WHERE id = 'flow' RETURNING 1"))
+    attempts, deliveries = Attempts(process), Deliveries(catalog_of(database), loop, database, process.targets)
+    claimed = ""
+    while claimed != new:
+        attempt = attempts.next()
+        claimed = attempt.claim.execution_id
+        deliveries.start([attempt])
+    receiver.wait_for(1, path="/ok/moved/b")
+    assert process.targets.bound["moved"].name == name
+    eventually(lambda: [rows.execution(database, one).status for one in old] == ["QUEUED"] * 3, what="what waits")
+    assert row_state(database, dead) == "open"
+
+
 def row_state(database: Database, target: str) -> str:
     (found,) = database.fetch(text("SELECT state FROM breakers WHERE target = :target"), {"target": target})
     state: str = found.state

@@ -38,6 +38,19 @@ def actions(api: Api) -> list[str]:
     return [entry["action"] for entry in api.get("/audit", resource_type="endpoint").json["items"]]
 
 
+def test_workers_are_told_of_a_version_that_may_lead_elsewhere(api: Api, database: Database) -> None:
+    """They may have shut the endpoint until it is time to probe the old target."""
+    register(api)
+    before = flow_revision(database)
+    definition = http_endpoint()
+    spec = definition["spec"] | {"url": "https://elsewhere.example.com/"}
+    assert api.put("/endpoints/target", definition | {"spec": spec}).status_code == 200
+    assert flow_revision(database) == before + 1
+    policy = {"max_attempts": 2}
+    assert api.put("/endpoints/target", definition | {"spec": spec, "retry_policy": policy}).status_code == 200
+    assert flow_revision(database) == before + 1
+
+
 def test_a_patch_changes_the_flow_and_not_the_version(api: Api, database: Database) -> None:
     register(api)
     first = api.get("/endpoints/target")
