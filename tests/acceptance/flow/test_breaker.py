@@ -116,4 +116,4 @@ def test_one_of_three_processes_probes_what_fails(
     """
     assert database.fetch(text(query))[0][0] == 0
     made = database.fetch(text("SELECT sum(attempt_count) AS n FROM executions WHERE endpoint = 'http'"))[0].n
-    assert made == len(receiver.requests)
+    assert made == len(receiver.wait_for(0, path=PATH))

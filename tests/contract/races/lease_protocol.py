@@ -158,7 +158,8 @@ class LeaseProtocol(LeaseModel):
         """The safety net: whatever is RUNNING for long, here at all; its worker lives and may yet write."""
         for row in self.rows.values():
             if row.status is S.RUNNING:
-                row.end_attempt(S.RETRYING if row.attempt < row.max_attempts else S.FAILED, "STUCK")
+                outcome = S.RETRYING if row.attempt < row.max_attempts else S.FAILED
+                row.end_attempt(S.CANCELLED if row.is_to_be_aborted else outcome, "STUCK")
         reclaim.reclaim_stuck(self.database, reclaim.stuck(self.database, stuck_ms=0, limit=100), stuck_ms=0)
 
     @precondition(lambda self: self.count(S.RUNNING))

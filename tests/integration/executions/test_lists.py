@@ -7,10 +7,16 @@ from typing import Any
 import pytest
 
 from app.db import Database
+from app.flow import targets
+from app.flow.breaker import Reason, Transition
+from app.flow.targets import Publication
+from schema.states import BreakerState
 from tests import rows
 from tests.integration.client import Api
 from tests.integration.http.document import document
 from tests.integration.registered import created, cron, one_shot, register
+
+TARGET = "http:walked:80"
 
 
 @dataclass(slots=True)
@@ -25,7 +31,7 @@ class World:
     added: int = 0
 
     def path(self, template: str) -> str:
-        return template.format(job_id=self.job["job_id"], execution_id=self.execution_id)
+        return template.format(job_id=self.job["job_id"], execution_id=self.execution_id, target=TARGET)
 
 
 @pytest.fixture
@@ -78,6 +84,20 @@ def add_log(world: World) -> None:
     rows.add_log(world.database, world.execution_id, world.added, "INFO")
 
 
+def watch(world: World, target: str) -> None:
+    targets.publish(world.database, "wrk_1", Publication({target: 60_000}, [], [], {}))
+
+
+def add_breaker(world: World) -> None:
+    watch(world, f"http:{name(world)}:80")
+
+
+def add_breaker_event(world: World) -> None:
+    watch(world, TARGET)
+    (noted,) = [noted for noted in targets.notable(world.database).breakers if noted.target == TARGET]
+    assert targets.change(world.database, noted, Transition(BreakerState.OPEN, Reason.RETRY_AFTER, 1000), "wrk_1")
+
+
 # By the path of each list: the field that tells its items apart, and how one more of them comes to be.
 LISTS: dict[str, tuple[str, Callable[[World], None]]] = {
     "/payload-specs": ("name", add_payload_spec),
@@ -91,6 +111,8 @@ LISTS: dict[str, tuple[str, Callable[[World], None]]] = {
     "/executions/{execution_id}/attempts": ("attempt_id", add_attempt),
     "/executions/{execution_id}/logs": ("log_id", add_log),
     "/audit": ("audit_id", add_config),
+    "/breakers": ("target", add_breaker),
+    "/breakers/{target}/events": ("event_id", add_breaker_event),
 }
 
 

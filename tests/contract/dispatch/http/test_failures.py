@@ -7,6 +7,7 @@ import time
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch import base
 from actors.dispatch.egress import EgressGuard
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.http.deliveries import OK, dispatcher, fail, read_request, send, server, spec
@@ -155,8 +156,9 @@ def test_proxies_of_the_environment_are_not_used(receiver, monkeypatch):
     assert json.loads(send(receiver.url("/ok"))["body"]) == {"ok": True}
 
 
-def test_waiting_for_a_turn_does_not_count_against_the_timeout(receiver):
+def test_waiting_for_a_turn_does_not_count_against_the_timeout(receiver, monkeypatch):
     """One connection to the host and three deliveries: together they take longer than the timeout of each."""
+    monkeypatch.setattr(base, "PATIENCE_SECONDS", 30)
     slow = spec(receiver.url("/slow/800/turns"), timeout_ms=2000)
 
     async def three(http):

@@ -8,6 +8,7 @@ import time
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch import base
 from actors.dispatch.egress import EgressGuard
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.lossy import LossyProxy
@@ -127,8 +128,9 @@ def test_an_answer_that_comes_too_late_is_not_given_to_the_next_delivery(valkey,
     assert client.xlen("s") == 3
 
 
-def test_waiting_for_a_connection_does_not_count_against_the_timeout(valkey, client):
+def test_waiting_for_a_connection_does_not_count_against_the_timeout(valkey, client, monkeypatch):
     """One connection and three deliveries: together they take longer than the timeout of each."""
+    monkeypatch.setattr(base, "PATIENCE_SECONDS", 30)
 
     async def main(streams):
         with LossyProxy(valkey.port) as proxy:
