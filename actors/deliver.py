@@ -207,7 +207,7 @@ def _is_too_late(attempt: Attempt, policy: RetryPolicy) -> bool:
     tried = _tried(claim)
     if claim.attempt == 1:
         # By how long it has been due: a tick that is made up for and a manual retry are due anew.
-        due_since = claim.claimed_here + min(0.0, claim.due_in_seconds)
+        due_since = claim.claimed_here - claim.late_seconds
         tried = replace(tried, age_ms=(time.monotonic() - due_since) * 1000)
     return is_too_late(tried, policy, waits=attempt.has_waited)
 

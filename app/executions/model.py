@@ -119,7 +119,8 @@ class Claim(NamedTuple):
     config_revision: int  # the catalogue revision whose configs all attempts use
     scheduled_at: datetime
     claimed_at: datetime  # the database's clock
-    due_in_seconds: float  # until run_at, by the database's clock at the claim; negative when late
+    due_in_seconds: float  # until it may start, by the database's clock at the claim; negative when late
+    late_seconds: float  # since run_at, whatever it has waited for; 0 before that
     claimed_here: float  # claimed_at on time.monotonic(), or a little later (app.executions.database_clock)
     input: Any = None
     queue: str = ""

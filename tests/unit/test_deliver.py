@@ -35,6 +35,7 @@ def test_the_age_counts_from_the_instant_first_planned(
         scheduled_at=NOW - timedelta(seconds=planned_ago),
         claimed_at=NOW,
         due_in_seconds=0,
+        late_seconds=0,
         claimed_here=time.monotonic() - claimed_ago,
     )
     policy = RetryPolicy(max_attempts=3, initial_delay_ms=1000, max_age_ms=60_000)

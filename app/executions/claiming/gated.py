@@ -1,7 +1,7 @@
 """Gated claims: from the lanes of endpoints that are limited, no more than their gates allow."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -148,7 +148,8 @@ def claim_gated(
     """Claim as `claim` does, from at most MOST_ARMS lanes, what the gates of these lanes let through.
 
     A claim may be for an instant that is later than its `run_at`, up to a gate's `ahead_ns` from now. A lane of which
-    anything was found but not claimed is never found empty. Raises as `claim`.
+    anything was found but not claimed is never found empty, nor is one whose gate somebody else is going through: that
+    one may have locked what it does not claim. Raises as `claim`.
     """
     count, question = (1, CLAIM_GATED_1) if len(wanted) == 1 else (MOST_ARMS, CLAIM_GATED_16)
     params = parameters(wanted, count) | _gates(gates) | {"ranks": _ranks(wanted)}
@@ -158,11 +159,13 @@ def claim_gated(
     )
     taken = Taken.of(rows, wanted, queue=queue, worker_id=worker_id, asked_at=asked_at, clock=clock)
     waits = {row.execution_id: row.wait_ns / 1e9 for row in rows if row.execution_id is not None}
+    states = {gate_id: GateState(*state) for gate_id, *state in rows[0].gates}
+    contended = {gate_id for gate_id, state in states.items() if not state.is_ours}
     return replace(
         taken,
         claims=[_held(claim, waits[claim.execution_id]) for claim in taken.claims],
-        found=_found(rows, wanted, taken),
-        gates={gate_id: GateState(*state) for gate_id, *state in rows[0].gates},
+        found=_found(rows, wanted, taken, contended),
+        gates=states,
     )
 
 
@@ -170,15 +173,18 @@ def _held(claim: Claim, wait_seconds: float) -> Claim:
     return claim._replace(due_in_seconds=max(claim.due_in_seconds, wait_seconds))
 
 
-def _found(rows: Sequence[Any], wanted: Sequence[Wanted], taken: Taken) -> dict[Lane, Found]:
-    """Return what was found of each lane; where a gate has held something back, the lane counts as full."""
+def _found(
+    rows: Sequence[Any], wanted: Sequence[Wanted], taken: Taken, contended: Collection[str]
+) -> dict[Lane, Found]:
+    """Return what was found of each lane; where a gate holds something back, or may do so, the lane counts as full."""
     claimed: dict[int, list[Any]] = {number: [] for number in range(len(wanted))}
     for row in rows:
         if row.execution_id is not None:
             claimed[row.counted_lane].append(row.run_at)
     found = dict(taken.found)
     for number, (lane, quota, since) in enumerate(wanted):
-        if len(claimed[number]) < found[lane].rows:
+        is_contended = lane.endpoint in contended or lane.endpoint + lane.limit_key in contended
+        if is_contended or len(claimed[number]) < found[lane].rows:
             found[lane] = Found(quota, max(claimed[number], default=since))
     return found
 

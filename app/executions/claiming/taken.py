@@ -66,6 +66,7 @@ class Taken:
 
 
 def _claim(row: Any, lane: Lane, queue: str, worker_id: str, claimed_here: float) -> Claim:
+    due_in = (row.run_at - row.db_now).total_seconds()
     return Claim(
         key=ClaimKey(row.execution_id, row.attempt_count, row.db_now),
         execution_id=row.execution_id,
@@ -79,7 +80,8 @@ def _claim(row: Any, lane: Lane, queue: str, worker_id: str, claimed_here: float
         config_revision=row.config_revision,
         scheduled_at=row.scheduled_at,
         claimed_at=row.db_now,
-        due_in_seconds=(row.run_at - row.db_now).total_seconds(),
+        due_in_seconds=due_in,
+        late_seconds=max(0.0, -due_in),
         claimed_here=claimed_here,
         input=row.input,
         queue=queue,

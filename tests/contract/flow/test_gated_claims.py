@@ -112,6 +112,8 @@ def test_a_start_that_is_given_out_ahead_is_due_at_its_instant(process: WorkerPr
     taken = take_gated(process.database, process.worker_id, limits, most_ahead=50)
     waits = sorted(claim.due_in_seconds for claim in taken.claims)
     assert waits == pytest.approx([0.0, 0.1, 0.2], abs=1e-6)
+    # What its endpoint says of the greatest age counts from when it was due.
+    assert min(claim.late_seconds for claim in taken.claims) >= 1
 
 
 def test_nothing_is_claimed_where_another_claims_at_the_same_moment(process: WorkerProcess) -> None:
@@ -122,6 +124,9 @@ def test_nothing_is_claimed_where_another_claims_at_the_same_moment(process: Wor
         other.execute(text("UPDATE gates SET revision = revision + 1"))
         taken = take_gated(process.database, process.worker_id, limits)
         assert (taken.claims, taken.gates["target"].is_ours) == ([], False)
+        # It has locked what it does not claim: the lane must not be taken for empty, nobody else tells of it.
+        other.execute(text("SELECT 1 FROM executions FOR UPDATE"))
+        assert take_gated(process.database, process.worker_id, limits).found[TARGET].rows == 10
         other.rollback()
     assert len(take_gated(process.database, process.worker_id, limits).claims) == 2
 

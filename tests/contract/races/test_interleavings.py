@@ -182,6 +182,7 @@ class Arena:
             scheduled_at=now,
             claimed_at=now,
             due_in_seconds=0,
+            late_seconds=0,
             claimed_here=0,
         )
         conclude(database, WORKER, [Conclusion(claim, ids.attempt_id(), verdict, now, 5, ())])

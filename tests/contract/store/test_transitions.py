@@ -163,6 +163,7 @@ def do_conclude(verdict: Verdict) -> Verb:
             scheduled_at=now,
             claimed_at=now,
             due_in_seconds=0,
+            late_seconds=0,
             claimed_here=0,
         )
         ended = Conclusion(claimed, f"att_{execution_id}", verdict, now, 1, ())

@@ -164,5 +164,6 @@ def claim_of(key: ClaimKey, endpoint: Endpoint) -> Claim:
         scheduled_at=START,
         claimed_at=START,
         due_in_seconds=0.0,
+        late_seconds=0.0,
         claimed_here=0.0,
     )
