@@ -93,7 +93,7 @@ class Breakers:
         for target, _ in known:
             if target.decide([own[target.key]]) is not None:
                 target.quiet_until = self._publish_at  # it opens now, or beside the others ours do not count
-        return {key: [counted, *others.get(key, {}).values()] for key, counted in own.items()}
+        return {key: [own[key], *others.get(key, {}).values()] for key in told.asked}
 
     def _publication(
         self, known: Sequence[tuple[Target, Sequence[str]]], own: Mapping[str, Counts], now: float
@@ -110,7 +110,8 @@ class Breakers:
             if self._published.get((target.key, target.note.revision), {}).get(slot) != pair
         ]
         led = {(target.key, endpoint) for target, endpoints in known for endpoint in endpoints} - self._led
-        asked = {target.key: target.first_slot() for target, _ in known if not target.is_shut}
+        # Who has seen no failure decides nothing: those that have do.
+        asked = {target.key: target.first_slot() for target, _ in known if target.has_failed and not target.is_shut}
         return Publication(dict(sorted(watched.items())), counts, sorted(led), asked)
 
     def _change(self, target: Target, transition: Transition) -> bool:
