@@ -26,6 +26,9 @@ from app.sql import hot_statement
 #
 # A lane's rows go through the gate of their key, in the order of the lanes. What is left goes through the endpoint's,
 # in the order of the priorities that were wanted, keys by turns. So what is chosen of a lane is the first part of it.
+#
+# Hundredths of a window are kept in a ring, by their number. Where the window was another one before, the slot may hold
+# an old hundredth that counts still: it is counted with the new one, longer than it had to be.
 def _gated(count: int) -> str:
     return f"""
     WITH clock AS MATERIALIZED (SELECT CAST(EXTRACT(EPOCH FROM now()) * 1000000 AS BIGINT) * 1000 AS now_ns),
@@ -103,15 +106,19 @@ def _gated(count: int) -> str:
         FROM used JOIN room AS m ON m.gate_id = used.gate_id
        WHERE g.gate_id = used.gate_id AND g.revision = m.revision
       RETURNING g.gate_id),
+    present AS (
+      SELECT used.gate_id, m.now_ns - m.now_ns % m.bucket_ns AS bucket, used.amount,
+             m.now_ns - {HUNDREDTHS} * m.bucket_ns AS over,
+             CAST((m.now_ns - m.now_ns % m.bucket_ns) / m.bucket_ns AS BIGINT) % {RING} AS slot
+        FROM used JOIN room AS m ON m.gate_id = used.gate_id JOIN spent ON spent.gate_id = used.gate_id
+       WHERE m.bucket_ns IS NOT NULL),
     noted AS (
       INSERT INTO gate_windows AS w (gate_id, slot, bucket, started)
-      SELECT used.gate_id, (m.now_ns - m.now_ns % m.bucket_ns) % ({RING} * m.bucket_ns),
-             m.now_ns - m.now_ns % m.bucket_ns, used.amount
-        FROM used JOIN room AS m ON m.gate_id = used.gate_id JOIN spent ON spent.gate_id = used.gate_id
-       WHERE m.bucket_ns IS NOT NULL
+      SELECT p.gate_id, p.slot, p.bucket,
+             p.amount + CASE WHEN o.bucket > p.over THEN o.started ELSE 0 END
+        FROM present AS p LEFT JOIN gate_windows AS o ON o.gate_id = p.gate_id AND o.slot = p.slot
       ON CONFLICT (gate_id, slot) DO UPDATE
-         SET started = CASE WHEN w.bucket < excluded.bucket THEN excluded.started ELSE w.started + excluded.started END,
-             bucket = GREATEST(w.bucket, excluded.bucket)
+         SET started = excluded.started, bucket = GREATEST(w.bucket, excluded.bucket)
       RETURNING w.gate_id),
     claimed AS ({
         take(

@@ -156,6 +156,23 @@ def test_a_raised_rate_counts_at_once_however_far_the_old_one_has_run_ahead(proc
     assert (taken.gates["target"].opens_in_ns(gate, 0) or 0) <= 1_000_000_000
 
 
+def test_windows_of_any_length_share_a_ring_and_lose_no_start(process: WorkerProcess) -> None:
+    """Each slot holds a hundredth of a shorter window before, which counts still."""
+    limits = {"rate": {"count": 130, "per": "24h", "window": "sliding"}}
+    add_to(process.database, TARGET, 9)
+    add_gates(process.database, [TARGET], limits)
+    process.database.fetch(
+        text(
+            "INSERT INTO gate_windows (gate_id, slot, bucket, started) SELECT 'target', slot,"
+            " CAST(EXTRACT(EPOCH FROM now()) * 1000 AS BIGINT) * 1000000 - 1000, 1 FROM generate_series(0, 127) AS slot"
+        )
+    )
+    assert len(take_gated(process.database, process.worker_id, limits).claims) == 2
+    assert take_gated(process.database, process.worker_id, limits).claims == []
+    (found,) = process.database.fetch(text("SELECT count(*) AS slots, sum(started) AS started FROM gate_windows"))
+    assert (found.slots, found.started) == (128, 130)
+
+
 def test_a_worker_without_a_lease_claims_nothing_through_a_gate(process: WorkerProcess) -> None:
     add_to(process.database, TARGET)
     limits = {"max_in_flight": 1}
