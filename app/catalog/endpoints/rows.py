@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from zlib import crc32
 
 from sqlalchemy import Connection, Row, select
 
@@ -29,6 +30,7 @@ class Endpoint:
     definition: Definition
     retry_policy: RetryPolicy
     queue: str | None
+    routed_queue: str | None
     queue_in_effect: str
     priority: int
     limits: Mapping[str, Any] | None
@@ -108,6 +110,7 @@ def endpoint_of(row: Row[Any]) -> Endpoint:
         definition=definition,
         retry_policy=RetryPolicy.from_json(row.retry_policy),
         queue=row.queue,
+        routed_queue=row.routed_queue,
         queue_in_effect=row.queue or row.routed_queue or type_.queue,
         priority=row.priority,
         limits=row.limits,
@@ -120,8 +123,10 @@ def endpoint_of(row: Row[Any]) -> Endpoint:
 
 
 def _tag(row: Any) -> str:
-    # Without a change of the flow it is what earlier versions of this service made of the state.
+    # Without flow and routes it is what earlier versions of this service made of the state.
     numbers = (row.version, row.flow_revision) if row.flow_revision else (row.version,)
+    if row.routed_queue is not None:
+        numbers += (crc32(row.routed_queue.encode()),)  # no change of the endpoint, but of what is shown of it
     return tag_of(row.created_at, *numbers)
 
 

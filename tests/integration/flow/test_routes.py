@@ -29,6 +29,7 @@ def test_routes_move_endpoints_that_name_no_queue(api: Api) -> None:
         register(api, name)
     register(api, "billing-own", queue="mine")
     assert execution_queue(api, "billing-eu", "before") == "http"
+    tag = api.get("/endpoints/billing-eu").headers["ETag"]
 
     first = api.get("/routes")
     assert first.json == {"routes": [], "source": "environment"}
@@ -39,6 +40,8 @@ def test_routes_move_endpoints_that_name_no_queue(api: Api) -> None:
     stale = api.put("/routes", {"routes": BILLING}, headers={"If-Match": first.headers["ETag"]})
     problem(stale, 412, "PRECONDITION_FAILED")
 
+    routed = api.send("GET", "/endpoints/billing-eu", headers={"If-None-Match": tag})
+    assert (routed.status_code, routed.json["queue_in_effect"]) == (200, "bulk")
     register(api, "billing-us")
     found = {name: queue_of(api, name) for name in ("billing-eu", "billing-us", "billing-own", "mail")}
     assert found == {"billing-eu": "bulk", "billing-us": "bulk", "billing-own": "mine", "mail": "http"}
@@ -47,6 +50,7 @@ def test_routes_move_endpoints_that_name_no_queue(api: Api) -> None:
 
     assert api.delete("/routes").json == {"routes": [], "source": "environment"}
     assert (queue_of(api, "billing-eu"), queue_of(api, "billing-own")) == ("http", "mine")
+    assert api.get("/endpoints/billing-eu").headers["ETag"] == tag
     entries = api.get("/audit", resource_type="routes").json["items"]
     assert [entry["action"] for entry in entries] == ["replace", "replace"]
 
