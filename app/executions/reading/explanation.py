@@ -1,6 +1,6 @@
 """Explanation of an execution's state in one sentence, from bounded queries."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -27,7 +27,7 @@ _CANCELLING = [Reason.CANCELLED, Reason.JOB_CANCELLED, Reason.JOB_UPDATED, *_REQ
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """The last event that concerns a cancellation."""
+    """The last event of some reasons."""
 
     actor: str | None = None
     reason: Reason | None = None
@@ -43,6 +43,8 @@ def explain(database: Database, execution_id: str, *, reclaim_every: timedelta) 
         return _running(database, facts, reclaim_every)
     if facts.status is ExecutionStatus.CANCELLED:
         return _cancelled(database, facts)
+    if facts.status is ExecutionStatus.FAILED and not facts.error:
+        return _ended(database, facts)
     if facts.status in _OVER:
         return _OVER[facts.status](facts)
     return _waiting(database, facts)
@@ -110,6 +112,15 @@ def _cancelled(database: Database, facts: Facts) -> Explanation:
     return Explanation(ExecutionStatus.CANCELLED, reason, text, facts.completed_at, None, details)
 
 
+def _ended(database: Database, facts: Facts) -> Explanation:
+    """Explain what failed while it waited, without an attempt of its own that failed."""
+    if _event(database, facts, [Reason.EXPIRED]).reason is None:
+        return _failed(facts)
+    text = "It waited for longer than the max_age_ms of its retry policy allows; nothing was sent."
+    details: dict[str, Any] = {"attempts": facts.attempt_count, "max_attempts": facts.max_attempts}
+    return Explanation(ExecutionStatus.FAILED, "EXPIRED", text, facts.completed_at, None, details)
+
+
 def _succeeded(facts: Facts) -> Explanation:
     text = f"It was delivered by attempt {facts.attempt_count} of {facts.max_attempts}."
     if facts.error:
@@ -134,8 +145,8 @@ _OVER: Mapping[ExecutionStatus, Callable[[Facts], Explanation]] = {
 }
 
 
-def _event(database: Database, facts: Facts) -> _Event:
-    params = {"execution_id": facts.execution_id, "reasons": [reason.value for reason in _CANCELLING]}
+def _event(database: Database, facts: Facts, reasons: Sequence[Reason] = _CANCELLING) -> _Event:
+    params = {"execution_id": facts.execution_id, "reasons": [reason.value for reason in reasons]}
     rows = database.fetch(LAST_EVENT, params)
     return _Event(rows[0].actor, Reason(rows[0].reason)) if rows else _Event()
 

@@ -9,6 +9,7 @@ from sqlalchemy import text
 from app import workers
 from app.db import Database
 from app.executions.verdict import Verdict
+from tests.contract.scheduler.conftest import chores
 from tests.integration.client import Api
 from tests.integration.executions.worker import ERROR, WORKER, claim, end
 from tests.integration.registered import created, one_shot
@@ -112,6 +113,14 @@ def failed(_api: Api, database: Database, _id: str) -> None:
     end(database, claim(database), Verdict.fail(ERROR))
 
 
+def expired(_api: Api, database: Database, _id: str) -> None:
+    policy = '{"max_attempts": 3, "max_age_ms": 1000}'
+    database.fetch(text("UPDATE endpoint_versions SET retry_policy = CAST(:policy AS JSONB)"), {"policy": policy})
+    database.fetch(text("UPDATE endpoints SET paused_at = now()"))
+    database.fetch(text("UPDATE executions SET run_at = now() - INTERVAL '1 hour'"))
+    assert chores(database).expire()["expired"] == 1
+
+
 def used_up(_api: Api, database: Database, _id: str) -> None:
     database.fetch(text("UPDATE executions SET max_attempts = 1"))
     end(database, claim(database), Verdict.fail(ERROR))
@@ -152,6 +161,7 @@ CASES: list[tuple[Prepare, str, str, bool]] = [
     (declared_dead, "WORKER_LOST", f"{WORKER} was lost at 20", True),
     (succeeded, "SUCCEEDED", "delivered by attempt 1 of 3", False),
     (failed, "FAILED_FOR_GOOD", "Attempt 1 of 3 failed (HTTP_ERROR: answered 503)", False),
+    (expired, "EXPIRED", "It waited for longer than the max_age_ms of its retry policy allows; nothing was", False),
     (used_up, "ATTEMPTS_USED_UP", "none is left", False),
     (cancelled, "CANCELLED", "cancelled by test after 0 attempt(s)", False),
     (cancelled_with_job, "JOB_CANCELLED", "cancelled by test, with its job", False),
