@@ -1,5 +1,6 @@
 """Gating: which lanes of a queue wait for their limits, and how much these let through next."""
 
+import itertools
 import random
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
@@ -102,12 +103,15 @@ class Gating:
             if state.is_missing:
                 missing.append(gate.gate_id)
                 continue
-            known = self._known[gate.gate_id] = self._judge(gate, state, used[gate.gate_id], now)
+            known = self._judge(gate, state, used[gate.gate_id], now)
+            self._known.pop(gate.gate_id, None)
+            self._known[gate.gate_id] = known  # as the newest
             self._resting.pop(gate.gate_id, None)
             if known.closed_until > now:
                 self._close(gate, known.closed_until, waiting)
         if len(self._known) > MOST_KNOWN:
-            self._known = {gate_id: known for gate_id, known in self._known.items() if known.closed_until > now}
+            # Without the older half, closed or not: the database decides, and is asked once in vain.
+            self._known = dict(itertools.islice(self._known.items(), MOST_KNOWN // 2, None))
             for gate_id in self._resting.keys() - self._known.keys():
                 del self._resting[gate_id]
         return missing
