@@ -60,7 +60,12 @@ class RateSpec(_Flow):
 
     count = _most(required=True, metadata={"example": 100})
     per = _duration(_SECOND, 24 * _HOUR, required=True, metadata={"description": "`1s` to `24h`", "example": "1s"})
-    burst = _most(metadata={"description": "how many may start at once; what 100 ms bring when absent", "example": 20})
+    burst = _most(
+        metadata={
+            "description": "starts of a burst, the last 100 ms of which are paced; what 100 ms bring when absent",
+            "example": 20,
+        }
+    )
     window = fields.String(
         validate=validate.OneOf(["sliding"]),
         metadata={"description": "`sliding`: never more than `count` in any `per`, in whatever order; without a burst"},
