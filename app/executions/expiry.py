@@ -3,7 +3,7 @@
 A claim starts nothing that is too late, so this only tells earlier; it looks at endpoints that may wait at all.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -87,13 +87,14 @@ def ages(database: Database) -> dict[str, int]:
     return {row.endpoint: row.max_age_ms for row in database.fetch(AGES)}
 
 
-def overdue(database: Database, queue: str, shards: int, ages_ms: Mapping[str, int]) -> list[Lane]:
-    """Return the lanes of a queue in which something waits for longer than its endpoint allows."""
-    sweep, found = Sweep(shards), list[Lane]()
-    while not sweep.is_over:
+def overdue(
+    database: Database, queue: str, shards: int, ages_ms: Mapping[str, int], stopping: Callable[[], bool]
+) -> Iterator[Lane]:
+    """Find the lanes of a queue in which something waits for longer than its endpoint allows, step by step."""
+    sweep = Sweep(shards)
+    while not sweep.is_over and not stopping():
         due, now = sweep.step(database, queue)
-        found += [lane for lane, run_at in due if _is_overdue(ages_ms.get(lane.endpoint), run_at, now)]
-    return found
+        yield from (lane for lane, run_at in due if _is_overdue(ages_ms.get(lane.endpoint), run_at, now))
 
 
 def expire(

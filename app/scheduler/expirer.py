@@ -25,7 +25,7 @@ class Expirer:
         ages = expiry.ages(self._database)
         counts = Counts()
         for queue in claimable_queues(self._database, MOST_QUEUES) if ages else ():
-            for lane in expiry.overdue(self._database, queue, self._shards(), ages):
+            for lane in expiry.overdue(self._database, queue, self._shards(), ages, self._stopping):
                 counts.update(expired=self._expire_lane(queue, lane, ages[lane.endpoint]))
         return counts
 

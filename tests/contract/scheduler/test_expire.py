@@ -7,6 +7,7 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.executions.claiming.lane import Lane
+from app.executions.expiry import overdue
 from tests import rows
 from tests.claiming import add_to
 from tests.contract.scheduler.conftest import chores
@@ -93,6 +94,20 @@ def test_behind_those_of_a_version_that_may_wait_longer_it_goes_on(
     assert chores(aged).expire()["expired"] == 3
     assert {rows.execution(aged, one).status for one in late} == {"FAILED"}
     assert rows.statuses(aged) == {"FAILED": 3, "QUEUED": 5}
+
+
+def test_the_walk_through_very_many_lanes_ends_where_the_scheduler_stops(aged: Database) -> None:
+    aged.fetch(text(RULES["a pause"]), {"name": "aged"})
+    for number in range(40):  # more than a step finds
+        add_to(aged, LANES[0]._replace(limit_key=f"={number:02}"), due_in=-90)
+    asked: list[int] = []
+
+    def stopping() -> bool:
+        asked.append(1)
+        return len(asked) > 1
+
+    assert len(list(overdue(aged, "http", 1, {"aged": 60_000}, stopping))) < 40
+    assert len(asked) == 2
 
 
 def test_gates_go_once_they_were_idle_for_two_days(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
