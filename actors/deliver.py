@@ -90,7 +90,8 @@ class Deliveries:
             if prepared.policy.max_age_ms is not None:
                 # Behind a limit or a breaker a first attempt may have waited as well.
                 rules = self._rules.of(claim.endpoint)
-                attempt.has_waited = (rules is not None and rules.limits is not None) or bound.target.until > 0
+                is_limited = rules is not None and rules.limits is not None
+                attempt.has_waited = is_limited or bound.target.has_kept(claim.claimed_here - claim.late_seconds)
             if attempt.target.is_shut and not self._is_probe(attempt, prepared):
                 return None
             # It is in the prepared request now, and an attempt may wait long for its answer.

@@ -17,6 +17,7 @@ from schema.states import BreakerState
 log = logging.getLogger(__name__)
 
 PUBLISH_SECONDS = 1.0
+MOST_UNWANTED_SECONDS = 30.0  # for which a process that could not use its right to probe leaves it to others
 WATCH_PARTS = 4  # how often in a window with failures the others are told to count too
 
 
@@ -123,7 +124,7 @@ class Breakers:
             return False  # somebody was faster, or the answer was lost: the next notes tell
         left = 0.0 if note.until is None else (note.until - note.changed_at).total_seconds()
         if transition.reason is Reason.PROBE_UNUSED:
-            target.wants_from = asked_at + target.settings.open_for_ms / 1000
+            target.wants_from = asked_at + min(target.settings.open_for_ms / 1000, MOST_UNWANTED_SECONDS)
         target.learn(note, asked_at + left, self._worker_id)
         if transition.to is BreakerState.OPEN and before.state is BreakerState.CLOSED:
             self._counters.add("breaker.opened")

@@ -56,8 +56,8 @@ class Target:
     """
 
     __slots__ = (
-        "_clock", "_lock", "_wake", "counts", "has_failed", "is_shut", "is_wanted", "key", "note", "probe",
-        "quiet_until", "settings", "since_slot", "tally", "timeout_ms", "until", "wait_until", "wants_from",
+        "_clock", "_lock", "_shut_last", "_wake", "counts", "has_failed", "is_shut", "is_wanted", "key", "note",
+        "probe", "quiet_until", "settings", "since_slot", "tally", "timeout_ms", "until", "wait_until", "wants_from",
     )  # fmt: skip
 
     def __init__(self, key: str, settings: BreakerSettings, clock: Clock, wake: Callable[[], None]) -> None:
@@ -76,6 +76,7 @@ class Target:
         self.is_wanted = False  # something is due, and it may be probed
         self.wants_from = 0.0  # on time.monotonic(): a process that could not use its right leaves the next to others
         self.probe: Probe | None = None
+        self._shut_last = 0.0  # on time.monotonic()
         self._clock = clock
         self._wake = wake
         self._lock = threading.Lock()
@@ -104,6 +105,10 @@ class Target:
         """Return whether an attempt may begin to send although the target is shut: it is the probe."""
         probe = self.probe
         return probe is not None and probe.attempt is attempt and self._in_time(probe)
+
+    def has_kept(self, due_since: float) -> bool:
+        """Return whether what is due since an instant, on `time.monotonic()`, may have waited for it."""
+        return self.is_shut or self._shut_last > due_since
 
     def take_probe(self, attempt: object) -> bool:
         """Let an attempt be the probe, if this process may send one and none is."""
@@ -151,6 +156,7 @@ class Target:
         self.probe = None
         if note.state is BreakerState.CLOSED:
             if before.state is not BreakerState.CLOSED:
+                self._shut_last = time.monotonic()
                 self.wait_until = 0.0  # or whoever closed it by hand would see it open again at once
             self.since_slot = slot_at((note.changed_at - EPOCH).total_seconds())
             self.tally = [0, 0]

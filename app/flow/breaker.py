@@ -143,7 +143,9 @@ def decide_together(
     failing = [[slot for slot, (_, failed) in counts.items() if failed and slot >= first] for counts in each]
     worst = max(range(len(each)), key=lambda number: sum(each[number][slot][1] for slot in failing[number]))
     others = total([counts for number, counts in enumerate(each) if number != worst])
-    since = {slot: pair for slot, pair in others.items() if slot >= min(failing[worst])}
+    # In the slot in which it began to fail the others may have had theirs before.
+    began, last = min(failing[worst]), max(failing[worst])
+    since = {slot: pair for slot, pair in others.items() if slot > began or slot == last}
     if sum(ok + failed for ok, failed in since.values()) < settings.min_results:
         return found
     return found if decide(standing, since, settings, now) is not None else None

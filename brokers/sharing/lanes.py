@@ -85,12 +85,6 @@ class Lanes:
             pick_at = now + (run_at - db_now).total_seconds() - self._ahead
             self._expect(lane, run_at, pick_at, min(run_at, self._start), now)
 
-    def hinted(self, lanes: Iterable[Lane], now: float) -> None:
-        """Take in lanes that got something that is due at once."""
-        for lane in lanes:
-            if self._counts.get(lane.endpoint, 0) < MOST_LANES or lane in self._known:
-                self._expect(lane, now, now, None, now)
-
     def noticed(self, lane: Lane, due_at: float, since: datetime | None = None) -> None:
         """Take in that a lane has something due at an instant, and nothing before `since`."""
         if self._counts.get(lane.endpoint, 0) < MOST_LANES or lane in self._known:

@@ -353,6 +353,21 @@ def test_a_process_for_which_alone_it_fails_neither_shuts_it_nor_asks_at_each_fa
     assert broken.room() == LIMIT
 
 
+def test_what_was_due_while_a_target_was_shut_may_have_waited_for_it(database: Database, new_worker: NewWorker) -> None:
+    """One that is only watched keeps nothing waiting."""
+    worker = new_worker()
+    worker.fail(1)
+    worker.beat()
+    assert not worker.target.has_kept(time.monotonic() - 60)
+    worker.fail(9)
+    worker.beat()
+    assert worker.target.has_kept(time.monotonic())
+    close(database, NAME, "somebody")
+    worker.beat()
+    assert worker.target.has_kept(time.monotonic() - 60)
+    assert not worker.target.has_kept(time.monotonic())
+
+
 def test_a_probe_has_the_time_of_the_longest_delivery(database: Database, new_worker: NewWorker) -> None:
     """Also of a version that came later."""
     worker = new_worker()

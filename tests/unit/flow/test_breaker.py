@@ -165,6 +165,7 @@ NOW = slot_at(T0)
         pytest.param([{NOW: (0, 30)}, {NOW: (6, 0)}, {NOW: (6, 0)}], False, id="it works for the others"),
         pytest.param([{NOW: (0, 30)}, {NOW: (2, 8)}], True, id="it fails for the others too"),
         pytest.param([{NOW: (0, 30)}, {NOW - 1: (20, 0)}], True, id="it worked before it began to fail"),
+        pytest.param([{NOW - 1: (0, 1), NOW: (0, 30)}, {NOW - 1: (20, 0)}], True, id="idle since about then"),
         pytest.param([{NOW: (0, 12)}], True, id="there are no others"),
         pytest.param([{NOW: (0, 4)}, {NOW: (0, 4)}, {NOW: (0, 4)}], True, id="enough only together"),
         pytest.param([{NOW - 7: (0, 90), NOW: (0, 6)}, {NOW: (0, 5)}], True, id="what is too old counts for nobody"),

@@ -101,7 +101,7 @@ class Simulation:
     def arrive(self, endpoint: Endpoint) -> None:
         """Let an execution of an endpoint come now, and others later at its rate."""
         endpoint.waiting.append(self.now)
-        self.lanes.hinted([endpoint.lane], self.now)
+        self.lanes.noticed(endpoint.lane, self.now)
         self._poll_at(self.now)
         self._arrive_later(endpoint)
 

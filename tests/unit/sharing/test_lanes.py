@@ -27,7 +27,8 @@ def lane(endpoint: str = "a", *, key: str = "", priority: int = 128, shard: int 
 def known(*lanes: Lane) -> Lanes:
     """Return lanes that have something due at 0.0."""
     found = Lanes(1, ahead=AHEAD)
-    found.hinted(lanes, 0.0)
+    for one in lanes:
+        found.noticed(one, 0.0)
     return found
 
 
@@ -102,7 +103,7 @@ def test_a_lane_that_was_only_hinted_at_is_read_from_the_beginning_until_a_clock
     lanes = known(lane("a"))
     assert [one.since for one in lanes.pick(0.0, everything)] == [EPOCH]
     lanes.looked([], at(9.0), 9.0)
-    lanes.hinted([lane("b")], 9.0)
+    lanes.noticed(lane("b"), 9.0)
     assert {one.lane.endpoint: one.since for one in lanes.pick(9.0, everything)}["b"] == at(9.0) - SLACK
 
 
@@ -143,7 +144,7 @@ def test_rows_of_the_highest_priority_count_only_while_others_wait() -> None:
     answer(lanes, lanes.pick(0.0, everything, most=30), 0.0, 25, 0)
     for _ in range(20):
         answer(lanes, lanes.pick(0.0, everything), 0.0)
-    lanes.hinted([lane("low", priority=1)], 0.0)
+    lanes.noticed(lane("low", priority=1), 0.0)
     assert [one.lane.endpoint for one in lanes.pick(0.0, everything, most=1)] == ["high"]
 
 
@@ -167,11 +168,11 @@ def test_endpoints_take_turns_and_so_do_the_keys_of_each(keys: dict[str, int], a
 def test_whoever_was_served_longest_ago_comes_first_also_when_it_had_nothing_meanwhile() -> None:
     lanes = known(lane("busy"))
     answer(lanes, lanes.pick(0.0, everything, 1), 0.0)
-    lanes.hinted([lane("new")], 0.0)
+    lanes.noticed(lane("new"), 0.0)
     wanted = lanes.pick(0.0, everything, 1)
     assert [one.lane.endpoint for one in wanted] == ["new"]
     answer(lanes, wanted, 0.0, 0)
-    lanes.hinted([lane("new")], 0.0)
+    lanes.noticed(lane("new"), 0.0)
     assert picked(lanes, 0.0, 1) == [lane("busy")]
     assert picked(lanes, 0.0, 1) == [lane("new")]
 
@@ -210,7 +211,7 @@ def test_a_shut_endpoint_is_left_alone_until_its_instant_and_opens_at_once_when_
     lanes.shut("a", 3.0)
     assert (list(lanes.wanting(0.0)), picked(lanes, 0.0)) == (["b"], [lane("b")])
     answer(lanes, lanes.pick(0.0, everything), 0.0, 0)
-    lanes.hinted([lane("a", key="=1")], 1.0)
+    lanes.noticed(lane("a", key="=1"), 1.0)
     assert picked(lanes, 1.0) == []
     assert lanes.next_at() == 3.0
     assert set(picked(lanes, 3.0)) == {lane("a"), lane("a", key="=1")}
@@ -227,7 +228,7 @@ def test_a_lane_that_rests_is_picked_again_at_its_instant_whatever_is_found_of_i
     answer(lanes, wanted, 0.0, 0, 25)
     lanes.rest(lane(key="=1"), 2.0, at(-100.0))
     lanes.rest(lane(key="=2"), 1.0)
-    lanes.hinted([lane(key="=1")], 0.5)
+    lanes.noticed(lane(key="=1"), 0.5)
     lanes.looked([(lane(key="=2"), at(0.1))], at(0.5), 0.5)
     assert picked(lanes, 0.9) == []
     assert lanes.next_at() == 1.0
@@ -267,8 +268,7 @@ def test_of_very_many_keys_those_that_rest_give_their_places_to_others(monkeypat
             lanes.rest(one.lane, 3600.0, one.since)
         assert len(lanes) == 5
     assert served == set(many)
-    lanes.hinted([lane("a", key=f"=h{number}") for number in range(9)], 0.0)
-    for number in range(9):
+    for number in range(18):
         lanes.noticed(lane("a", key=f"=n{number}"), 0.0)
     assert len(lanes) == 5
 
@@ -300,7 +300,7 @@ def test_nothing_that_is_due_is_forgotten_whatever_comes(events: list[tuple[str,
     for what, endpoint, priority, seconds in events:
         now, one = now + 0.01, lane(endpoint, priority=priority)
         if what == "hint":
-            lanes.hinted([one], now)
+            lanes.noticed(one, now)
             due[one].add(now)
         elif what == "look":
             lanes.looked([(one, at(now + seconds))], at(now), now)
