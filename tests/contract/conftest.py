@@ -6,7 +6,11 @@ import dramatiq
 import pytest
 from dramatiq import Worker
 
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch import open_dispatchers
+from actors.loop import DeliveryLoop
 from app import db
+from app.config import Settings
 from app.db import Database
 from brokers.attempt import Attempt
 from brokers.broker import ExecutionsBroker
@@ -14,6 +18,9 @@ from brokers.consumer import DELIVER
 from brokers.middleware import Lifecycle, Verdicts
 from brokers.worker_process import WorkerProcess, WorkerSettings
 from tests import rows
+
+SHARDS = [pytest.param(1, id="1 shard"), pytest.param(16, id="16 shards")]
+"""PostgreSQL's default, and CockroachDB's."""
 
 
 @pytest.fixture
@@ -46,7 +53,7 @@ def worker_process(database: Database, lease: Database, **changes: object) -> Wo
 
 @pytest.fixture
 def shards() -> int:
-    """The number of shards of a worker process; some tests run with several numbers."""
+    """The number of shards of a worker process; some tests run with both of SHARDS."""
     return 1
 
 
@@ -58,6 +65,15 @@ def process(database: Database, database_url: str, shards: int) -> Iterator[Work
     process.open(["http"])
     yield process
     process.close()
+
+
+@pytest.fixture
+def loop() -> Iterator[DeliveryLoop]:
+    """The real dispatchers on a loop of their own."""
+    loop = DeliveryLoop(lambda: open_dispatchers(Settings(database_url="")))
+    loop.start()
+    yield loop
+    loop.stop()
 
 
 StartWorker = Callable[..., tuple[Worker, WorkerProcess]]

@@ -1,22 +1,18 @@
-"""Fixtures of the broker's tests: the numbers of shards, a database that can fail, a finalizer, the dispatchers."""
+"""Fixtures of the broker's tests: the numbers of shards, a database that can fail, a finalizer."""
 
 import socket
 from collections.abc import Iterator
 
 import pytest
 
-import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch import open_dispatchers
-from actors.loop import DeliveryLoop
-from app.config import Settings
 from app.db import Database
 from tests.contract.broker.faults import Faults
 from tests.contract.broker.finalizing import Run, Running
+from tests.contract.conftest import SHARDS
 
 
-@pytest.fixture(params=[1, 16], ids=["1 shard", "16 shards"])
+@pytest.fixture(params=SHARDS)
 def shards(request: pytest.FixtureRequest) -> int:
-    """PostgreSQL's default, and CockroachDB's."""
     number: int = request.param
     return number
 
@@ -41,15 +37,6 @@ def run(database: Database) -> Iterator[Run]:
     for running in started:
         running.finalizer.abandon()
         running.finalizer.stop(60)
-
-
-@pytest.fixture
-def loop() -> Iterator[DeliveryLoop]:
-    """The real dispatchers on a loop of their own."""
-    loop = DeliveryLoop(lambda: open_dispatchers(Settings(database_url="")))
-    loop.start()
-    yield loop
-    loop.stop()
 
 
 @pytest.fixture

@@ -13,7 +13,10 @@ from app.dev.receiver import Receiver
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.broker.delivering import Attempts, catalog_of
+from tests.contract.conftest import SHARDS
 from tests.waiting import eventually
+
+pytestmark = pytest.mark.parametrize("shards", SHARDS)
 
 
 @pytest.fixture

@@ -16,8 +16,9 @@ from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.broker.delivering import Attempts
 from tests.contract.broker.test_consumer import OK
-from tests.contract.conftest import worker_process
+from tests.contract.conftest import SHARDS, worker_process
 
+pytestmark = pytest.mark.parametrize("shards", SHARDS)
 CAPACITY = 20
 NEVER_MS = 3_600_000  # no poll that nothing asked for happens during a test
 

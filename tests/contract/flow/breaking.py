@@ -1,0 +1,96 @@
+"""Several worker processes that lead to one target, and what the database has of its breaker."""
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import text
+
+from app.db import Database
+from app.flow import targets as store
+from app.flow.breaker import BreakerSettings
+from brokers.breakers import Breakers
+from brokers.counters import Counters
+from brokers.target import Target
+from brokers.targets import Targets
+
+NAME = "http:host:80"
+TIMEOUT_MS = 1000
+LIMIT = 100
+
+
+class Worker:
+    """What a worker process knows of the target, by the name of an endpoint that leads there."""
+
+    def __init__(
+        self,
+        database: Database,
+        worker_id: str,
+        settings: dict[str, BreakerSettings] | None = None,
+        publish_seconds: float = 0,
+    ) -> None:
+        self._database = database
+        self.worker_id = worker_id
+        self.targets = Targets(LIMIT, (settings or {}).get)
+        self.breakers = Breakers(database, worker_id, self.targets, Counters(), publish_seconds=publish_seconds)
+        self.target = self.bind("endpoint")
+
+    def bind(self, endpoint: str, name: str = NAME) -> Target:
+        return self.targets.bind(endpoint, name, TIMEOUT_MS, has_turns=True).target
+
+    def learn(self) -> bool:
+        return self.breakers.learn(store.notable(self._database))
+
+    def beat(self) -> None:
+        """Do what te-flow does twice a second."""
+        self.learn()
+        self.breakers.act()
+
+    def fail(self, count: int = 1, **options: Any) -> None:
+        for _ in range(count):
+            self.target.failed(**options)
+
+    def room(self, endpoint: str = "endpoint") -> int:
+        return self.targets.room(endpoint, {})
+
+
+NewWorker = Callable[..., Worker]
+
+
+def beat(workers: list[Worker]) -> None:
+    """Twice: what one has written, those before it learn the second time."""
+    for worker in (*workers, *workers):
+        worker.beat()
+
+
+def row(database: Database, target: str = NAME) -> Any:
+    (found,) = database.fetch(text("SELECT * FROM breakers WHERE target = :target"), {"target": target})
+    return found
+
+
+def set_past(database: Database, column: str) -> None:
+    database.fetch(text(f"UPDATE breakers SET {column} = now() - INTERVAL '1 second' RETURNING 1"))
+
+
+def opened(database: Database, workers: list[Worker]) -> None:
+    """Open the breaker by failures that no worker alone has seen enough of."""
+    for worker in workers:
+        worker.fail(4)
+    beat(workers)
+    assert [worker.room() for worker in workers] == [0] * len(workers)
+
+
+def half_open(database: Database, workers: list[Worker]) -> Worker:
+    """Let the breaker be open for its time, and each worker ask for the probe; returns who may send it."""
+    set_past(database, "open_until")
+    for worker in workers:
+        worker.learn()
+        assert worker.room() == 0, "nothing may be claimed before the right to it is won"
+    beat(workers)
+    (prober,) = [worker for worker in workers if worker.room() == 1]
+    assert sum(worker.room() for worker in workers) == 1
+    return prober
+
+
+def reasons(database: Database) -> list[str]:
+    rows = database.fetch(text("SELECT reason FROM breaker_events ORDER BY occurred_at, event_id"))
+    return [found.reason for found in rows]
