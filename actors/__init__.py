@@ -6,6 +6,7 @@ Dramatiq boots the worker.
 
 import os
 import sys
+from functools import partial
 
 import dramatiq
 
@@ -58,9 +59,7 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
         rotation.warn_of_unreadable(database, box)
         spare_what_is_there()
 
-    lifecycle = Lifecycle(
-        process, threads, on_open=opened, survey=lambda broker: QueueSurvey(process, broker.declare_queue)
-    )
+    lifecycle = Lifecycle(process, threads, on_open=opened, survey=partial(QueueSurvey, process))
     broker = ExecutionsBroker(process, [lifecycle, Verdicts()])
     return broker, Deliveries(catalog, loop, database, process.targets, process.rules)
 

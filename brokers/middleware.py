@@ -58,7 +58,7 @@ class Lifecycle(Middleware):
         process: WorkerProcess,
         threads: Sequence[BackgroundThread],
         on_open: Callable[[], None] = lambda: None,
-        survey: "Callable[[Broker], BackgroundThread] | None" = None,
+        survey: "Callable[[Worker], BackgroundThread] | None" = None,
     ) -> None:
         """`survey` makes the thread that declares further queues of a worker that is not told which to serve."""
         self._process = process
@@ -90,7 +90,7 @@ class Lifecycle(Middleware):
     def after_worker_boot(self, broker: "Broker", worker: "Worker") -> None:
         """Look for further queues from now on: the worker learns of what is declared."""
         if self._make_survey is not None and not worker.consumer_whitelist:
-            self._survey = self._make_survey(broker)
+            self._survey = self._make_survey(worker)
             self._survey.start()
 
     def before_worker_shutdown(self, broker: "Broker", worker: "Worker") -> None:

@@ -1,16 +1,32 @@
-"""Queues: which of them have something to claim, now or later."""
+"""Queues: which of them have something to claim, now or later, and which are those of endpoints and routes."""
+
+from collections.abc import Collection
 
 from app.db import Database
 from app.executions.claiming.arms import CLAIMABLE
 from app.sql import statement
 
 # One entry of the index of lanes a hop, however many executions wait in a queue.
+_ENTRY = f"""{CLAIMABLE}
+     ORDER BY queue, shard, endpoint, limit_key, priority, run_at, execution_id LIMIT 1"""
 NEXT_QUEUE = statement(
     "executions.next_queue",
-    f"""
-    SELECT queue FROM executions WHERE queue > :after AND {CLAIMABLE}
-     ORDER BY queue, shard, endpoint, limit_key, priority, run_at, execution_id LIMIT 1
-    """,  # noqa: S608 - a constant of this package
+    f"SELECT queue FROM executions WHERE queue > :after AND {_ENTRY}",  # noqa: S608 - a constant of this module
+)
+# Arms and no join with a list: CockroachDB might make it a join with every claimable row.
+AT_ONCE = 16
+CLAIMABLE_OF = statement(
+    "executions.claimable_of_queues",
+    " UNION ALL ".join(
+        f"(SELECT queue FROM executions WHERE queue = :queue_{number} AND {_ENTRY})"  # noqa: S608 - as above
+        for number in range(AT_ONCE)
+    ),
+)
+NAMED = statement(
+    "executions.named_queues",
+    """
+    SELECT queue FROM routes UNION SELECT queue FROM endpoints WHERE queue IS NOT NULL AND deleted_at IS NULL
+    """,
 )
 
 
@@ -23,3 +39,20 @@ def claimable_queues(database: Database, most: int) -> list[str]:
             break
         found.append(rows[0].queue)
     return found
+
+
+def claimable_of(database: Database, queues: Collection[str], most: int) -> list[str]:
+    """Find up to `most` of these queues that have such executions, in the order of their names."""
+    names, found = sorted(queues), list[str]()
+    for start in range(0, len(names), AT_ONCE):
+        if len(found) >= most:
+            break
+        asked = names[start : start + AT_ONCE]
+        params = {f"queue_{number}": asked[number] if number < len(asked) else "" for number in range(AT_ONCE)}
+        found += sorted(row.queue for row in database.fetch(CLAIMABLE_OF, params))
+    return found[:most]
+
+
+def named_queues(database: Database) -> set[str]:
+    """Return the queues that endpoints and routes name; jobs may name others."""
+    return {row.queue for row in database.fetch(NAMED)}

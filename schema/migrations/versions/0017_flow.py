@@ -87,7 +87,11 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Build what the previous release reads, then drop the rest: limits, breakers and routes are lost."""
+    """Build what the previous release reads, then drop the rest: limits, breakers and routes are lost.
+
+    That release serves the queues of the transports only: what waits in others has to be given back to them before, as
+    docs/operations.md says, or nobody claims it.
+    """
     online.create_index(
         "idx_executions_running", "executions", ["worker_id", "execution_id"], where="status = 'RUNNING'"
     )

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from app.executions.claiming.queues import NEXT_QUEUE, claimable_queues
+from app.executions.claiming.queues import CLAIMABLE_OF, NEXT_QUEUE, claimable_of, claimable_queues, named_queues
 from tests import rows
 
 
@@ -26,6 +26,29 @@ def test_a_hop_over_a_queue_reads_one_entry(database: Database) -> None:
     for queue in ("bulk", "http"):
         fill(database, queue, 10_000, "QUEUED")
     database.fetch(text("ANALYZE executions"))
-    plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + NEXT_QUEUE.text), {"after": "a"}))
-    assert "Index Only Scan using idx_executions_lanes" in plan
-    assert "Sort" not in plan
+    params = {"after": "a"} | {f"queue_{number}": "http" for number in range(16)}
+    for question in (NEXT_QUEUE, CLAIMABLE_OF):
+        plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + question.text), params))
+        assert "Index Only Scan using idx_executions_lanes" in plan
+        assert "Sort" not in plan
+        assert "Seq Scan" not in plan
+
+
+def test_of_the_queues_that_endpoints_and_routes_name_those_are_found_in_which_something_waits(
+    database: Database,
+) -> None:
+    database.fetch(text("UPDATE endpoints SET queue = 'own', routed_queue = 'not-in-effect' WHERE name = 'target'"))
+    gone = text("UPDATE endpoints SET queue = 'gone', deleted_at = now() WHERE name = :name")
+    database.fetch(gone, {"name": rows.add_endpoint(database, "old")})
+    routes = (
+        "INSERT INTO routes (position, pattern, queue, source) VALUES (0, 'a', 'q17', 'api'), (1, 'b', 'q3', 'api')"
+    )
+    database.fetch(text(routes))
+    assert named_queues(database) == {"own", "q17", "q3"}
+
+    for queue, status in (("q17", "QUEUED"), ("q3", "RETRYING"), ("q4", "PENDING"), ("other", "QUEUED")):
+        fill(database, queue, 2, status)
+    many = [f"q{number}" for number in range(40)]
+    assert claimable_of(database, many, 10) == ["q17", "q3"]
+    assert claimable_of(database, many, 1) == ["q17"]
+    assert claimable_of(database, [], 10) == []

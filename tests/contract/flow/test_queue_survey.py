@@ -1,0 +1,88 @@
+"""The queues that a worker finds which is told none: for which it has places, and that it serves what it says."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from dramatiq import Worker
+from sqlalchemy import text
+
+from app.db import Database
+from app.executions.verdict import Verdict
+from brokers import queues
+from brokers.attempt import Attempt, Stage
+from brokers.queues import QueueSurvey
+from brokers.worker_process import WorkerProcess
+from tests import rows
+from tests.contract.conftest import StartWorker
+from tests.waiting import eventually
+
+
+def succeed(attempt: Attempt) -> None:
+    attempt.enter(Stage.STARTED)
+    attempt.conclude(Verdict.success({}))
+
+
+@contextmanager
+def surveying(process: WorkerProcess, worker: Worker) -> Iterator[None]:
+    survey = QueueSurvey(process, worker)
+    survey.start()
+    yield
+    assert survey.stop()
+
+
+def fill(database: Database, *names: str) -> None:
+    move = text("UPDATE executions SET queue = :queue WHERE execution_id = ANY (:ids)")
+    for name in names:
+        database.fetch(move, {"ids": rows.add_executions(database), "queue": name})
+
+
+def written(database: Database) -> list[str]:
+    """Return which queues the worker says that it serves, besides that of its transport."""
+    (row,) = database.fetch(text("SELECT queues FROM workers"))
+    return sorted({*row.queues} - {"http"})
+
+
+def ended(database: Database) -> set[str]:
+    return {row.queue for row in database.fetch(text("SELECT queue FROM executions WHERE status = 'SUCCESS'"))}
+
+
+def test_queues_that_jobs_name_leave_places_to_those_of_endpoints_and_routes(
+    database: Database, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may create jobs can name as many as he likes."""
+    monkeypatch.setattr(queues, "MOST_QUEUES", 5)
+    monkeypatch.setattr(queues, "MOST_OF_JOBS", 2)
+    own = text("UPDATE endpoints SET queue = 'x-own' WHERE name = :name")
+    database.fetch(own, {"name": rows.add_endpoint(database, "other")})
+    fill(database, "x-own", *(f"a{number}" for number in range(8)))
+    worker, process = start_worker(succeed)
+    with surveying(process, worker):
+        eventually(lambda: written(database) == ["a0", "a1", "x-own"])
+        routes = (
+            "INSERT INTO routes (position, pattern, queue, source) VALUES (0, 'n*', 'z', 'api'), (1, 'm*', 'y', 'api')"
+        )
+        database.fetch(text(routes))
+        fill(database, "y", "z")
+        process.wake("y")
+        eventually(lambda: ended(database) == {"a0", "a1", "x-own", "y"})
+    assert written(database) == ["a0", "a1", "x-own", "y"], "the last place is taken"
+
+
+def test_a_queue_is_served_once_its_consumer_runs(
+    database: Database, start_worker: StartWorker, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker, process = start_worker(succeed)
+    with surveying(process, worker):
+        size = threading.stack_size(2**45)  # more than a process can have: no thread starts
+        try:
+            fill(database, "own")
+            process.wake("own")
+            eventually(lambda: "Unexpected failure in after_declare_queue" in caplog.text)
+        finally:
+            threading.stack_size(size)
+        assert written(database) == []
+        process.wake("own")
+        eventually(lambda: ended(database) == {"own"})
+        eventually(lambda: written(database) == ["own"])
