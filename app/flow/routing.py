@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from app import audit
 from app.audit import Action, ResourceType
 from app.audit.change import AuditedChange, tag_of
-from app.db import Database
+from app.db import Database, deadline
 from app.flow.routes import Route, queue_for
 from app.formats import EPOCH
 from app.sql import statement
@@ -144,12 +144,18 @@ def moves(database: Database, routes: Sequence[Route]) -> Iterator[Move]:
     after = ""
     while page := database.fetch(ENDPOINTS, {"after": after, "limit": STRIDE}):
         for row in page:
-            found = queue_for(routes, row.name)
+            found = _matched(routes, row.name)
             now = row.queue or row.routed_queue or row.default_queue
             then = row.queue or (found[1].queue if found else row.default_queue)
             if now != then:
                 yield Move(row.name, now, then)
         after = page[-1].name
+
+
+def _matched(routes: Sequence[Route], endpoint: str) -> tuple[int, Route] | None:
+    # Between two pages very many patterns would go unnoticed for seconds.
+    deadline.check()
+    return queue_for(routes, endpoint)
 
 
 def _store(connection: Connection, routes: Sequence[Route], source: RouteSource, known: int) -> None:
@@ -165,7 +171,7 @@ def _move_all(connection: Connection, routes: Sequence[Route]) -> None:
     """Write each live endpoint's queue by the routes, where it is another one; in the order of the names."""
     after = ""
     while page := connection.execute(ENDPOINTS, {"after": after, "limit": STRIDE}).all():
-        found = {row.name: queue_for(routes, row.name) for row in page}
+        found = {row.name: _matched(routes, row.name) for row in page}
         queues = {name: match[1].queue if match else None for name, match in found.items()}
         moved = [row.name for row in page if row.routed_queue != queues[row.name]]
         if moved:

@@ -1,10 +1,12 @@
 """Routes: the name of an endpoint decides its queue, by the first pattern that it matches."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from app.db import Database
+from app.db import Database, deadline
+from app.errors import TimedOutError
 from app.flow import routing
 from app.flow.routes import Route
 from tests.integration.client import Api, pointers, problem
@@ -53,6 +55,29 @@ def test_routes_move_endpoints_that_name_no_queue(api: Api) -> None:
     assert api.get("/endpoints/billing-eu").headers["ETag"] == tag
     entries = api.get("/audit", resource_type="routes").json["items"]
     assert [entry["action"] for entry in entries] == ["replace", "replace"]
+
+
+class Late(list[Route]):
+    """Routes that take all of the time that their first reader has."""
+
+    reads = 0
+
+    def __iter__(self) -> Iterator[Route]:
+        self.reads += 1
+        deadline.begin(0)
+        return super().__iter__()
+
+
+def test_to_try_routes_on_all_endpoints_ends_with_the_request_s_time(api: Api, database: Database) -> None:
+    for name in ("a", "b", "c"):
+        register(api, name)
+    routes = Late([Route("*", "bulk")])
+    try:
+        with pytest.raises(TimedOutError):
+            list(routing.moves(database, routes))
+    finally:
+        deadline.end()
+    assert routes.reads == 1
 
 
 def test_routes_can_be_tried(api: Api) -> None:
