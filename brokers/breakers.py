@@ -52,6 +52,7 @@ class Breakers:
         self._noted = frozenset(note.target for note in notes.breakers)
         # Of a breaker that is not among them the rows may be gone.
         self._led = {(target, endpoint) for target, endpoint in self._led if target in self._noted}
+        self._watched_at = {target: at for target, at in self._watched_at.items() if target in self._noted}
         return self._targets.learn(notes, self._worker_id)
 
     def act(self) -> bool:

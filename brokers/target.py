@@ -22,6 +22,7 @@ SHUT_SECONDS = 0.5
 SHORTEST_PUT_OFF_MS = 1_000
 LONGEST_PUT_OFF_MS = 30_000  # somebody may close the breaker by hand long before its time
 PROBE_WAIT_SECONDS = 0.05
+KNOWN_SECONDS = 3600.0
 
 
 class Clock:
@@ -193,6 +194,11 @@ class Target:
         """Return for how long to put off what is not to stand in the way of others meanwhile."""
         left_ms = round((self.until - time.monotonic()) * 1000)
         return min(max(SHORTEST_PUT_OFF_MS, left_ms), LONGEST_PUT_OFF_MS)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is known of it that a new one would not know, of the last hour."""
+        return not (self.has_failed or self.own_counts() or self.has_kept(time.monotonic() - KNOWN_SECONDS))
 
     @property
     def probe_ms(self) -> int:

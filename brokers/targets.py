@@ -1,7 +1,9 @@
 """Targets: where the endpoints of a worker process lead, and how much still fits there."""
 
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from app.executions.claiming.lane import Lane
@@ -13,6 +15,7 @@ from brokers.target import Clock, Target
 from schema.states import BreakerState
 
 NO_LIMIT = 1_000_000
+FORGET_SECONDS = 3600.0
 OFF = BreakerSettings(is_off=True)
 # Of attempts whose endpoint's target is not known yet, or has no breaker.
 NO_TARGET = Target("", OFF, Clock(), lambda: None)
@@ -38,18 +41,23 @@ class Targets:
         connections_per_host: int | None = None,
         settings_of: Callable[[str], BreakerSettings | None] = lambda _endpoint: None,
         wake: Callable[[], None] = lambda: None,
+        forget_seconds: float = FORGET_SECONDS,
     ) -> None:
         self.clock = Clock()
         self.bound: dict[str, Bound] = {}
         self.shut: Mapping[str, Target] = {}  # the endpoints whose target is shut; replaced, never changed
         self._wake = wake
-        self._settings_revision = -1
+        self._settings_revision, self._catalog_revision = -1, -1
         self._unfollowed = set[str]()  # endpoints that may lead elsewhere by now than to what is shut
         self._limit = NO_LIMIT if connections_per_host is None else connections_per_host
         self._settings_of = settings_of
         self._targets: dict[str, Target] = {}
         self._notes: dict[str, tuple[Noted, float]] = {}  # with the instant of the next change
-        self._sharing: dict[str, set[str]] = {}  # by name of the target: the endpoints that share its connections
+        # By name of the target: the endpoints that share its connections. Who asks without the lock may find one gone.
+        self._sharing = defaultdict[str, set[str]](set)
+        self._used = set[str]()  # the endpoints that led somewhere since others were forgotten last
+        self._forget_seconds = forget_seconds
+        self._forget_at = time.monotonic() + forget_seconds
         self._lock = threading.Lock()
 
     def bind(self, endpoint: str, name: str, timeout_ms: int, *, has_turns: bool) -> Bound:
@@ -60,7 +68,8 @@ class Targets:
             before = self.bound.get(endpoint)
             if before is not None:
                 self._sharing[before.name].discard(endpoint)
-            self._sharing.setdefault(name, set()).add(endpoint)
+            self._sharing[name].add(endpoint)
+            self._used.add(endpoint)
             bound = Bound(name, has_turns, target)
             if before is not None and name != before.name and target.is_shut and not before.target.is_shut:
                 # An earlier version's, or an earlier config's: it must not shut what leads elsewhere by now.
@@ -72,20 +81,23 @@ class Targets:
                 self._note_shut()
             return bound
 
-    def follow_settings(self, revision: int) -> bool:
-        """Bind all endpoints by the settings that they have since a revision; returns whether it is a new one."""
-        if revision == self._settings_revision:
+    def follow(self, settings_revision: int, catalog_revision: int) -> bool:
+        """Bind all endpoints by their settings, and have it looked up where those lead by now whose target is shut.
+
+        Both only where a revision has changed: configs, of which the host of an endpoint may come, are the catalogue's.
+        Returns whether what may be claimed has changed.
+        """
+        has_settings = settings_revision != self._settings_revision
+        if not has_settings and catalog_revision == self._catalog_revision:
             return False
-        self._settings_revision = revision
+        self._settings_revision, self._catalog_revision = settings_revision, catalog_revision
         with self._lock:
-            for endpoint, bound in list(self.bound.items()):
-                target = self._target(bound.name, self._settings_of(endpoint) or BreakerSettings())
-                target.timeout_ms = max(target.timeout_ms, bound.target.timeout_ms)
-                self.bound[endpoint] = bound._replace(target=target)
+            if has_settings:
+                self._bind_anew()
             # One of what they have due is claimed, and handed back: whoever prepares it looks where they lead by now.
             self._unfollowed = {endpoint for endpoint, bound in self.bound.items() if bound.target.is_shut}
             self._note_shut()
-        return True
+            return has_settings or bool(self._unfollowed)
 
     def followed(self, endpoint: str) -> None:
         """Note that it is looked up where an endpoint leads by now."""
@@ -103,11 +115,9 @@ class Targets:
         if bound is None:
             return self._limit - held.get(endpoint, 0)
         if bound.target.is_shut:
-            return (
-                1
-                if endpoint in self._unfollowed
-                else self._room_to_probe(bound.target, endpoint, held.get(endpoint, 0))
-            )
+            if endpoint in self._unfollowed:
+                return 1
+            return self._room_to_probe(bound.target, endpoint, held.get(endpoint, 0))
         if not bound.has_turns:
             return NO_LIMIT
         return self._limit - sum(held.get(other, 0) for other in tuple(self._sharing[bound.name]))
@@ -168,18 +178,44 @@ class Targets:
             self._note_shut()
             return any(changed)
 
+    def forget(self, held: Collection[str]) -> None:
+        """Forget once an hour the endpoints of which nothing was in flight since, and targets to which none leads.
+
+        `held` are those of which something is in flight now. Who is forgotten in vain is learnt again when the next of
+        it is prepared.
+        """
+        self._used.update(held)
+        now = time.monotonic()
+        if now < self._forget_at:
+            return
+        self._forget_at = now + self._forget_seconds
+        with self._lock:
+            unused = [endpoint for endpoint, bound in self.bound.items() if not bound.target.is_shut]
+            for endpoint in set(unused) - self._used:
+                self._sharing[self.bound.pop(endpoint).name].discard(endpoint)
+            self._used = set(held)
+            for name in [name for name, sharing in self._sharing.items() if not sharing]:
+                del self._sharing[name]
+            led = {bound.target.key for bound in self.bound.values()} | self._notes.keys()
+            for key in [key for key, target in self._targets.items() if key not in led and target.is_idle]:
+                del self._targets[key]
+
     def changed(self) -> None:
         """Note that the state of a target has changed otherwise."""
         with self._lock:
             self._note_shut()
 
+    def _bind_anew(self) -> None:
+        for endpoint, bound in list(self.bound.items()):
+            target = self._target(bound.name, self._settings_of(endpoint) or BreakerSettings())
+            target.timeout_ms = max(target.timeout_ms, bound.target.timeout_ms)
+            self.bound[endpoint] = bound._replace(target=target)
+
     def _note_shut(self) -> None:
-        if self.shut or any(target.is_shut for target in self._targets.values()):
-            self.shut = {
-                endpoint: bound.target
-                for endpoint, bound in self.bound.items()
-                if bound.target.is_shut and endpoint not in self._unfollowed
-            }
+        if self.shut or self._unfollowed or any(target.is_shut for target in self._targets.values()):
+            shut = {endpoint: bound.target for endpoint, bound in self.bound.items() if bound.target.is_shut}
+            self._unfollowed &= shut.keys()
+            self.shut = {endpoint: target for endpoint, target in shut.items() if endpoint not in self._unfollowed}
 
     def _room_to_probe(self, target: Target, endpoint: str, held: int) -> int:
         probe = target.probe

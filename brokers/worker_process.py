@@ -140,7 +140,8 @@ class WorkerProcess:
 
     def _pulsed(self, pulse: Pulse) -> None:
         # Whoever claims may have read the rules before this thread.
-        changed = self.targets.follow_settings(self.rules.revision)
+        changed = self.targets.follow(self.rules.revision, pulse.catalog_revision)
+        self.targets.forget(tuple(self.shares.slots))
         changed = self.breakers.learn(pulse.notes) or changed
         if self.breakers.act() or changed:
             self.wake()

@@ -32,7 +32,9 @@ RULES = statement(
 PULSE = statement(
     "flow.pulse",
     f"""
-    SELECT c.revision AS flow_revision, now() AS db_now, {NOTED}, a.executions, a.attempts, a.claimed
+    SELECT c.revision AS flow_revision,
+           COALESCE((SELECT revision FROM catalog_revision WHERE id = 'catalog'), 0) AS catalog_revision,
+           now() AS db_now, {NOTED}, a.executions, a.attempts, a.claimed
       FROM catalog_revision AS c
       CROSS JOIN (SELECT array_agg(execution_id ORDER BY execution_id) AS executions,
                          array_agg(attempt_count ORDER BY execution_id) AS attempts,
@@ -59,9 +61,10 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """What each worker asks for twice a second; `aborts` are of its own claims."""
+    """What each worker asks for twice a second; `revision` is that of the rules, `aborts` are of its own claims."""
 
     revision: int
+    catalog_revision: int
     notes: Notes
     aborts: Aborts
 
@@ -83,7 +86,7 @@ def pulse(database: Database, worker_id: str) -> Pulse:
     rows = database.fetch(PULSE, {"worker": worker_id})
     first = rows[0]
     aborts = Aborts(zip(first.executions, first.attempts, first.claimed, strict=True)) if first.executions else []
-    return Pulse(first.flow_revision, Notes.of(rows, asked_at), aborts)
+    return Pulse(first.flow_revision, first.catalog_revision, Notes.of(rows, asked_at), aborts)
 
 
 def _limits(row: Any) -> Limits | None:

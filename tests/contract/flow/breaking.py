@@ -1,6 +1,6 @@
 """Several worker processes that lead to one target, and what the database has of its breaker."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlalchemy import text
@@ -30,7 +30,7 @@ class Worker:
     ) -> None:
         self._database = database
         self.worker_id = worker_id
-        self.targets = Targets(LIMIT, (settings or {}).get)
+        self.targets = Targets(LIMIT, (settings or {}).get, forget_seconds=0)
         self.breakers = Breakers(database, worker_id, self.targets, Counters(), publish_seconds=publish_seconds)
         self.target = self.bind("endpoint")
 
@@ -49,8 +49,8 @@ class Worker:
         for _ in range(count):
             self.target.failed(**options)
 
-    def room(self, endpoint: str = "endpoint") -> int:
-        return self.targets.room(endpoint, {})
+    def room(self, endpoint: str = "endpoint", held: Mapping[str, int] | None = None) -> int:
+        return self.targets.room(endpoint, held or {})
 
 
 NewWorker = Callable[..., Worker]

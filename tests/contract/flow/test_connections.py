@@ -2,8 +2,9 @@
 
 from app.db import Database
 from app.executions.claiming.lane import Lane
+from app.flow.breakers import close
 from brokers.targets import NO_LIMIT
-from tests.contract.flow.breaking import TIMEOUT_MS, NewWorker
+from tests.contract.flow.breaking import LIMIT, NAME, TIMEOUT_MS, NewWorker
 
 
 def test_no_more_is_claimed_than_finds_a_connection(database: Database, new_worker: NewWorker) -> None:
@@ -34,3 +35,36 @@ def test_lanes_of_one_pick_share_the_connections_to_their_host(database: Databas
     got = [take(Lane(0, endpoint, "", 128), 90) for endpoint in ("endpoint", "other", "other", "elsewhere")]
     assert got == [15, 5, 0, 15]
     assert asked == [("endpoint", 20), ("other", 5), ("other", 0), ("elsewhere", 90)]
+
+
+def test_who_leads_nowhere_for_long_is_forgotten(new_worker: NewWorker) -> None:
+    """Not what is in flight, nor what is known of a target that has failed, or works."""
+    worker = new_worker()
+    gone, working = worker.bind("gone", "http:gone:80"), worker.bind("works", "http:works:80")
+    worker.bind("other")
+    worker.bind("records", "kafka:a:1").failed()
+    worker.targets.forget(["endpoint"])
+    working.tally[0] += 1
+    held = {"endpoint": 30, "other": 20}
+    assert worker.room("endpoint", held) == LIMIT - 50, "those that were bound lately are known still"
+    worker.targets.forget(["endpoint"])
+    assert worker.targets.bound.keys() == {"endpoint"}
+    assert worker.room("endpoint", held) == LIMIT - 30
+    assert worker.bind("gone", "http:gone:80") is not gone
+    assert worker.bind("works", "http:works:80") is working
+    assert [target.key for target, _ in worker.targets.active()] == ["kafka:a:1"]
+
+
+def test_who_waits_for_a_target_that_is_shut_is_not_forgotten(database: Database, new_worker: NewWorker) -> None:
+    worker = new_worker()
+    worker.fail(10)
+    worker.beat()
+    for _ in range(3):
+        worker.targets.forget([])
+    assert worker.targets.shut == {"endpoint": worker.target}
+    close(database, NAME, "somebody")
+    worker.beat()
+    for _ in range(2):
+        worker.targets.forget([])
+    assert not worker.targets.bound
+    assert worker.bind("endpoint") is worker.target, "what has waited for it may come yet"

@@ -2,12 +2,16 @@
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import text
 
 from actors.deliver import Deliveries
 from actors.loop import DeliveryLoop
+from app.audit import SYSTEM
+from app.audit.change import AuditedChange
+from app.catalog.configs import CONFIGS
 from app.db import Database
 from app.dev.receiver import Receiver
 from brokers.worker_process import WorkerProcess
@@ -16,6 +20,7 @@ from tests.contract.broker.delivering import Attempts, catalog_of
 from tests.contract.conftest import SHARDS
 from tests.waiting import eventually
 
+DEAD, DEAD_URL = "http:127.0.0.1:9", "http://127.0.0.1:9/old"
 pytestmark = pytest.mark.parametrize("shards", SHARDS)
 
 
@@ -110,35 +115,53 @@ def test_settings_that_change_open_the_lanes(
     assert receiver.requests == []
 
 
-def test_a_new_version_that_leads_elsewhere_does_not_wait_behind_the_old_one(
-    database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, name: str
-) -> None:
-    """What the old one has left goes on waiting for its own target."""
-    dead = "http:127.0.0.1:9"
-    rows.add_endpoint(database, "moved", spec={"url": "http://127.0.0.1:9/old", "method": "POST"})
-    process.targets.bind("moved", dead, 30_000, has_turns=True)
-    rows.add_breaker(database, dead, "open", open_for=timedelta(hours=1))
+def shut_endpoint(database: Database, process: WorkerProcess, url: str = DEAD_URL, config: str | None = None) -> None:
+    """Add an endpoint that leads to where nobody listens, and whose breaker is open for an hour."""
+    rows.add_endpoint(database, "moved", spec={"url": url, "method": "POST"}, config_ref=config)
+    process.targets.bind("moved", DEAD, 30_000, has_turns=True)
+    rows.add_breaker(database, DEAD, "open", open_for=timedelta(hours=1))
     eventually(lambda: process.targets.shut, what="the state of the breaker")
-    old = rows.add_executions(database, 5, endpoint="moved")
-    spec = json.dumps({"url": receiver.url("/ok/moved"), "method": "POST"})
+
+
+def add_of_new_version(database: Database, spec: dict[str, Any], input_: dict[str, Any] | None = None) -> str:
+    """Let the endpoint lead elsewhere by its newest version; returns an execution of that."""
     database.fetch(
         text(
             "INSERT INTO endpoint_versions (endpoint, version, endpoint_type, spec)"
             " VALUES ('moved', 2, 'HTTP', CAST(:spec AS JSONB))"
         ),
-        {"spec": spec},
+        {"spec": json.dumps({"method": "POST"} | spec)},
     )
-    (new,) = rows.add_executions(database, 1, endpoint="moved")
+    (new,) = rows.add_executions(database, 1, endpoint="moved", input_=input_)
     database.fetch(text("UPDATE executions SET endpoint_version = 2 WHERE execution_id = :id"), {"id": new})
+    return new
+
+
+def deliver_until(database: Database, process: WorkerProcess, loop: DeliveryLoop, execution_id: str) -> None:
+    """Deliver, or hand back, whatever is claimed, until this is."""
+    catalog = catalog_of(database)
+    process.on_revision = catalog.observe
+    attempts, deliveries = Attempts(process), Deliveries(catalog, loop, database, process.targets)
+    claimed = ""
+    while claimed != execution_id:
+        attempt = attempts.next()
+        claimed = attempt.claim.execution_id
+        deliveries.start([attempt])
+
+
+def test_a_new_version_that_leads_elsewhere_does_not_wait_behind_the_old_one(
+    database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, name: str
+) -> None:
+    """What the old one has left goes on waiting for its own target."""
+    shut_endpoint(database, process)
+    old = rows.add_executions(database, 5, endpoint="moved")
+    new = add_of_new_version(database, {"url": receiver.url("/ok/moved")})
     database.fetch(text("UPDATE breakers SET open_until = now() RETURNING 1"))
-    attempts, deliveries = Attempts(process), Deliveries(catalog_of(database), loop, database, process.targets)
-    while not receiver.requests:
-        deliveries.start([attempts.next()])
-        if rows.execution(database, new).status == "RUNNING":
-            receiver.wait_for(1, path="/ok/moved")
+    deliver_until(database, process, loop, new)
+    receiver.wait_for(1, path="/ok/moved")
     assert [request.idempotency_key for request in receiver.requests] == [new]
     assert process.targets.bound["moved"].name == name
-    eventually(lambda: row_state(database, dead) == "open", what="that the probe has failed")
+    eventually(lambda: row_state(database, DEAD) == "open", what="that the probe has failed")
     # One of them was the probe.
     expected = ["FAILED", *["QUEUED"] * 4]
     eventually(lambda: sorted(rows.execution(database, one).status for one in old) == expected, what=f"{expected}")
@@ -148,33 +171,38 @@ def test_a_new_version_is_followed_long_before_the_next_probe(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, name: str
 ) -> None:
     """Also one that asks for a value that the old version's inputs have not."""
-    dead = "http:127.0.0.1:9"
-    rows.add_endpoint(database, "moved", spec={"url": "http://127.0.0.1:9/old", "method": "POST"})
-    process.targets.bind("moved", dead, 30_000, has_turns=True)
-    rows.add_breaker(database, dead, "open", open_for=timedelta(hours=1))
-    eventually(lambda: process.targets.shut, what="the state of the breaker")
+    shut_endpoint(database, process)
     old = rows.add_executions(database, 3, endpoint="moved")
-    spec = {"url": receiver.url("/ok/moved/{{input.fresh.a}}"), "method": "POST", "body_template": "{{input.fresh}}"}
-    database.fetch(
-        text(
-            "INSERT INTO endpoint_versions (endpoint, version, endpoint_type, spec)"
-            " VALUES ('moved', 2, 'HTTP', CAST(:spec AS JSONB))"
-        ),
-        {"spec": json.dumps(spec)},
-    )
-    (new,) = rows.add_executions(database, 1, endpoint="moved", input_={"fresh": {"a": "b"}})
-    database.fetch(text("UPDATE executions SET endpoint_version = 2 WHERE execution_id = :id"), {"id": new})
+    spec = {"url": receiver.url("/ok/moved/{{input.fresh.a}}"), "body_template": "{{input.fresh}}"}
+    new = add_of_new_version(database, spec, {"fresh": {"a": "b"}})
     database.fetch(text("UPDATE catalog_revision SET revision = revision + 1 WHERE id = 'flow' RETURNING 1"))
-    attempts, deliveries = Attempts(process), Deliveries(catalog_of(database), loop, database, process.targets)
-    claimed = ""
-    while claimed != new:
-        attempt = attempts.next()
-        claimed = attempt.claim.execution_id
-        deliveries.start([attempt])
+    deliver_until(database, process, loop, new)
     receiver.wait_for(1, path="/ok/moved/b")
     assert process.targets.bound["moved"].name == name
     eventually(lambda: [rows.execution(database, one).status for one in old] == ["QUEUED"] * 3, what="what waits")
-    assert row_state(database, dead) == "open"
+    assert row_state(database, DEAD) == "open"
+
+
+def test_a_config_that_leads_elsewhere_is_followed_long_before_the_next_probe(
+    database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, name: str
+) -> None:
+    """Behind retries, which keep the config that they began with."""
+    CONFIGS.create(database, "conf", {"base": "http://127.0.0.1:9"}, AuditedChange(SYSTEM))
+    shut_endpoint(database, process, url="{{config.base}}/ok/moved", config="conf")
+    old = rows.add_executions(database, 3, endpoint="moved", max_attempts=3)
+    database.fetch(
+        text(
+            "UPDATE executions SET attempt_count = 1, config_revision ="
+            " (SELECT revision FROM catalog_revision WHERE id = 'catalog') RETURNING 1"
+        )
+    )
+    (new,) = rows.add_executions(database, 1, endpoint="moved")
+    CONFIGS.replace(database, "conf", {"base": receiver.base_url}, AuditedChange(SYSTEM))
+    deliver_until(database, process, loop, new)
+    receiver.wait_for(1, path="/ok/moved")
+    assert process.targets.bound["moved"].name == name
+    eventually(lambda: [rows.execution(database, one).status for one in old] == ["RETRYING"] * 3, what="what waits")
+    assert row_state(database, DEAD) == "open"
 
 
 def row_state(database: Database, target: str) -> str:
