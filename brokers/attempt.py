@@ -8,7 +8,7 @@ from datetime import timedelta
 from enum import IntEnum, auto
 
 from app import ids
-from app.executions.claiming.release import SHORTEST_PUT_OFF_MS, put_off_ms
+from app.executions.claiming.release import SHORTEST_PUT_OFF_MS, Release, put_off_ms
 from app.executions.conclusion import Conclusion
 from app.executions.model import Claim, LogLine
 from app.executions.soft_limit import SoftLimitPassed
@@ -156,7 +156,7 @@ class Attempt:
             if self.stage is Stage.ENDED or (self.stage is Stage.STARTED and not even_if_started):
                 return False
             self.stage = Stage.ENDED
-        self._finalizer.submit_release(self.claim.key, put_off_ms, is_noted=is_noted)
+        self._finalizer.submit_release(Release(self.claim.key, put_off_ms, is_noted, self.claim.windows))
         self._shares.remove(self.claim.key)
         if self.target.probe is not None:
             self.target.probed(self, None)

@@ -19,6 +19,7 @@ from app.executions.claiming import shards
 from app.executions.claiming.claim import claim, claims_of
 from app.executions.claiming.gated import claim_gated
 from app.executions.claiming.lane import Lane, Wanted
+from app.executions.claiming.release import Release
 from app.executions.database_clock import DatabaseClock
 from app.executions.model import DeliveryError
 from app.executions.verdict import Tried, decide
@@ -235,7 +236,7 @@ class ClaimConsumer(Consumer):
         claimed = claims_of(process.database, process.worker_id, self._queue)
         strays = claimed - known - process.shares.claims() - process.finalizer.pending()
         for stray in strays:
-            process.finalizer.submit_release(stray)
+            process.finalizer.submit_release(Release(stray))
         process.counters.add("strays", len(strays))
         self._uncertain = False
 

@@ -60,10 +60,10 @@ class Finalizer(BackgroundThread):
             self._conclusions.add(conclusion)
             self._ready.notify_all()
 
-    def submit_release(self, claim: ClaimKey, put_off_ms: int = 0, *, is_noted: bool = True) -> None:
-        """Take an unstarted claim to hand back; nobody claims it again before `put_off_ms` have passed."""
+    def submit_release(self, release: Release) -> None:
+        """Take an unstarted claim to hand back."""
         with self._ready:
-            self._releases.add(Release(claim, put_off_ms, is_noted))
+            self._releases.add(release)
             self._ready.notify_all()
 
     def submit_soft_limit(self, passed: SoftLimitPassed) -> None:

@@ -127,6 +127,8 @@ class Claim(NamedTuple):
     shard: int = 0
     limit_key: str = ""
     priority: int = 128
+    # The gates that count it in a sliding window, and how wide the window's hundredths are, in nanoseconds.
+    windows: tuple[tuple[str, int], ...] = ()
 
     def __repr__(self) -> str:
         return f"Claim({self.execution_id}, attempt={self.attempt})"

@@ -166,18 +166,21 @@ def claim_gated(
     )
     taken = Taken.of(rows, wanted, queue=queue, worker_id=worker_id, asked_at=asked_at, clock=clock)
     waits = {row.execution_id: row.wait_ns / 1e9 for row in rows if row.execution_id is not None}
+    windows = [(gate.gate_id, gate.rate.bucket_ns) for gate in gates if gate.rate is not None and gate.rate.is_sliding]
     states = {gate_id: GateState(*state) for gate_id, *state in rows[0].gates}
     contended = {gate_id for gate_id, state in states.items() if not state.is_ours}
     return replace(
         taken,
-        claims=[_held(claim, waits[claim.execution_id]) for claim in taken.claims],
+        claims=[_held(claim, waits[claim.execution_id], windows) for claim in taken.claims],
         found=_found(rows, wanted, taken, contended),
         gates=states,
     )
 
 
-def _held(claim: Claim, wait_seconds: float) -> Claim:
-    return claim._replace(due_in_seconds=max(claim.due_in_seconds, wait_seconds))
+def _held(claim: Claim, wait_seconds: float, windows: Sequence[tuple[str, int]]) -> Claim:
+    gates = (claim.endpoint, claim.endpoint + claim.limit_key)
+    counting = tuple(one for one in windows if one[0] in gates)
+    return claim._replace(due_in_seconds=max(claim.due_in_seconds, wait_seconds), windows=counting)
 
 
 def _found(

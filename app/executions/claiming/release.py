@@ -1,6 +1,6 @@
 """Release: give claims back of which nothing was sent."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple
@@ -10,6 +10,8 @@ from app.db import Database
 from app.executions.claiming.lane import Lane
 from app.executions.model import ClaimKey
 from app.executions.settlement import settlement_of
+from app.flow.gates import RING
+from app.formats import EPOCH
 from app.sql import statement
 
 SHORTEST_PUT_OFF_MS = 1000.0
@@ -20,6 +22,9 @@ LONGEST_PUT_OFF_MS = 300_000.0
 # request to cancel ends here; what is put off is due later than it was. No attempt records any of it, so both the claim
 # and the release become events, unless it is said that they tell nobody anything: where a target is busy or shut, they
 # would tell again and again that the execution waits, which its explanation says better. Its end is told in any case.
+# A sliding window no longer counts what was not sent. A claim that goes through its gate at the same moment may write
+# the count of its own snapshot, which is too high and never too low. A token bucket gets nothing back: the next ones
+# have their instants, and one more beside them would be one too many at a time.
 RELEASE = statement(
     "executions.release",
     f"""
@@ -50,7 +55,20 @@ RELEASE = statement(
       SELECT back.return_event, back.execution_id, 'RUNNING', back.status, back.attempt, :worker, 'HANDED_BACK', now()
         FROM back WHERE back.is_noted OR back.status = 'CANCELLED'
       RETURNING event_id),
-    settled AS ({settlement_of("back", at="now()", when="back.status = 'CANCELLED'")})
+    settled AS ({settlement_of("back", at="now()", when="back.status = 'CANCELLED'")}),
+    passed AS MATERIALIZED (
+      SELECT gate_id FROM gates WHERE gate_id = ANY (CAST(:gates AS TEXT[])) ORDER BY gate_id FOR UPDATE),
+    unsent AS (
+      SELECT u.gate_id, u.slot, u.bucket, count(*) AS amount
+        FROM unnest(CAST(:counted AS TEXT[]), CAST(:gates AS TEXT[]), CAST(:slots AS BIGINT[]),
+                    CAST(:buckets AS BIGINT[])) AS u (execution_id, gate_id, slot, bucket)
+        JOIN back ON back.execution_id = u.execution_id
+        JOIN passed ON passed.gate_id = u.gate_id
+       GROUP BY u.gate_id, u.slot, u.bucket),
+    uncounted AS (
+      UPDATE gate_windows AS w SET started = GREATEST(0, w.started - unsent.amount)
+        FROM unsent WHERE w.gate_id = unsent.gate_id AND w.slot = unsent.slot AND w.bucket = unsent.bucket
+      RETURNING w.gate_id)
     SELECT queue, shard, endpoint, limit_key, priority, run_at, run_at <= now() AND status <> 'CANCELLED' AS is_due
       FROM back
     """,  # noqa: S608 - constants of this package
@@ -60,12 +78,13 @@ RELEASE = statement(
 class Release(NamedTuple):
     """A claim to give back, and for how many milliseconds nobody may claim it again; 0 leaves its instant as it is.
 
-    Without `is_noted` the history of the execution says nothing of it.
+    Without `is_noted` the history of the execution says nothing of it. `windows` are the claim's.
     """
 
     claim: ClaimKey
     put_off_ms: int = 0
     is_noted: bool = True
+    windows: tuple[tuple[str, int], ...] = ()
 
 
 class HandedBack(NamedTuple):
@@ -111,12 +130,23 @@ def hand_back(
         "noted": [release.is_noted for release in ordered],
         "claim_events": [ids.event_id() for _ in ordered],
         "return_events": [ids.event_id() for _ in ordered],
-    }
+    } | _counted(ordered)
     fetch = database.fetch_unless_locked if unless_locked else database.fetch
     return [
         HandedBack(row.queue, Lane(row.shard, row.endpoint, row.limit_key, row.priority), row.run_at, row.is_due)
         for row in fetch(RELEASE, params)
     ]
+
+
+def _counted(releases: Sequence[Release]) -> dict[str, object]:
+    """Return where the windows have counted what is given back."""
+    counted = []
+    for claim, _, _, windows in releases:
+        claimed_ns = (claim.claimed_at - EPOCH) // timedelta(microseconds=1) * 1000
+        for gate_id, bucket_ns in windows:
+            number = claimed_ns // bucket_ns
+            counted.append((claim.execution_id, gate_id, number % RING, number * bucket_ns))
+    return {name: [one[at] for one in counted] for at, name in enumerate(("counted", "gates", "slots", "buckets"))}
 
 
 def put_off_ms(age: timedelta) -> float:

@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy import text
 
 from app.executions.claiming.lane import Lane
+from app.executions.claiming.release import Release, hand_back
 from app.flow.gates import Gate, GateState, gates_of
 from app.flow.limits import Limits
 from brokers.worker_process import WorkerProcess
@@ -58,6 +59,23 @@ def test_the_oldest_are_taken_up_to_the_limit_and_the_rest_stays_as_it_is(
     # It was read further than it was claimed, so it is not empty, and its mark is no further than its claims.
     assert taken.found[lane].rows == 10
     assert taken.found[lane].seen == rows.execution(process.database, added[2]).run_at
+
+
+@pytest.mark.parametrize("per_key", [False, True], ids=["endpoint", "key"])
+def test_a_window_does_not_count_what_was_handed_back(process: WorkerProcess, *, per_key: bool) -> None:
+    rate = {"rate": {"count": 3, "per": "24h", "window": "sliding"}}
+    limits = {"per_key": {"key": "{{input.x}}"} | rate} if per_key else rate
+    lane = KEYS[0]
+    add_to(process.database, lane, 9)
+    add_gates(process.database, [lane], limits)
+    first, second, _ = take_gated(process.database, process.worker_id, limits, lanes=[lane]).claims
+    back = [Release(claim.key, 60_000, windows=claim.windows) for claim in (first, second)]
+    assert len(hand_back(process.database, process.worker_id, back)) == 2
+    # Once only, and never for a claim that was not counted, or not by this window.
+    again = [*back, Release(second.key, windows=((back[0].windows[0][0], 1),))]
+    assert hand_back(process.database, process.worker_id, again) == []
+    assert len(take_gated(process.database, process.worker_id, limits, lanes=[lane]).claims) == 2
+    assert take_gated(process.database, process.worker_id, limits, lanes=[lane]).claims == []
 
 
 def test_what_ended_makes_room_for_as_many(process: WorkerProcess) -> None:

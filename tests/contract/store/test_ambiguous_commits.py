@@ -14,6 +14,7 @@ from app import db, ids, workers
 from app.db import Database
 from app.errors import UnavailableError
 from app.executions import reclaim
+from app.executions.claiming.release import Release
 from app.executions.conclusion import Conclusion
 from app.executions.model import Claim
 from app.executions.verdict import Verdict
@@ -112,7 +113,7 @@ def test_a_hand_back_returns_its_attempt_once(
     finalizer = Finalizer(faulty, WORKER, Counters(), FlowRules(faulty))
     finalizer.start()
     proxy.arm("unnest", fault)
-    finalizer.submit_release(claim.key)
+    finalizer.submit_release(Release(claim.key))
     assert finalizer.stop(60)
     assert proxy.fired == 1
     row = rows.execution(database, claim.execution_id)
