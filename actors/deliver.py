@@ -101,12 +101,14 @@ class Deliveries:
 
     def _is_probe(self, attempt: Attempt, prepared: Prepared) -> bool:
         """Let an attempt be the probe of its target, or hand it back."""
-        target, leads_elsewhere = attempt.target, self._leads_elsewhere(attempt.claim, prepared)
+        claim, target = attempt.claim, attempt.target
+        leads_elsewhere = self._leads_elsewhere(claim, prepared)
         if target.take_probe(attempt):
             return True
         target.want_probe()
         # What the newest version leads to must not wait behind what an earlier one does.
-        attempt.release(put_off_ms=target.put_off_ms() if leads_elsewhere else 0, is_noted=False)
+        put_off_ms = target.put_off_ms(claim.claimed_at - claim.scheduled_at) if leads_elsewhere else 0
+        attempt.release(put_off_ms=put_off_ms, is_noted=False)
         return False
 
     def _leads_elsewhere(self, claim: Claim, prepared: Prepared) -> bool:

@@ -1,9 +1,12 @@
 """Target: what a worker process knows of one breaker: its own results, the state, and who of it may probe."""
 
+import random
 import threading
 import time
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 
+from app.executions.claiming.release import SHORTEST_PUT_OFF_MS, put_off_ms
 from app.flow.breaker import (
     PROBE_SLACK_MS,
     BreakerSettings,
@@ -19,8 +22,8 @@ from schema.states import BreakerState
 
 WAIT_SLACK_SECONDS = 0.5
 SHUT_SECONDS = 0.5
-SHORTEST_PUT_OFF_MS = 1_000
-LONGEST_PUT_OFF_MS = 30_000  # somebody may close the breaker by hand long before its time
+LONGEST_SURE_PUT_OFF_MS = 30_000  # somebody may close the breaker by hand long before its time
+NEXT_SECONDS = SHORTEST_PUT_OFF_MS / 1000
 PROBE_WAIT_SECONDS = 0.05
 KNOWN_SECONDS = 3600.0
 
@@ -57,8 +60,9 @@ class Target:
     """
 
     __slots__ = (
-        "_clock", "_lock", "_shut_last", "_wake", "counts", "has_failed", "is_shut", "is_wanted", "key", "note",
-        "probe", "quiet_until", "settings", "since_slot", "tally", "timeout_ms", "until", "wait_until", "wants_from",
+        "_clock", "_lock", "_next_at", "_shut_last", "_wake", "counts", "has_failed", "is_shut", "is_wanted", "key",
+        "note", "probe", "quiet_until", "settings", "since_slot", "tally", "timeout_ms", "until", "wait_until",
+        "wants_from",
     )  # fmt: skip
 
     def __init__(self, key: str, settings: BreakerSettings, clock: Clock, wake: Callable[[], None]) -> None:
@@ -78,6 +82,7 @@ class Target:
         self.wants_from = 0.0  # on time.monotonic(): a process that could not use its right leaves the next to others
         self.probe: Probe | None = None
         self._shut_last = 0.0  # on time.monotonic()
+        self._next_at = 0.0  # on time.monotonic(): when another one may be kept at hand for the probe
         self._clock = clock
         self._wake = wake
         self._lock = threading.Lock()
@@ -190,10 +195,20 @@ class Target:
             return now + (PROBE_WAIT_SECONDS if now >= self.wants_from else SHUT_SECONDS)
         return min(self.until, now + SHUT_SECONDS)
 
-    def put_off_ms(self) -> int:
-        """Return for how long to put off what is not to stand in the way of others meanwhile."""
-        left_ms = round((self.until - time.monotonic()) * 1000)
-        return min(max(SHORTEST_PUT_OFF_MS, left_ms), LONGEST_PUT_OFF_MS)
+    def put_off_ms(self, age: timedelta) -> int:
+        """Return for how long to put off what is not to stand in the way of others meanwhile, in milliseconds.
+
+        By its age: of what goes on waiting, however much it is, ever less is claimed in vain. Once the target may be
+        probed, one a second comes back at once: somebody has to be the probe.
+        """
+        now = time.monotonic()
+        is_time = now >= self.until or self.note.state is BreakerState.HALF_OPEN
+        if is_time and now >= self._next_at:
+            self._next_at = now + NEXT_SECONDS
+            return round(SHORTEST_PUT_OFF_MS)
+        left_ms = min((self.until - now) * 1000, LONGEST_SURE_PUT_OFF_MS)
+        # Spread, because what is put off together would otherwise come back together.
+        return round(max(put_off_ms(age), left_ms) * random.uniform(1.0, 1.4))
 
     @property
     def is_idle(self) -> bool:
