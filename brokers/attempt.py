@@ -1,6 +1,7 @@
 """Attempt: one claimed execution inside a worker process, from the claim to its single end."""
 
 import logging
+import math
 import random
 import threading
 import time
@@ -18,6 +19,10 @@ from brokers.sharing.shares import Shares
 from brokers.targets import NO_TARGET
 
 log = logging.getLogger(__name__)
+
+# A window counts a start at its claim, and for one hundredth more (app.flow.window). That of a short one is too little
+# for a worker that is busy.
+LATEST_SECONDS = 0.25
 
 
 class Stage(IntEnum):
@@ -44,13 +49,15 @@ class Attempt:
 
     __slots__ = (
         *("_finalizer", "_lock", "_shares"),
-        *("claim", "due_at", "has_waited", "is_aborted", "is_sent", "stage", "started_at", "target"),
+        *("claim", "due_at", "has_waited", "is_aborted", "is_sent", "latest_at", "stage", "started_at", "target"),
     )
 
     def __init__(self, claim: Claim, finalizer: Finalizer, shares: Shares) -> None:
         self.claim = claim
         # On time.monotonic(), and not before run_at by the database's clock: `claimed_here` errs late.
         self.due_at = claim.claimed_here + claim.due_in_seconds
+        # Later, something else may have started in its place.
+        self.latest_at = self.due_at + _longest_delay(claim) if claim.windows else math.inf
         self.stage = Stage.CLAIMED
         self.target = NO_TARGET  # until it is prepared
         self._finalizer = finalizer
@@ -77,9 +84,11 @@ class Attempt:
     def still_held(self) -> bool:
         """Return whether the claim is certainly still this process's, so that it may be sent; false once it has ended.
 
-        False too while its target is shut, unless this is the probe.
+        False too while its target is shut, unless this is the probe, and when a sliding window counts it no longer.
         """
         if self.target.is_shut and not self.target.lets(self):
+            return False
+        if self.claim.windows and not self.is_sent and time.monotonic() > self.latest_at:
             return False
         is_held = self.stage is Stage.STARTED and self._shares.holds(self.claim.key)
         self.is_sent = self.is_sent or is_held
@@ -161,3 +170,8 @@ class Attempt:
         if self.target.probe is not None:
             self.target.probed(self, None)
         return True
+
+
+def _longest_delay(claim: Claim) -> float:
+    """Return how many seconds after its instant the start of a claim still belongs to where its windows count it."""
+    return max(LATEST_SECONDS, min(bucket_ns for _, bucket_ns in claim.windows) / 1e9)

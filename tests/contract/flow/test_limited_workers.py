@@ -1,6 +1,7 @@
 """Workers at endpoints with rules: what starts and what waits, over several processes, and what lets it go on."""
 
 import json
+import math
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from sqlalchemy import text
 from app.db import Database
 from app.executions.claiming.lane import Lane
 from app.executions.verdict import Verdict
-from brokers.attempt import Attempt, Stage
+from brokers.attempt import LATEST_SECONDS, Attempt, Stage
 from tests import rows
 from tests.claiming import TARGET, add_to
 from tests.contract.conftest import StartWorker
@@ -176,3 +177,29 @@ def test_a_rate_gives_each_start_an_instant_of_its_own(
     eventually(lambda: len(receiver.seen) == 60, what="all to run")
     starts = sorted(one.claim.claimed_at.timestamp() + max(0.0, one.claim.due_in_seconds) for one in receiver.seen)
     assert all(after - before >= 0.02 - 1e-6 for before, after in pairwise(starts))
+
+
+def test_what_a_window_counts_no_longer_is_not_sent(
+    database: Database, start_worker: StartWorker, receiver: Receiver
+) -> None:
+    """A worker that was stopped for a while must not send what it had claimed, beside what others send by now."""
+    set_rules(database, {"rate": {"count": 2, "per": "10s", "window": "sliding"}})
+    add_to(database, TARGET, 2)
+    start_worker(receiver)
+    eventually(lambda: receiver.count() == 2, what="both to start")
+    in_time, late = receiver.seen
+    assert late.latest_at - late.due_at == pytest.approx(LATEST_SECONDS)
+    late.latest_at -= 60
+    assert (in_time.still_held(), late.still_held()) == (True, False)
+    in_time.latest_at -= 60
+    assert in_time.still_held(), "it was sent before, and may be sent again on another connection"
+
+
+def test_without_a_window_a_start_may_be_late(
+    database: Database, start_worker: StartWorker, receiver: Receiver
+) -> None:
+    set_rules(database, {"max_in_flight": 2})
+    add_to(database, TARGET)
+    start_worker(receiver)
+    eventually(lambda: receiver.count() == 1, what="it to start")
+    assert receiver.seen[0].latest_at == math.inf
