@@ -45,23 +45,21 @@ def listener(process: WorkerProcess, way: tuple[Source, str]) -> Iterator[Wakeup
 def test_a_hint_wakes_the_consumer_of_its_queue_only(
     process: WorkerProcess, database: Database, listener: WakeupListener, way: tuple[Source, str]
 ) -> None:
-    http, kafka = Event(), Event()
-    process.on_wake("http", setter(http))
-    process.on_wake("kafka", setter(kafka))
+    """Told by the lane that it names from a pulse of te-flow, and from a connection that stands: these wake all."""
+    told: dict[str, set[Lane]] = {"http": set(), "kafka": set()}
+    for name, lanes in told.items():
+        process.on_wake(name, lambda due, _since, lanes=lanes: lanes.update(due))
     listener.start()
-    # Both are woken once when the connection stands, since hints may have been missed before.
-    assert http.wait(60)
-    assert kafka.wait(60)
     notifier = Notifier.over(database, way[1])
-    for _ in range(3):  # the first pulse of te-flow wakes all as well, once
-        http.clear()
-        kafka.clear()
-        notifier.hint("http")
-        assert http.wait(60)
-        if not kafka.is_set():
-            break
-    else:
-        pytest.fail("the hint wakes the consumers of other queues")
+
+    def is_heard(queue: str) -> bool:
+        notifier.hint(queue, (0, queue, "", 128))  # again and again: whether the listener listens yet, nobody tells
+        return bool(told[queue])
+
+    eventually(lambda: is_heard("http"))
+    eventually(lambda: is_heard("kafka"))
+    # They are heard one after the other, so of that for http all is told.
+    assert told == {queue: {Lane(0, queue, "", 128)} for queue in told}
     assert notifier.stop(60)
 
 
@@ -73,6 +71,7 @@ def setter(event: Event) -> Callable[[Sequence[Lane], datetime | None], None]:
 @contextmanager
 def notified(process: WorkerProcess, url: str, *queues: str, name: str = "te-test-listener") -> Iterator[list[Event]]:
     """Listen by NOTIFY, and yield an event of each queue once all were woken because the connection stands."""
+    assert process.flow.stop(60), "a pulse wakes all as well"
     source = PostgresSource(db.connect(url, pool_size=1, application_name=name))
     listener, events = WakeupListener(process, source), [Event() for _ in queues]
     for queue, event in zip(queues, events, strict=True):
