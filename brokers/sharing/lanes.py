@@ -15,6 +15,7 @@ from brokers.sharing.ready import Ready, Take
 FIRST_APPETITE = 25
 MOST_PER_CLAIM = 200
 MOST_LANES = 20_000  # of one endpoint that are known of; the next sweeps find the others
+FEW_INSTANTS = 1000  # to come, of which it does not matter how many are those of forgotten lanes
 REFUSED_SECONDS = 0.05  # after which what found no room is tried again, though nobody told of room
 
 
@@ -46,6 +47,7 @@ class Lanes:
         self._counts: dict[str, int] = {}  # of each endpoint
         self._resting: dict[str, dict[Lane, None]] = {}  # those that rest, of each endpoint
         self._instants: list[tuple[float, int, Lane, datetime | float]] = []  # a heap
+        self._most_instants = FEW_INSTANTS
         self._order = itertools.count()
         self._ready = Ready()
         self._event_at = inf  # when the next instant comes, or the next endpoint that is shut opens
@@ -181,6 +183,8 @@ class Lanes:
             known = self._known.get(lane)
             if known is not None and not known.is_ready:  # it may have come back meanwhile
                 self._forget(lane)
+                if len(self._instants) > self._most_instants:
+                    self._drop_instants()
                 return True
         return False
 
@@ -194,6 +198,14 @@ class Lanes:
             self._counts[lane.endpoint] = left
         else:
             self._resting.pop(lane.endpoint, None)
+
+    def _drop_instants(self) -> None:
+        """Drop the instants of forgotten lanes; seldom enough that each costs little."""
+        kept = [
+            entry for entry in self._instants if entry[2] in self._known and entry[3] in self._known[entry[2]].instants
+        ]
+        heapq.heapify(kept)
+        self._instants, self._most_instants = kept, max(FEW_INSTANTS, 2 * len(kept))
 
     def _come_due(self, now: float) -> None:
         """Let the lanes be picked whose instants have come."""

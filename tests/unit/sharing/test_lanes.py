@@ -1,5 +1,6 @@
 """The lanes of a queue: when each is picked, for how much, and from where on it is read."""
 
+import tracemalloc
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -271,6 +272,21 @@ def test_of_very_many_keys_those_that_rest_give_their_places_to_others(monkeypat
     for number in range(18):
         lanes.noticed(lane("a", key=f"=n{number}"), 0.0)
     assert len(lanes) == 5
+
+
+def test_lanes_that_gave_their_places_to_others_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each key of a rate per hour would take memory for an hour."""
+    monkeypatch.setattr(lanes_module, "MOST_LANES", 5)
+    lanes = Lanes(1, ahead=AHEAD)
+    tracemalloc.start()
+    for number in range(20_000):
+        lanes.swept([(lane("a", key=f"={number}"), at(-60.0))], at(0.0), 0.0)
+        for wanted in lanes.pick(0.0, everything):
+            lanes.rest(wanted.lane, 3600.0 + number)
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert taken < 1_000_000
+    assert set(picked(lanes, 24_000.0)) == {lane("a", key=f"={number}") for number in range(19_995, 20_000)}
 
 
 def test_a_lane_whose_claim_had_no_answer_is_picked_again() -> None:
