@@ -1,6 +1,7 @@
 """The benchmarks run: each command in the smallest size, and what it reports has every figure. No figure is judged."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from benchmarks.contenders import peer
 from benchmarks.measures import create, drain, flight, latency, prune
 from benchmarks.measures.flow import backlogs, isolation, limits, overload, priorities
 from benchmarks.report.results import Figure
+from tests.integration.http.document import document
 
 pytestmark = pytest.mark.acceptance
 
@@ -86,8 +88,18 @@ def test_a_history_is_built_and_kept(runs: Runs) -> None:
     assert "building a history" in runs.history
     assert (runs.kept / "history-1000-100" / "built").exists()
     assert sum(value != "" for value in values(runs.history, prune.KEPT)) == 2, "beside a drain, and beside a load"
-    assert "Reads of the API" in runs.history
-    assert "| GET /" in runs.history
+    shown, counted = re.findall(r"^\| GET (/[^?,]*)", runs.history, re.M), re.search(r"\(of ours: (\d+)", runs.history)
+    documented = {
+        path: item["get"].get("parameters", []) for path, item in document()["paths"].items() if "get" in item
+    }
+    known = re.compile("|".join(re.sub(r"\{\w+\}", "[A-Z]+", path) for path in documented))
+    assert len(shown) == 25, "the slowest, whichever these are"
+    assert [name for name in shown if known.fullmatch(name) is None] == []
+    # Each of a list, and each value of its filters that the document has.
+    lists = [each for path, each in documented.items() if "{" not in path]
+    tried = len(lists) + sum(len(parameter["schema"].get("enum", [])) for each in lists for parameter in each)
+    assert counted
+    assert int(counted[1]) >= tried
 
 
 def test_flow_is_measured(runs: Runs) -> None:
