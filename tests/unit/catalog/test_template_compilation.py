@@ -110,3 +110,24 @@ def test_any_text_compiles_or_is_refused(text):
         assert "{{" in text or "}}" in text
     else:
         assert rendered == text
+
+
+def compile_megabyte(piece):
+    text = piece * (1_000_000 // len(piece))
+    return compile_spec(HTTP, {"url": "https://h/", "body_template": text})
+
+
+# Compiling takes work in proportion to the length, whatever the braces: work that grows with its square would take more
+# than an hour here.
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("piece", ["{", "{{x", "}", "{{}", "{{}}", "}}{{", "{{input.", "{{ "])
+def test_a_megabyte_of_unbalanced_braces_is_refused(piece):
+    with pytest.raises(TemplateError) as caught:
+        compile_megabyte(piece)
+    assert caught.value.details[0]["pointer"] == "/spec/body_template"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("piece", "placeholders"), [("{ ", 0), ("{}", 0), ("{{input.x}}", 90_909)])
+def test_a_megabyte_of_balanced_braces_is_compiled(piece, placeholders):
+    assert len(compile_megabyte(piece).placeholders) == placeholders

@@ -1,56 +1,16 @@
 """The lanes of a queue: when each is picked, for how much, and from where on it is read."""
 
-import tracemalloc
-from collections import Counter, defaultdict
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from collections import defaultdict
 from math import inf
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.executions.claiming.lane import Lane, Wanted
+from app.executions.claiming.lane import Lane
 from app.executions.low_water import SLACK
 from app.formats import EPOCH
-from brokers.sharing import lanes as lanes_module
-from brokers.sharing.lanes import FIRST_APPETITE, MOST_PER_CLAIM, REFUSED_SECONDS, Lanes
-from brokers.sharing.ready import ONE_IN
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-AHEAD = 0.05
-
-
-def lane(endpoint: str = "a", *, key: str = "", priority: int = 128, shard: int = 0) -> Lane:
-    return Lane(shard, endpoint, key, priority)
-
-
-def known(*lanes: Lane) -> Lanes:
-    """Return lanes that have something due at 0.0."""
-    found = Lanes(1, ahead=AHEAD)
-    for one in lanes:
-        found.noticed(one, 0.0)
-    return found
-
-
-def everything(_lane: Lane, most: int) -> int:
-    return most
-
-
-def at(seconds: float) -> datetime:
-    """Return the database's clock at an instant of ours."""
-    return NOW + timedelta(seconds=seconds)
-
-
-def answer(lanes: Lanes, wanted: Sequence[Wanted], now: float, *counts: int) -> None:
-    """Take in that so many were found of each lane, all that were wanted by default."""
-    found = dict.fromkeys((one.lane for one in wanted), (MOST_PER_CLAIM, at(now)))
-    found.update((one.lane, (count, at(now))) for one, count in zip(wanted, counts, strict=False))
-    lanes.claimed(wanted, found, at(now), now)
-
-
-def picked(lanes: Lanes, now: float, arms: int = 16) -> list[Lane]:
-    return [one.lane for one in lanes.pick(now, everything, arms)]
+from brokers.sharing.lanes import FIRST_APPETITE, Lanes
+from tests.unit.sharing.known_lanes import AHEAD, answer, at, everything, known, lane, picked
 
 
 def test_a_lane_is_picked_shortly_before_its_instant_and_forgotten_once_it_is_drained() -> None:
@@ -119,94 +79,6 @@ def test_a_look_begins_shortly_before_the_last_one_also_when_the_clock_was_set_b
     assert lanes.since()[2:] == [EPOCH]
 
 
-def test_higher_priorities_come_first_and_what_they_leave_is_the_others() -> None:
-    lanes = known(lane("a", priority=10), lane("b", priority=200), lane("c", priority=200), lane("a", priority=0))
-    assert [one.priority for one in picked(lanes, 0.0)] == [200, 200, 10, 0]
-    assert [one.priority for one in picked(lanes, 0.0, arms=2)] == [200, 200]
-
-
-@given(st.lists(st.integers(1, 40), min_size=200, max_size=200), st.integers(1, 5))
-def test_lower_priorities_get_one_of_eight_rows(rooms: list[int], low: int) -> None:
-    """The work never ends, and there is room for some rows at a time."""
-    lanes = known(lane("high", priority=200), *(lane(f"low-{number}", priority=number) for number in range(low)))
-    claimed: Counter[str] = Counter()
-    for room in rooms:
-        wanted = lanes.pick(0.0, everything, most=room)
-        assert sum(one.quota for one in wanted) <= room
-        claimed.update({one.lane.endpoint: one.quota for one in wanted})
-        lanes.claimed(wanted, {one.lane: (one.quota, at(0.0)) for one in wanted}, at(0.0), 0.0)
-    rows = claimed.total()
-    assert abs(rows - claimed["high"] - rows / ONE_IN) <= max(rooms) + 1
-    assert all(claimed[f"low-{number}"] >= rows / ONE_IN / low - 2 * max(rooms) for number in range(low))
-
-
-def test_rows_of_the_highest_priority_count_only_while_others_wait() -> None:
-    lanes = known(lane("high", priority=200), lane("low", priority=1))
-    answer(lanes, lanes.pick(0.0, everything, most=30), 0.0, 25, 0)
-    for _ in range(20):
-        answer(lanes, lanes.pick(0.0, everything), 0.0)
-    lanes.noticed(lane("low", priority=1), 0.0)
-    assert [one.lane.endpoint for one in lanes.pick(0.0, everything, most=1)] == ["high"]
-
-
-@given(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 6), min_size=1), st.integers(1, 16))
-def test_endpoints_take_turns_and_so_do_the_keys_of_each(keys: dict[str, int], arms: int) -> None:
-    """Whoever has many keys is served no more often than the others, and no key more often than another."""
-    lanes = known(*(lane(endpoint, key=f"={number}") for endpoint, count in keys.items() for number in range(count)))
-    served: Counter[Lane] = Counter()
-    for _ in range(60):
-        wanted = lanes.pick(0.0, everything, arms)
-        assert len({one.lane for one in wanted}) == len(wanted) == min(arms, sum(keys.values()))
-        of_each = Counter(one.lane.endpoint for one in wanted)
-        assert all(of_each[name] in (most, most - 1, keys[name]) for most in [max(of_each.values())] for name in keys)
-        served.update(one.lane for one in wanted)
-        answer(lanes, wanted, 0.0)
-    for endpoint, count in keys.items():
-        times = [served[lane(endpoint, key=f"={number}")] for number in range(count)]
-        assert max(times) - min(times) <= 1
-
-
-def test_whoever_was_served_longest_ago_comes_first_also_when_it_had_nothing_meanwhile() -> None:
-    lanes = known(lane("busy"))
-    answer(lanes, lanes.pick(0.0, everything, 1), 0.0)
-    lanes.noticed(lane("new"), 0.0)
-    wanted = lanes.pick(0.0, everything, 1)
-    assert [one.lane.endpoint for one in wanted] == ["new"]
-    answer(lanes, wanted, 0.0, 0)
-    lanes.noticed(lane("new"), 0.0)
-    assert picked(lanes, 0.0, 1) == [lane("busy")]
-    assert picked(lanes, 0.0, 1) == [lane("new")]
-
-
-def test_what_is_there_for_a_claim_is_divided_between_its_lanes_and_what_one_leaves_is_the_others() -> None:
-    lanes = known(*(lane(name) for name in "abcdefghij"))
-    assert [one.quota for one in lanes.pick(0.0, everything)] == [20] * 10
-    room = Counter(dict.fromkeys("abc", 100) | dict.fromkeys("defghij", 1))
-
-    def take(one: Lane, most: int) -> int:
-        got = min(most, room[one.endpoint])
-        room[one.endpoint] -= got
-        return got
-
-    few = lanes.pick(0.0, take)
-    assert {one.lane.endpoint: one.quota for one in few} == dict.fromkeys("abc", 25) | dict.fromkeys("defghij", 1)
-
-
-def test_a_lane_alone_without_room_is_not_wanted() -> None:
-    lanes = known(lane())
-    assert lanes.pick(0.0, lambda _lane, _most: 0) == []
-    assert lanes.next_at() == REFUSED_SECONDS
-
-
-def test_an_endpoint_without_room_is_asked_once_and_again_a_little_later() -> None:
-    lanes = known(*(lane("a", key=f"={number}", priority=number % 2) for number in range(50)))
-    asked = []
-    assert lanes.pick(0.0, lambda one, _most: asked.append(one) or 0) == []  # type: ignore[func-returns-value]
-    assert len(asked) == 1
-    assert lanes.next_at() == REFUSED_SECONDS
-    assert picked(lanes, 0.0)[0] != asked[0], "the room may have been that of the key"
-
-
 def test_a_shut_endpoint_is_left_alone_until_its_instant_and_opens_at_once_when_it_is_told() -> None:
     lanes = known(lane("a"), lane("b"))
     lanes.shut("a", 3.0)
@@ -235,58 +107,6 @@ def test_a_lane_that_rests_is_picked_again_at_its_instant_whatever_is_found_of_i
     assert lanes.next_at() == 1.0
     assert picked(lanes, 1.0) == [lane(key="=2")]
     assert {one.lane.limit_key: one.since for one in lanes.pick(2.0, everything)}["=1"] == at(-100.0)
-
-
-def test_of_an_endpoint_with_very_many_keys_so_many_are_known_of_and_all_of_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The others are found by the next sweep: what a worker remembers is bounded."""
-    monkeypatch.setattr(lanes_module, "MOST_LANES", 5)
-    many = [lane("a", key=f"={number}") for number in range(9)]
-    lanes = Lanes(1, ahead=AHEAD)
-    for _ in range(2):
-        for one in (*many, lane("b")):
-            lanes.swept([(one, at(-60.0))], at(0.0), 0.0)
-            lanes.wanting(0.0)
-    assert len(lanes) == 6
-    assert set(picked(lanes, 0.0)) == {*many[:5], lane("b")}
-    answer(lanes, lanes.pick(0.0, everything), 0.0, *[0] * 6)
-    lanes.swept([(one, at(-60.0)) for one in many[5:]], at(0.0), 0.0)
-    assert set(picked(lanes, 0.0)) == set(many[5:])
-
-
-def test_of_very_many_keys_those_that_rest_give_their_places_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else whoever comes behind them in the index would wait for as long as their limits do."""
-    monkeypatch.setattr(lanes_module, "MOST_LANES", 5)
-    many = [lane("a", key=f"={number}") for number in range(9)]
-    lanes, served = Lanes(1, ahead=AHEAD), set[Lane]()
-    for _ in range(2):
-        lanes.swept([(one, at(-60.0)) for one in many], at(0.0), 0.0)
-        wanted = lanes.pick(0.0, everything)
-        served |= {one.lane for one in wanted}
-        answer(lanes, wanted, 0.0)
-        for one in wanted:
-            lanes.rest(one.lane, 3600.0, one.since)
-        assert len(lanes) == 5
-    assert served == set(many)
-    for number in range(18):
-        lanes.noticed(lane("a", key=f"=n{number}"), 0.0)
-    assert len(lanes) == 5
-
-
-def test_lanes_that_gave_their_places_to_others_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else each key of a rate per hour would take memory for an hour."""
-    monkeypatch.setattr(lanes_module, "MOST_LANES", 5)
-    lanes = Lanes(1, ahead=AHEAD)
-    tracemalloc.start()
-    for number in range(20_000):
-        lanes.swept([(lane("a", key=f"={number}"), at(-60.0))], at(0.0), 0.0)
-        for wanted in lanes.pick(0.0, everything):
-            lanes.rest(wanted.lane, 3600.0 + number)
-    taken, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert taken < 1_000_000
-    assert set(picked(lanes, 24_000.0)) == {lane("a", key=f"={number}") for number in range(19_995, 20_000)}
 
 
 def test_a_lane_whose_claim_had_no_answer_is_picked_again() -> None:
