@@ -1,6 +1,6 @@
 """Explanation of an execution's state in one sentence, from bounded queries."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -22,6 +22,7 @@ LAST_EVENT = statement(
     """,
 )
 _REQUESTS = [Reason.CANCEL_REQUESTED, Reason.ABORT_REQUESTED]
+_ENDING = [Reason.EXPIRED, Reason.NO_ATTEMPTS_LEFT, Reason.RETRIED_BY_HAND]
 _CANCELLING = [Reason.CANCELLED, Reason.JOB_CANCELLED, Reason.JOB_UPDATED, *_REQUESTS]
 
 
@@ -43,10 +44,10 @@ def explain(database: Database, execution_id: str, *, reclaim_every: timedelta) 
         return _running(database, facts, reclaim_every)
     if facts.status is ExecutionStatus.CANCELLED:
         return _cancelled(database, facts)
-    if facts.status is ExecutionStatus.FAILED and not facts.error:
-        return _ended(database, facts)
-    if facts.status in _OVER:
-        return _OVER[facts.status](facts)
+    if facts.status is ExecutionStatus.FAILED:
+        return _failed(database, facts)
+    if facts.status is ExecutionStatus.SUCCESS:
+        return _succeeded(facts)
     return _waiting(database, facts)
 
 
@@ -112,15 +113,6 @@ def _cancelled(database: Database, facts: Facts) -> Explanation:
     return Explanation(ExecutionStatus.CANCELLED, reason, text, facts.completed_at, None, details)
 
 
-def _ended(database: Database, facts: Facts) -> Explanation:
-    """Explain what failed while it waited, without an attempt of its own that failed."""
-    if _event(database, facts, [Reason.EXPIRED]).reason is None:
-        return _failed(facts)
-    text = "It waited for longer than the max_age_ms of its retry policy allows; nothing was sent."
-    details: dict[str, Any] = {"attempts": facts.attempt_count, "max_attempts": facts.max_attempts}
-    return Explanation(ExecutionStatus.FAILED, "EXPIRED", text, facts.completed_at, None, details)
-
-
 def _succeeded(facts: Facts) -> Explanation:
     text = f"It was delivered by attempt {facts.attempt_count} of {facts.max_attempts}."
     if facts.error:
@@ -130,19 +122,22 @@ def _succeeded(facts: Facts) -> Explanation:
     return Explanation(ExecutionStatus.SUCCESS, "SUCCEEDED", text, facts.completed_at, None, details)
 
 
-def _failed(facts: Facts) -> Explanation:
+def _failed(database: Database, facts: Facts) -> Explanation:
     used_up = facts.attempt_count >= facts.max_attempts
+    details: dict[str, Any] = {"attempts": facts.attempt_count, "max_attempts": facts.max_attempts}
+    if facts.error:
+        details["last_error"] = facts.error
     why = "none is left" if used_up else "another would not help, or its retry policy allows none"
     text = f"Attempt {facts.attempt_count} of {facts.max_attempts} failed ({_of(facts.error)}), and {why}."
-    details = {"attempts": facts.attempt_count, "max_attempts": facts.max_attempts, "last_error": facts.error}
     reason = "ATTEMPTS_USED_UP" if used_up else "FAILED_FOR_GOOD"
+    # It may have failed while it waited. What was before a retry by hand is another matter.
+    ended_by = _event(database, facts, _ENDING).reason
+    if ended_by is Reason.EXPIRED:
+        reason, text = "EXPIRED", "It waited for longer than the max_age_ms of its retry policy allows"
+        text += "; nothing was sent." if facts.attempt_count == 0 else f" after attempt {facts.attempt_count}."
+    elif ended_by is Reason.NO_ATTEMPTS_LEFT and not facts.error:
+        text = f"It waited for another attempt, but has used all of its {facts.max_attempts}."
     return Explanation(ExecutionStatus.FAILED, reason, text, facts.completed_at, None, details)
-
-
-_OVER: Mapping[ExecutionStatus, Callable[[Facts], Explanation]] = {
-    ExecutionStatus.SUCCESS: _succeeded,
-    ExecutionStatus.FAILED: _failed,
-}
 
 
 def _event(database: Database, facts: Facts, reasons: Sequence[Reason] = _CANCELLING) -> _Event:

@@ -121,6 +121,24 @@ def expired(_api: Api, database: Database, _id: str) -> None:
     assert chores(database).expire()["expired"] == 1
 
 
+def expired_as_a_retry(api: Api, database: Database, execution_id: str) -> None:
+    failing(api, database, execution_id)
+    database.fetch(text("UPDATE executions SET scheduled_at = now() - INTERVAL '1 hour'"))
+    expired(api, database, execution_id)
+
+
+def expired_before_it_was_sent_by_hand(api: Api, database: Database, execution_id: str) -> None:
+    expired(api, database, execution_id)
+    database.fetch(text("UPDATE endpoints SET paused_at = NULL"))
+    api.post(f"/executions/{execution_id}/retry")
+    failed(api, database, execution_id)
+
+
+def edited(_api: Api, database: Database, _id: str) -> None:
+    database.fetch(text("UPDATE executions SET attempt_count = 3, run_at = now() - INTERVAL '1 hour'"))
+    assert chores(database).exhaust()["failed"] == 1
+
+
 def used_up(_api: Api, database: Database, _id: str) -> None:
     database.fetch(text("UPDATE executions SET max_attempts = 1"))
     end(database, claim(database), Verdict.fail(ERROR))
@@ -162,6 +180,9 @@ CASES: list[tuple[Prepare, str, str, bool]] = [
     (succeeded, "SUCCEEDED", "delivered by attempt 1 of 3", False),
     (failed, "FAILED_FOR_GOOD", "Attempt 1 of 3 failed (HTTP_ERROR: answered 503)", False),
     (expired, "EXPIRED", "It waited for longer than the max_age_ms of its retry policy allows; nothing was", False),
+    (expired_as_a_retry, "EXPIRED", "It waited for longer than the max_age_ms of its retry policy allows after", False),
+    (expired_before_it_was_sent_by_hand, "FAILED_FOR_GOOD", "Attempt 1 of 3 failed (HTTP_ERROR: answered 503)", False),
+    (edited, "ATTEMPTS_USED_UP", "It waited for another attempt, but has used all of its 3.", False),
     (used_up, "ATTEMPTS_USED_UP", "none is left", False),
     (cancelled, "CANCELLED", "cancelled by test after 0 attempt(s)", False),
     (cancelled_with_job, "JOB_CANCELLED", "cancelled by test, with its job", False),
