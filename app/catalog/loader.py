@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 MAX_VERSIONS = 10_000
 MAX_VALUES = 10_000
 MAX_SCRUBBER_WEIGHT = 500_000  # some 45 MB
+MAX_TARGET_CHARACTERS, KEPT_TARGET_CHARACTERS = 200, 150  # it is part of keys, whose size databases bound
 
 VERSION = statement(
     "loader.version",
@@ -213,10 +214,15 @@ class Catalog:
 
 
 def _target_of(type_: EndpointType, spec: Mapping[str, Any], scrubber: Scrubber) -> str:
-    """Return the server that a spec leads to; what is secret of its name is masked, and told apart by a digest."""
+    """Return the server that a spec leads to; what is secret of its name is masked, or too long is left out.
+
+    Such names are told apart by a digest.
+    """
     try:
         name = TRANSPORTS[type_].target(spec)
     except ValueError:
         return ""
     shown = scrubber.text(name)
+    if len(shown) > MAX_TARGET_CHARACTERS:
+        shown = shown[:KEPT_TARGET_CHARACTERS]
     return name if shown == name else f"{shown}~{hashlib.blake2b(name.encode(), digest_size=4).hexdigest()}"

@@ -248,3 +248,14 @@ def test_a_target_follows_config_and_secrets_and_shows_no_secret(database, catal
     rotated = prepare(catalog, "hidden").target
     assert rotated.startswith(f"https:{MASK}.example:443~")
     assert rotated != hidden
+
+
+def test_a_target_of_very_many_servers_has_a_name_that_fits_into_a_key(database, catalog):
+    servers = ",".join(f"kafka-{number}.example:9092" for number in range(100, 300))
+    for name, its in (("many", servers), ("more", f"{servers},zoo.example:9092")):
+        spec = {"bootstrap_servers": its, "topic": "t", "value_template": 1}
+        rows.add_endpoint(database, name, type_=EndpointType.KAFKA, spec=spec)
+    many, more = prepare(catalog, "many").target, prepare(catalog, "more").target
+    assert many[:150] == more[:150] == f"kafka:{servers}"[:150]
+    assert many != more
+    assert len(many) == len(more) < 200
