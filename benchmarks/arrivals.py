@@ -10,7 +10,7 @@ from typing import Any, Self
 from app.dev.process.child import ChildError
 from app.dev.stack.processes import Processes
 
-HOSTS = 20
+HOSTS = 21
 """How many there are beside the first."""
 
 _POLL_SECONDS = 0.01

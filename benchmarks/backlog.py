@@ -1,7 +1,11 @@
 """Backlog: executions that are due, written by SQL because the API would take minutes; for PostgreSQL."""
 
+import json
+import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from typing import Any
 
 import psycopg2
 
@@ -9,6 +13,7 @@ from benchmarks.history import id_of
 
 # Workers look back by seconds, no further, for rows that become visible after they were due.
 _PORTION = 10_000
+_WRITERS = 2
 _DUE = "now()"
 
 _FILL = """
@@ -24,6 +29,19 @@ _FILL = """
     INSERT INTO executions (execution_id, job_id, endpoint, endpoint_version, endpoint_type, queue, shard,
                             idempotency_key, status, max_attempts, run_at, scheduled_at{names})
     SELECT execution_id, job_id, endpoint, 1, 'HTTP', 'http', 0, key, %(status)s, 3, {due}, {due}{values} FROM made
+"""
+# As its own way to enqueue does, a row of log for each included.
+_FILL_PGQUEUER = """
+    WITH added AS (
+      INSERT INTO pgqueuer (priority, entrypoint, payload, execute_after, status)
+      SELECT {priority}, e.entrypoint,
+             convert_to(CAST(CAST(%(message)s AS JSONB) || jsonb_build_object(
+               'url', e.url, 'key', replace(CAST(gen_random_uuid() AS TEXT), '-', '')) AS TEXT), 'UTF8'),
+             {due}, 'queued'
+        FROM generate_series(CAST(%(first)s AS BIGINT), CAST(%(last)s AS BIGINT)) AS n
+       CROSS JOIN unnest(CAST(%(entrypoints)s AS TEXT[]), CAST(%(urls)s AS TEXT[])) AS e (entrypoint, url)
+      RETURNING id, entrypoint, priority)
+    INSERT INTO pgqueuer_log (job_id, status, entrypoint, priority) SELECT id, 'queued', entrypoint, priority FROM added
 """
 _CLEAR = "TRUNCATE jobs, executions, attempts, execution_logs, execution_events"
 
@@ -47,18 +65,59 @@ def fill(
         names="".join(f", {name}" for name in given),
         values="".join(f", {value}" for value in given.values()),
     )
-    portion = max(1, _PORTION // len(endpoints))
-    with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
-        connection.autocommit = True
-        cursor.execute("SET synchronous_commit = off")
-        for first in range(1, count + 1, portion):
-            last = min(count, first + portion - 1)
-            values = {"first": first, "last": last, "endpoints": list(endpoints), "input": payload, "status": status}
-            cursor.execute(statement, values)
+    values = {"endpoints": list(endpoints), "input": payload, "status": status}
+    _fill(url, statement, count, values, max(1, _PORTION // len(endpoints)))
+
+
+def fill_pgqueuer(
+    url: str, entrypoints: Mapping[str, str], count: int, message: Mapping[str, Any], *, priority: str, due: str = _DUE
+) -> None:
+    """Write so many rows of pgqueuer for each URL, which `entrypoints` are by; otherwise as fill()."""
+    statement = _FILL_PGQUEUER.format(priority=priority, due=due)
+    values = {
+        "entrypoints": list(entrypoints.values()),
+        "urls": list(entrypoints),
+        "message": json.dumps(message),
+    }
+    _fill(url, statement, count, values, max(1, _PORTION // len(entrypoints)))
+
+
+def _fill(url: str, statement: str, count: int, values: Mapping[str, Any], portion: int) -> None:
+    """Write portions over several connections at once."""
+    firsts = iter(range(1, count + 1, portion))
+    taking = threading.Lock()
+
+    def write() -> None:
+        with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
+            connection.autocommit = True
+            cursor.execute("SET synchronous_commit = off")
+            while True:
+                with taking:
+                    first = next(firsts, None)
+                if first is None:
+                    return
+                last = min(count, first + portion - 1)
+                cursor.execute(statement, {**values, "first": first, "last": last})
+
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        for written in [pool.submit(write) for _ in range(_WRITERS)]:
+            written.result()
 
 
 def clear(url: str) -> None:
     """Remove all jobs; nothing may work on them."""
+    execute(url, _CLEAR)
+
+
+def execute(url: str, statement: str) -> None:
+    """Change what a database holds."""
     with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
         connection.autocommit = True
-        cursor.execute(_CLEAR)
+        cursor.execute(statement)
+
+
+def ask(url: str, query: str) -> list[tuple[int, int]]:
+    """Return the rows of a query, two numbers each."""
+    with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
+        cursor.execute(query)
+        return [(int(first), int(second)) for first, second in cursor.fetchall()]

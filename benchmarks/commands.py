@@ -1,6 +1,7 @@
 """Commands of `python -m benchmarks`: which measurements a run is made of."""
 
 import argparse
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 from benchmarks.contenders import peer, variants
 from benchmarks.measures import create, drain, flight, latency, lists, prune, soak, transports
 from benchmarks.measures.flow.parts import parts as flow
+from benchmarks.measures.flow.sizes import SIZES
+from benchmarks.report import markdown
 from benchmarks.report.run import RESULTS, Run
 from benchmarks.system import System, running
 
@@ -22,19 +25,19 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         command.set_defaults(command=run, name=name)
         command.add_argument("--keep", action="store_true", help="write table and plot to --results")
         command.add_argument("--results", type=Path, default=RESULTS, help="benchmarks/results by default")
-        command.add_argument("--rounds", type=int, default=3, help="how often each is measured, in turn")
-        command.add_argument("--executions", type=int, default=8000, help="how many each drain delivers; keys, in flow")
+        rounds = 1 if name == "flow" else 3  # within a round what flow compares is measured in turn already
+        command.add_argument("--rounds", type=int, default=rounds, help="how often each is measured, in turn")
+        command.add_argument("--executions", type=int, default=8000, help="how many each drain delivers")
         command.add_argument("--samples", type=int, default=300, help="how many latencies are taken in a round")
         command.add_argument("--seconds", type=float, default=4, help="how long each load lasts")
         command.add_argument("--minutes", type=float, default=20, help="how long the soak lasts")
         command.add_argument("--in-flight", type=int, default=10_000, help="how many deliveries wait at once")
         command.add_argument("--held", type=float, default=5, help="seconds for which each of them waits")
-        command.add_argument("--load", type=float, default=600, help="deliveries a second beside others, in flow")
-        command.add_argument("--due", type=int, default=5000, help="backlog of each endpoint that hangs, in flow")
+        command.add_argument("--size", choices=SIZES, default="full", help="how much of everything flow takes")
         command.add_argument("--parts", help="of history or flow, such as lists,prune; all by default")
         command.add_argument("--filters", type=int, default=2, help="how many filters of a read are tried at once")
         command.add_argument("--finished", type=int, default=5_000_000, help="executions that ended, in the history")
-        command.add_argument("--future", type=int, default=1_000_000, help="executions that wait, in history and flow")
+        command.add_argument("--future", type=int, default=1_000_000, help="executions that wait, in the history")
         command.add_argument("--only", help="names of those to measure, such as ours,pgqueuer; ours is always there")
         command.add_argument("--against", type=Path, action="append", default=[], help="another working tree of ours")
 
@@ -84,18 +87,21 @@ def _history(run: Run, options: Options) -> None:
             "lists": lambda: lists.measure(run, system.all_ours, options.filters),
             "prune": lambda: prune.measure(run, old, arrivals, options.executions, rounds),
         }
-        _take(parts, options)
+        _take(run, parts, options)
 
 
 def _flow(run: Run, options: Options) -> None:
     with _running(options, "pgqueuer") as system:
-        _take(flow(run, system, options), options)
+        _take(run, flow(run, system, options), options)
 
 
-def _take(parts: dict[str, Callable[[], object]], options: Options) -> None:
-    """Measure the parts that were asked for."""
+def _take(run: Run, parts: dict[str, Callable[[], object]], options: Options) -> None:
+    """Measure the parts that were asked for, and show each at once: the whole may take half an hour."""
     for name in parts if options.parts is None else options.parts.split(","):
+        shown, began = len(run.sections), time.monotonic()
         parts[name]()
+        print("", *(markdown.show(section) for section in run.sections[shown:]), sep="\n")
+        print(f"  {name} took {time.monotonic() - began:.0f} s", flush=True)
 
 
 def _soak(run: Run, options: Options) -> None:

@@ -71,14 +71,14 @@ class PgQueuer(Peer):
 
     def __init__(self, processes: Processes, database_pid: int | None) -> None:
         super().__init__("pgqueuer", processes)
-        self._database_url = processes.env["PGDSN"]
+        self.database_url = processes.env["PGDSN"]
         self.database_pid = database_pid
         # Durable is its default; the settings for autovacuum are those that it recommends.
         processes.run(("pgqueuer", "install"))
         processes.run(("pgqueuer", "autovac"))
 
     def settle(self) -> None:
-        ours.settle(self._database_url)
+        ours.settle(self.database_url)
 
 
 def create_database(server_url: str, name: str) -> str:

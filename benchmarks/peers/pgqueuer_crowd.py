@@ -60,20 +60,24 @@ def _work_in_all(*numbers: int) -> None:
 async def _enqueue(plan: dict[str, Any]) -> dict[str, dict[str, float]]:
     connection = await asyncpg.connect(os.environ["PGDSN"])
     queries, run = Queries(AsyncpgDriver(connection)), os.urandom(4).hex()
-    due: dict[str, dict[str, float]] = {}
-    for number, stream in enumerate(plan["streams"]):
-        keys = [f"{run}-{number}-{each}" for each in range(stream["count"])]
-        message = {"url": stream["url"], "body": plan["body"], "token": plan["token"]}
-        payloads = [json.dumps(message | {"key": key}).encode() for key in keys]
-        after: list[timedelta | None] = [None] * len(keys)
-        if stream["first"] is not None:
-            instants = [stream["first"] + each * stream["apart"] for each in range(len(keys))]
-            after = [timedelta(seconds=instant - time.time()) for instant in instants]
-            due[stream["url"]] = dict(zip(keys, instants, strict=True))
-        for begun in range(0, len(keys), _AT_ONCE):
-            part = payloads[begun : begun + _AT_ONCE]
-            names, priorities = [stream["entrypoint"]] * len(part), [0] * len(part)
-            await queries.enqueue(names, list(part), priorities, after[begun : begun + _AT_ONCE])
+    due: dict[str, dict[str, float]] = {stream["url"]: {} for stream in plan["streams"]}
+    jobs = [
+        (stream["first"] + each * stream["apart"], stream["entrypoint"], stream["url"], f"{run}-{number}-{each}")
+        for number, stream in enumerate(plan["streams"])
+        for each in range(stream["count"])
+    ]
+    jobs.sort()
+    for instant, _entrypoint, url, key in jobs:
+        due[url][key] = instant
+    message = {"body": plan["body"], "token": plan["token"]}
+    for begun in range(0, len(jobs), _AT_ONCE):
+        part, now = jobs[begun : begun + _AT_ONCE], time.time()
+        await queries.enqueue(
+            [entrypoint for _, entrypoint, _, _ in part],
+            [json.dumps(message | {"url": url, "key": key}).encode() for _, _, url, key in part],
+            [plan["priority"]] * len(part),
+            [timedelta(seconds=instant - now) for instant, _, _, _ in part],
+        )
     await connection.execute("ANALYZE")
     await connection.close()
     return due

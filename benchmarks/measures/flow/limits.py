@@ -16,27 +16,31 @@ _LIMITS = {
     "window": {"rate": {"count": IN_WINDOW, "per": f"{WINDOW_SECONDS}s", "window": "sliding"}},
 }
 _WORKERS = (1, 2)
+_MINUTE = 60
 
 MOST_OPEN = Figure(f"max_in_flight {IN_FLIGHT}: most open at the receiver", "")
 THROUGHPUT = Figure(
     f"max_in_flight {IN_FLIGHT}: used, of what answers after {HELD_SECONDS * 1000:.0f} ms allow", "%", 1
 )
+MOST_IN_A_MINUTE = Figure(f"{RATE}/s, burst {BURST}: most in any minute at the receiver", "")
 MOST_IN_A_SECOND = Figure(f"{RATE}/s, burst {BURST}: most in any second at the receiver", "")
 BUCKET_USED = Figure(f"{RATE}/s, burst {BURST}: used", "%", 1)
 MOST_IN_A_WINDOW = Figure(f"{IN_WINDOW} in any {WINDOW_SECONDS} s: most at the receiver", "")
 WINDOW_USED = Figure(f"{IN_WINDOW} in any {WINDOW_SECONDS} s: used", "%", 1)
 
 
-def measure(run: Run, crowds: Sequence[Crowd], arrivals: Arrivals, seconds: float, rounds: int) -> Section:
-    """Give limited endpoints more than they may deliver."""
-    section = run.section(f"Limits, {seconds:g} s each")
+def measure(
+    run: Run, crowds: Sequence[Crowd], arrivals: Arrivals, *, seconds: float, limited: float, rounds: int
+) -> Section:
+    """Give limited endpoints more than they may deliver; a rate's use is taken over `limited` seconds."""
+    section = run.section(f"Limits: max_in_flight for {seconds:g} s, rates for {limited:g} s")
     for _ in range(rounds):
         run.calibrate()
         for crowd in crowds:
             _in_flight(section, crowd, arrivals, seconds)
             if isinstance(crowd, OurCrowd):
                 for workers in _WORKERS:
-                    _rates(section, crowd, arrivals, seconds, workers)
+                    _rates(section, crowd, arrivals, limited, workers)
             print(f"  limits: {crowd.name} taken", flush=True)
     run.calibrate()
     run.remark("rates: pgqueuer 1.6 has none (its concurrency_limit is all that it limits), so it has no figures there")
@@ -67,6 +71,8 @@ def _rates(section: Section, crowd: OurCrowd, arrivals: Arrivals, seconds: float
     who = f"{crowd.name}, {2 * workers} processes"
     bucket, window = (arrivals.times_of(path) for path in paths)
     section.add(MOST_IN_A_SECOND, who, pace.most_within(bucket, 1))
+    if seconds >= _MINUTE:
+        section.add(MOST_IN_A_MINUTE, who, pace.most_within(bucket, _MINUTE))
     section.add(BUCKET_USED, who, len(bucket) / (BURST + RATE * (bucket[-1] - bucket[0])) * 100)
     section.add(MOST_IN_A_WINDOW, who, pace.most_within(window, WINDOW_SECONDS))
     windows = 1 + int((window[-1] - window[0]) / WINDOW_SECONDS)

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from benchmarks import backlog
 from benchmarks.flood import NO_ANSWER, NO_RETRY_AFTER, Flood
 from benchmarks.measures import create
 from benchmarks.report.results import Figure, Section, percentile
@@ -34,6 +35,7 @@ def measure(run: Run, system: System, seconds: float, rounds: int) -> Section:
             capacity = float(create.load_with(system, plan)["rate"])
             flood = Flood(plan.address, plan.path, plan.key, plan.template, _TIMES * capacity, seconds)
             _keep(section, ours.name, capacity, seconds, _flood(system, flood))
+            backlog.clear(ours.stack.database_url)
             print(f"  overload: {ours.name} taken", flush=True)
     run.calibrate()
     return section

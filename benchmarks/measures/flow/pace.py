@@ -10,7 +10,8 @@ from benchmarks.arrivals import Arrivals
 from benchmarks.contenders.contender import check
 from benchmarks.contenders.crowd import Crowd
 
-_WARM = 100  # deliveries before it is taken
+WARM = 100  # deliveries before it is taken
+_LOOK_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +23,35 @@ class Pace:
 
 
 def take(
-    crowd: Crowd, arrivals: Arrivals, seconds: float, *, workers: int = 1, beside: Callable[[], object] = bool
+    crowd: Crowd,
+    arrivals: Arrivals,
+    seconds: float,
+    *,
+    workers: int = 1,
+    most: int | None = None,
+    beside: Callable[[], object] = bool,
 ) -> Pace:
-    """Let workers deliver what is due for so long, from the first deliveries on; `beside` is called in between."""
+    """Let workers deliver what is due for so long, from the first deliveries on, or until `most` have come.
+
+    `beside` is called in between.
+    """
     with crowd.at_work(workers) as children:
         before, used, began = _begin(crowd, arrivals, children)
         beside()
-        time.sleep(max(0.0, began + seconds - time.monotonic()))
+        while (left := began + seconds - time.monotonic()) > 0 and not _has_come(arrivals, most):
+            time.sleep(min(left, _LOOK_SECONDS if most else left))
         took, arrived = time.monotonic() - began, arrivals.counts()["arrived"] - before
         cpu = machine.cpu_seconds(crowd.database_pid or 0) - used
         check(children)
     return Pace(arrived / took, cpu / max(1, arrived) * 1000)
 
 
+def _has_come(arrivals: Arrivals, most: int | None) -> bool:
+    return most is not None and arrivals.counts()["arrived"] >= most
+
+
 def _begin(crowd: Crowd, arrivals: Arrivals, children: Sequence[Child]) -> tuple[int, float, float]:
-    arrivals.wait_for(_WARM, check=lambda: check(list(children)))
+    arrivals.wait_for(WARM, check=lambda: check(list(children)))
     return arrivals.counts()["arrived"], machine.cpu_seconds(crowd.database_pid or 0), time.monotonic()
 
 

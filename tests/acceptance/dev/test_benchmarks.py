@@ -16,7 +16,7 @@ import pytest
 from benchmarks import environment
 from benchmarks.contenders import peer
 from benchmarks.measures import create, drain, flight, latency, prune
-from benchmarks.measures.flow import backlogs, isolation, limits, overload, priorities
+from benchmarks.measures.flow import backlogs, isolation, keys, limits, overload
 from benchmarks.report.results import Figure
 from tests.integration.http.document import document
 
@@ -49,7 +49,7 @@ def runs() -> Iterator[Runs]:
         outputs = [
             pool.submit(run, "all", *SMALL, *everything),
             pool.submit(run, "history", *SMALL, *parts, *size, BENCH_HOME=directory),
-            pool.submit(run, "flow", *SMALL, "--only", "ours", "--load", "100", "--due", "5", "--parts", FLOW),
+            pool.submit(run, "flow", "--size", "smallest", "--only", "ours", "--parts", FLOW),
             pool.submit(run, "soak", *SMALL, "--minutes", "0.02"),
         ]
         yield Runs(*(output.result() for output in outputs), kept)
@@ -104,7 +104,7 @@ def test_a_history_is_built_and_kept(runs: Runs) -> None:
 
 def test_flow_is_measured(runs: Runs) -> None:
     of_isolation = (isolation.KEPT, isolation.WORST, isolation.TIMES, isolation.HELD)
-    for figure in (*of_isolation, priorities.ALL_STARTED, overload.ACCEPTED, overload.HEALTH, *backlogs.LATE):
+    for figure in (*of_isolation, keys.ALL_STARTED, overload.ACCEPTED, overload.HEALTH, *backlogs.LATE):
         assert all(values(runs.flow, figure)), runs.flow
     assert any(values(runs.flow, limits.BUCKET_USED)), runs.flow
     assert any(values(runs.flow, limits.MOST_OPEN)), runs.flow
