@@ -15,6 +15,7 @@ import uvloop
 
 from actors.alarm import Alarm
 from actors.dispatch import Dispatchers
+from app.executions.claiming.release import DUE_NOW_MS
 from app.threads import BackgroundThread
 from brokers.attempt import Attempt
 
@@ -140,5 +141,5 @@ class DeliveryLoop(BackgroundThread):
 
     def _hand_back(self) -> None:
         for *_, delivery in self._held:
-            delivery.attempt.release()
+            delivery.attempt.release(put_off_ms=DUE_NOW_MS)
         self._held.clear()

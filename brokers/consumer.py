@@ -19,7 +19,7 @@ from app.executions.claiming import shards
 from app.executions.claiming.claim import claim, claims_of
 from app.executions.claiming.gated import claim_gated
 from app.executions.claiming.lane import Lane, Wanted
-from app.executions.claiming.release import Release
+from app.executions.claiming.release import DUE_NOW_MS, Release
 from app.executions.database_clock import DatabaseClock
 from app.executions.model import DeliveryError
 from app.executions.verdict import Tried, decide
@@ -116,12 +116,12 @@ class ClaimConsumer(Consumer):
         """Hand messages back that no actor has seen."""
         for message in messages:
             for attempt in message.args[0]:
-                attempt.release()
+                attempt.release(put_off_ms=DUE_NOW_MS)
 
     def close(self) -> None:
         """Hand back what was claimed and not handed out; may be called twice."""
         while self._claimed:
-            self._claimed.pop().release()
+            self._claimed.pop().release(put_off_ms=DUE_NOW_MS)
 
     def after_lost_answer(self) -> None:
         """Pause, and before the next claim hand back what a claim whose answer was lost may have taken."""

@@ -10,9 +10,8 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+from app.executions.claiming.release import DUE_NOW_MS
 from app.executions.model import NotSentError
-
-DUE_NOW_MS = 1  # of what has waited when the worker stops: the claims of others are past its instant by now
 
 
 @dataclass(slots=True)

@@ -14,6 +14,9 @@ from app.flow.gates import RING
 from app.formats import EPOCH
 from app.sql import statement
 
+# Of what another process is to claim when this one stops: claims of others are past its instant by now, so that only a
+# sweep would find it. Due now it is found like what is new.
+DUE_NOW_MS = 1
 SHORTEST_PUT_OFF_MS = 1000.0
 LONGEST_PUT_OFF_MS = 300_000.0
 

@@ -66,8 +66,9 @@ def test_what_a_hint_names_is_claimed_before_anything_is_looked_for(process: Wor
 
 
 def test_messages_that_no_actor_has_seen_are_handed_back(process: WorkerProcess, shards: int) -> None:
-    """Dramatiq passes a generator, or nothing."""
-    rows.add_executions(process.database, 2, shards=shards)
+    """Dramatiq passes a generator, or nothing. They are due now: others do not look for what was due long ago."""
+    late = rows.add_executions(process.database, 2, due_in=timedelta(hours=-1), shards=shards)
+    (stopped,) = process.database.fetch(text("SELECT now() AS at"))
     consumer = ClaimConsumer(process, "http", 100)
     messages = [next(consumer)]
     while sum(len(of(message)) for message in messages) < 2:
@@ -76,6 +77,7 @@ def test_messages_that_no_actor_has_seen_are_handed_back(process: WorkerProcess,
     consumer.requeue(iter(()))
     eventually(lambda: rows.statuses(process.database) == {"QUEUED": 2})
     assert len(process.shares) == 0
+    assert all(rows.execution(process.database, one).run_at > stopped.at for one in late)
 
 
 def test_close_may_be_called_twice_and_an_ack_may_come_after_it(process: WorkerProcess, shards: int) -> None:

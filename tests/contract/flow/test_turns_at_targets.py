@@ -10,10 +10,10 @@ from sqlalchemy import text
 
 import tests.worker_environment  # noqa: F401 - first
 from actors import build
-from actors.dispatch.per_host import DUE_NOW_MS
 from app.config import Settings
 from app.db import Database
 from app.dev.receiver import Receiver
+from app.executions.claiming.release import DUE_NOW_MS
 from app.executions.reclaim import reclaim_stuck, stuck
 from brokers.consumer import DELIVER
 from brokers.worker_process import WorkerProcess

@@ -8,8 +8,9 @@ import pytest
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.base import Network
 from actors.dispatch.egress import EgressGuard
-from actors.dispatch.per_host import DUE_NOW_MS, PerHostLimit
+from actors.dispatch.per_host import PerHostLimit
 from actors.dispatch.resolver import Resolver
+from app.executions.claiming.release import DUE_NOW_MS
 from app.executions.model import NotSentError
 
 Body = Callable[[PerHostLimit], Awaitable[None]]
