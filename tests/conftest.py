@@ -5,13 +5,16 @@ TEST_DATABASE_URL runs the suite on a given cluster, PostgreSQL or CockroachDB, 
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
 
 import pytest
 
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres, Tansu, Valkey
-from tests.servers import Cluster, start_or_skip
+from tests.servers import Cluster, Copies, start_or_skip
+
+Lend = Callable[[], AbstractContextManager[str]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -60,13 +63,13 @@ def _skip_what_is_for_postgresql_only(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(scope="session")
-def migrated_template(cluster: Cluster) -> Iterator[str | None]:
-    """Migrate once what every test gets a copy of; None on CockroachDB, which cannot copy a database."""
+def migrated(cluster: Cluster) -> Iterator[Lend]:
+    """Lend migrated databases: copies of one that is migrated once, but on CockroachDB, which cannot copy any."""
     if cluster.is_cockroach:
-        yield None
+        yield cluster.migrated
         return
-    with cluster.migrated(None) as url:
-        yield url
+    with cluster.migrated() as template, closing(Copies(cluster, template)) as copies:
+        yield copies.lend
 
 
 @pytest.fixture
@@ -78,14 +81,14 @@ def empty_database_url(cluster: Cluster) -> Iterator[str]:
 
 
 @pytest.fixture
-def database_url(cluster: Cluster, migrated_template: str | None) -> Iterator[str]:
+def database_url(migrated: Lend) -> Iterator[str]:
     """A migrated database of this test alone, dropped afterwards."""
-    with cluster.migrated(migrated_template) as url:
+    with migrated() as url:
         yield url
 
 
 @pytest.fixture(scope="module")
-def module_database_url(cluster: Cluster, migrated_template: str | None) -> Iterator[str]:
+def module_database_url(migrated: Lend) -> Iterator[str]:
     """A migrated database of this module, for tests that leave it as it was or clear it themselves."""
-    with cluster.migrated(migrated_template) as url:
+    with migrated() as url:
         yield url

@@ -3,6 +3,7 @@
 import os
 import secrets
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -51,11 +52,10 @@ class Cluster:
         return urlunsplit(urlsplit(self._url)._replace(path=f"/{name}"))
 
     @contextmanager
-    def migrated(self, template: str | None) -> Iterator[str]:
-        """Lend a migrated database: a copy of the one at `template`, which is quicker, where there is one."""
-        url = self.create(template=template)
-        if template is None:
-            migrate.upgrade(url)
+    def migrated(self) -> Iterator[str]:
+        """Lend a database that is migrated at once."""
+        url = self.create()
+        migrate.upgrade(url)
         yield url
         self.drop(url)
 
@@ -75,6 +75,37 @@ class Cluster:
             connection.autocommit = True
             with connection.cursor() as cursor:
                 cursor.execute(statement)
+
+
+class Copies:
+    """Copies of a template: while a test has one, the next is made and the one before is dropped.
+
+    Both take the server longer than many a test runs, which mostly waits itself.
+    """
+
+    def __init__(self, cluster: Cluster, template: str) -> None:
+        self._cluster = cluster
+        self._template = template
+        self._thread = ThreadPoolExecutor(1, "copies")
+        self._next = self._begin()
+        self._drops: list[Future[None]] = []
+
+    @contextmanager
+    def lend(self) -> Iterator[str]:
+        url = self._next.result()
+        self._next = self._begin()
+        yield url
+        self._drops.append(self._thread.submit(self._cluster.drop, url))
+
+    def close(self) -> None:
+        """Drop the one that nobody took; raises what a drop has raised."""
+        self._cluster.drop(self._next.result())
+        self._thread.shutdown()
+        for drop in self._drops:
+            drop.result()
+
+    def _begin(self) -> Future[str]:
+        return self._thread.submit(self._cluster.create, template=self._template)
 
 
 def _name(url: str) -> str:
