@@ -25,7 +25,7 @@ dev: $(STAMP)  ## start the same stack without the scripted jobs
 	@$(BIN)/python -m app.dev serve
 
 test: $(STAMP)  ## run the whole test suite on real servers
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 3 --dist loadfile
 
 check: lint types imports test  ## lint, types, import contracts, tests
 
