@@ -21,11 +21,11 @@ ANSWER = """
 COUNTED = "(SELECT lane, count(*) AS found, max(run_at) AS seen FROM due GROUP BY lane) AS counted"
 
 
-def arms(count: int, columns: str = "") -> str:
+def arms(count: int, columns: str = "", condition: str = "") -> str:
     """Return the first parts of a claim's WITH: an arm for each of so many lanes, and `due`, which has all their rows.
 
     Each arm reads one range of idx_executions_lanes in its order, from the lane's mark on. `columns` are further ones
-    of executions that `due` is to have.
+    of executions that `due` is to have; in the `condition` of an arm `{number}` is its own.
     """
     each = ",".join(
         f"""
@@ -36,7 +36,7 @@ def arms(count: int, columns: str = "") -> str:
          AND {CLAIMABLE}
          AND run_at >= CAST(:since_{number} AS TIMESTAMPTZ)
          AND run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
-         AND attempt_count < max_attempts
+         AND attempt_count < max_attempts{condition.replace("{number}", str(number))}
        ORDER BY run_at, execution_id LIMIT :quota_{number} FOR UPDATE SKIP LOCKED)"""  # noqa: S608 - constants of ours
         for number in range(count)
     )

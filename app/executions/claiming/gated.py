@@ -8,7 +8,7 @@ from typing import Any
 
 from app.db import Database
 from app.executions.claiming.arms import ANSWER, COUNTED, MOST_ARMS, arms, parameters, take
-from app.executions.claiming.gated_parts import CHOSEN, COUNTS, GATES, IS_SPENT, NOTED, ROOM, SPENT, STATES
+from app.executions.claiming.gated_parts import CHOSEN, COUNTS, GATES, IS_OURS, IS_SPENT, NOTED, ROOM, SPENT, STATES
 from app.executions.claiming.lane import Lane, Wanted
 from app.executions.claiming.taken import Found, Taken
 from app.executions.database_clock import DatabaseClock
@@ -18,7 +18,7 @@ from app.sql import hot_statement
 
 
 def _gated(count: int) -> str:
-    parts = ",\n    ".join((GATES, COUNTS, ROOM, arms(count, ", endpoint, limit_key"), CHOSEN, SPENT, NOTED))
+    parts = ",\n    ".join((GATES, COUNTS, ROOM, arms(count, ", endpoint, limit_key", IS_OURS), CHOSEN, SPENT, NOTED))
     return f"""
     WITH {parts},
     claimed AS ({take("chosen", ", chosen.wait_ns", IS_SPENT)})
@@ -48,7 +48,7 @@ def claim_gated(
 
     A claim may be for an instant that is later than its `run_at`, up to a gate's `ahead_ns` from now. A lane of which
     anything was found but not claimed is never found empty, nor is one whose gate somebody else is going through: that
-    one may have locked what it does not claim. Raises as `claim`.
+    one may not claim all of it. Raises as `claim`.
     """
     count, question = (1, CLAIM_GATED_1) if len(wanted) == 1 else (MOST_ARMS, CLAIM_GATED_16)
     params = parameters(wanted, count) | _gates(gates) | {"ranks": _ranks(wanted)}

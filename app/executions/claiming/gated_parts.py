@@ -57,6 +57,13 @@ ROOM = f"""room AS MATERIALIZED (
         LEFT JOIN busy AS b ON b.gate_id = r.gate_id
         LEFT JOIN started AS w ON w.gate_id = r.gate_id)"""  # noqa: S608 - constants of this package
 
+# Nothing is locked of a lane whose gate somebody else is going through: it is that one's to take, in its order.
+IS_OURS = """
+         AND NOT EXISTS (SELECT 1 FROM room
+                          WHERE NOT is_ours
+                            AND gate_id IN (CAST(:endpoint_{number} AS TEXT),
+                                            CAST(:endpoint_{number} AS TEXT) || CAST(:key_{number} AS TEXT)))"""
+
 # A lane's rows go through the gate of their key, in the order of the lanes. What is left goes through the endpoint's,
 # in the order of the priorities that were wanted, keys by turns. So what is chosen of a lane is the first part of it.
 CHOSEN = """of_key AS (
