@@ -5,6 +5,7 @@ import binascii
 import html
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from urllib.parse import unquote, unquote_plus
 
 _UNITS = re.compile(r"(?:\\u[0-9a-fA-F]{4})+|\\x[0-9a-fA-F]{2}")
@@ -56,4 +57,10 @@ def leaks(text: str, secret: str, most: int) -> set[str]:
     """Return the parts of a secret, longer than `most`, that can be read in a text; letters of either case."""
     folded = secret.lower()
     windows = {folded[start : start + most + 1] for start in range(len(folded) - most)}
-    return {window for reading in readings(text) for window in windows if window in reading.lower()}
+    return {window for reading in _folded(text) for window in windows if window in reading}
+
+
+@lru_cache(maxsize=4)
+def _folded(text: str) -> tuple[str, ...]:
+    # One text is looked through for many secrets.
+    return tuple({reading.lower() for reading in readings(text)})
