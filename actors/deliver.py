@@ -15,7 +15,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from actors.blame import is_targets_fault
 from actors.dispatch import Dispatchers
 from actors.dispatch.base import MAX_BODY_BYTES, NO_HISTORY, History, Identity, SoftLimit
-from actors.judge import comes_too_late, judge, line, may_send, too_late, unexpected, verdict_on
+from actors.judge import judge, line, unexpected, verdict_on
+from actors.lateness import aged, comes_too_late, may_send, rest_ms, too_late, waited_too_long
 from actors.loop import Delivery, DeliveryLoop
 from app.catalog.loader import Catalog, Prepared, SecretUnreadableError
 from app.catalog.retry_policy import RetryPolicy
@@ -63,10 +64,11 @@ class Deliveries:
         try:
             prepared = self._catalog.prepare(claim.endpoint, claim.endpoint_version, claim.input, claim.config_revision)
             history = NO_HISTORY
-            if prepared.endpoint_type is EndpointType.REDIS_STREAM:
-                history = self._history(claim, prepared.policy)
+            if prepared.policy.max_age_ms is not None or prepared.endpoint_type is EndpointType.REDIS_STREAM:
+                history = self._past(attempt, prepared)
+                claim = attempt.claim
         except Exception as error:  # noqa: BLE001 - one odd row must not end the worker thread
-            return _unprepared(attempt, error)
+            return _unprepared(attempt, error, self._database)
         bound = self._targets.bound.get(claim.endpoint)
         is_longer = bound is None or prepared.spec["timeout_ms"] > bound.target.timeout_ms
         if bound is None or is_longer or bound.name != prepared.target:
@@ -93,9 +95,16 @@ class Deliveries:
         if target.take_probe(attempt):
             return True
         target.want_probe()
-        # What the newest version leads to must not wait behind what an earlier one does.
-        put_off_ms = target.put_off_ms(claim.claimed_at - claim.scheduled_at) if leads_elsewhere else 0
-        attempt.release(put_off_ms=put_off_ms, is_noted=False)
+        if not leads_elsewhere:
+            attempt.release(is_noted=False)
+        elif waited_too_long(self._database, attempt, prepared.policy):
+            verdict = Verdict.fail(too_late(attempt, prepared.policy))
+            attempt.conclude(verdict, line(attempt.claim, verdict))
+        else:
+            # What the newest version leads to must not wait behind what an earlier one does.
+            put_off_ms = target.put_off_ms(claim.claimed_at - claim.scheduled_at)
+            most_ms = rest_ms(attempt, prepared.policy)
+            attempt.release(put_off_ms=round(min(put_off_ms, most_ms)), is_noted=False)
         return False
 
     def _leads_elsewhere(self, claim: Claim, prepared: Prepared) -> bool:
@@ -118,21 +127,26 @@ class Deliveries:
         timeout_ms = prepared.spec["timeout_ms"]
         return self._targets.bind(endpoint, prepared.target, timeout_ms, has_turns=has_turns)
 
-    def _history(self, claim: Claim, policy: RetryPolicy) -> History:
-        """Read what the dispatcher of Redis Streams has to know."""
+    def _past(self, attempt: Attempt, prepared: Prepared) -> History:
+        """Read how long an attempt has waited, and what the dispatcher of Redis Streams has to know."""
+        claim = attempt.claim = aged(self._database, attempt.claim, prepared.policy)
+        if prepared.endpoint_type is not EndpointType.REDIS_STREAM:
+            return NO_HISTORY
         doubt = uncertain_for(self._database, claim.execution_id) if claim.attempt > 1 else None
         since = None if doubt is None else time.monotonic() - doubt.total_seconds()
-        return History(policy.longest_wait_ms / 1000, since)
+        return History(prepared.policy.longest_wait_ms / 1000, since)
 
 
-def _unprepared(attempt: Attempt, error: Exception) -> Delivery | None:
+def _unprepared(attempt: Attempt, error: Exception, database: Database) -> Delivery | None:
     """Fail an attempt that cannot be prepared; None when it was handed back, because it may be later or elsewhere."""
     match error:
         case TemplateError():
             failure = DeliveryError("TEMPLATE_RESOLUTION_FAILED", error.message, permanent=True)
+        case SecretUnreadableError() if waited_too_long(database, attempt, error.policy):
+            failure = too_late(attempt, error.policy)
         case SecretUnreadableError():
             # The catalogue has told the operator once; all that meet this secret would fill the log.
-            attempt.put_off()
+            attempt.put_off(most_ms=rest_ms(attempt, error.policy))
             return None
         case UnavailableError() | SQLAlchemyError():
             # Nothing was sent: the attempt is not spent.
@@ -184,7 +198,7 @@ def _unsent_or_failed(attempt: Attempt, prepared: Prepared, error: BaseException
     claim, policy = attempt.claim, prepared.policy
     match error:
         case NotSentError() if comes_too_late(attempt, policy):
-            return Verdict.fail(too_late(claim, policy))
+            return Verdict.fail(too_late(attempt, policy))
         case NotSentError():
             log.info("%s handed back: %s", claim.execution_id, error)
             is_noted = error.is_noted and not attempt.target.is_shut

@@ -1,46 +1,20 @@
-"""Judge: what the end of an attempt means: whether it is too late, which verdict follows, and what the log says."""
+"""Judge: what the end of an attempt means: which verdict follows, and what the log says."""
 
 import logging
 import random
-import time
-from dataclasses import replace
-from datetime import timedelta
 
 from actors.dispatch.base import MAX_BODY_BYTES
+from actors.lateness import tried
 from app.catalog.loader import Prepared
 from app.catalog.retry_policy import RetryPolicy
 from app.executions.model import Claim, DeliveryError, LogLine
 from app.executions.policy import Action
-from app.executions.verdict import Tried, Verdict, decide, is_too_late
-from brokers.attempt import Attempt
+from app.executions.verdict import Verdict, decide
 from schema.states import ExecutionStatus, LogLevel
 
 log = logging.getLogger(__name__)
 
 MOST_MESSAGE_CHARACTERS = 2000
-
-
-def may_send(attempt: Attempt, policy: RetryPolicy) -> bool:
-    """Return whether a claim is held, and its attempt in time by its policy."""
-    return attempt.still_held() and not comes_too_late(attempt, policy)
-
-
-def comes_too_late(attempt: Attempt, policy: RetryPolicy) -> bool:
-    """Return whether an attempt that begins now does so after the time that its policy gives it."""
-    claim = attempt.claim
-    tried = _tried(claim)
-    if claim.attempt == 1:
-        # By how long it has been due: a tick that is made up for and a manual retry are due anew.
-        due_since = claim.claimed_here - claim.late_seconds
-        tried = replace(tried, age_ms=(time.monotonic() - due_since) * 1000)
-    return is_too_late(tried, policy, waits=attempt.has_waited)
-
-
-def too_late(claim: Claim, policy: RetryPolicy) -> DeliveryError:
-    """Return the error of an attempt that was not sent because its time was over."""
-    late_ms = _tried(claim).age_ms - (policy.max_age_ms or 0)
-    message = f"it would have started {late_ms:.0f} ms after max_age_ms, so nothing was sent"
-    return DeliveryError("RETRY_TOO_LATE", message, permanent=True)
 
 
 def verdict_on(error: DeliveryError, action: Action | None, claim: Claim, prepared: Prepared) -> Verdict:
@@ -51,7 +25,7 @@ def verdict_on(error: DeliveryError, action: Action | None, claim: Claim, prepar
 
 def judge(error: DeliveryError, action: Action | None, claim: Claim, policy: RetryPolicy) -> Verdict:
     """Decide what a failed attempt means, now."""
-    return decide(error, action, _tried(claim), policy, random.uniform(-1, 1))
+    return decide(error, action, tried(claim), policy, random.uniform(-1, 1))
 
 
 def unexpected(error: BaseException, *, may_have_been_delivered: bool) -> DeliveryError:
@@ -78,13 +52,6 @@ def line(claim: Claim, verdict: Verdict) -> LogLine:
     if verdict.status is ExecutionStatus.RETRYING:
         return LogLine(LogLevel.WARN, f"{label} failed, next in {verdict.delay_ms} ms: {reason}")
     return LogLine(LogLevel.ERROR, f"{label} failed for good: {reason}")
-
-
-def _tried(claim: Claim) -> Tried:
-    # By the database's clock, as of the claim, and by ours since then.
-    now = claim.claimed_at + timedelta(seconds=time.monotonic() - claim.claimed_here)
-    age_ms = (now - claim.scheduled_at) / timedelta(milliseconds=1)
-    return Tried(claim.execution_id, claim.attempt, claim.max_attempts, age_ms)
 
 
 def _scrubbed(error: DeliveryError, prepared: Prepared) -> DeliveryError:

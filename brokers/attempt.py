@@ -146,14 +146,15 @@ class Attempt:
             )
         return True
 
-    def put_off(self, *, briefly: bool = False) -> bool:
+    def put_off(self, *, briefly: bool = False, most_ms: float = math.inf) -> bool:
         """Hand back, for later or for another worker, a delivery that was begun but stopped before its first byte.
 
         The longer it has waited the longer it is put off, unless what stopped it is likely to pass.
         """
         delay = SHORTEST_PUT_OFF_MS if briefly else put_off_ms(self.claim.claimed_at - self.claim.scheduled_at)
         # Spread, because what failed together would otherwise come back together.
-        return self.release(even_if_started=True, put_off_ms=round(delay * random.uniform(0.8, 1.2)))
+        spread = min(delay * random.uniform(0.8, 1.2), most_ms)
+        return self.release(even_if_started=True, put_off_ms=round(spread))
 
     def release(self, *, even_if_started: bool = False, put_off_ms: int = 0, is_noted: bool = True) -> bool:
         """Hand the execution back with no attempt spent; only legal while nothing was sent.

@@ -45,6 +45,8 @@ SECRETS = statement(
 class SecretUnreadableError(Exception):
     """A secret that this process cannot decrypt: its own fault, so another process or a later start may succeed."""
 
+    policy = RetryPolicy()  # of the version that needs it
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -130,7 +132,11 @@ class Catalog:
         """
         version = self._version(endpoint, number)
         config = self._config(version.config_ref, config_revision) if version.config_ref else {}
-        secrets = self._named_secrets(version.template.secret_refs)
+        try:
+            secrets = self._named_secrets(version.template.secret_refs)
+        except SecretUnreadableError as error:
+            error.policy = version.policy
+            raise
         try:
             spec = version.template.render(input_, config, secrets)
         except RecursionError:

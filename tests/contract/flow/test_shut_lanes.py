@@ -14,7 +14,6 @@ from app.audit.change import AuditedChange
 from app.catalog.configs import CONFIGS
 from app.db import Database
 from app.dev.receiver import Receiver
-from brokers.attempt import Stage
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.broker.delivering import Attempts, catalog_of
@@ -204,58 +203,6 @@ def test_a_config_that_leads_elsewhere_is_followed_long_before_the_next_probe(
     assert process.targets.bound["moved"].name == name
     eventually(lambda: [rows.execution(database, one).status for one in old] == ["RETRYING"] * 3, what="what waits")
     assert row_state(database, DEAD) == "open"
-
-
-def repointed(database: Database, receiver: Receiver, open_for: timedelta, count: int, due_in: timedelta) -> list[str]:
-    """An endpoint that led to a dead host, with what that one has left, and whose newest version leads elsewhere."""
-    rows.add_endpoint(database, "moved", spec={"url": "http://127.0.0.1:9/old", "method": "POST"})
-    rows.add_breaker(database, "http:127.0.0.1:9", "open", open_for=open_for)
-    old = rows.add_executions(database, count, endpoint="moved", due_in=due_in)
-    database.fetch(
-        text(
-            "INSERT INTO endpoint_versions (endpoint, version, endpoint_type, spec)"
-            " VALUES ('moved', 2, 'HTTP', CAST(:spec AS JSONB))"
-        ),
-        {"spec": json.dumps({"url": receiver.url("/ok/moved"), "method": "POST"})},
-    )
-    return old
-
-
-def test_the_backlog_of_a_host_that_was_given_up_is_claimed_ever_more_rarely(
-    database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, name: str
-) -> None:
-    """Else all of it would be claimed in vain each time that the dead host may be probed."""
-    old = repointed(database, receiver, timedelta(seconds=5), 20, timedelta(hours=-1))
-    process.targets.bind("moved", "http:127.0.0.1:9", 30_000, has_turns=True)
-    eventually(lambda: process.targets.shut, what="the state of the breaker")
-    process.targets.bind("moved", name, 30_000, has_turns=True)
-    attempts, deliveries = Attempts(process), Deliveries(catalog_of(database), loop, database, process.targets)
-    deliveries.start([attempts.next() for _ in old])
-    assert process.finalizer.flush(60)
-    found = [rows.execution(database, one) for one in old]
-    assert {(row.status, row.attempt_count) for row in found} == {("QUEUED", 0)}
-    assert min(row.run_at for row in found) > rows.database_now(database) + timedelta(minutes=4)
-    assert len({row.run_at for row in found}) == len(found), "nor all at once"
-    assert database.fetch(text("SELECT 1 FROM execution_events")) == []
-
-
-def test_one_of_the_backlog_of_a_host_that_was_given_up_is_kept_at_hand_for_the_probe(
-    database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, name: str
-) -> None:
-    old = repointed(database, receiver, timedelta(0), 5, timedelta(hours=-1))
-    process.targets.bind("moved", "http:127.0.0.1:9", 30_000, has_turns=True)
-    eventually(lambda: process.targets.shut, what="the state of the breaker")
-    process.targets.bind("moved", name, 30_000, has_turns=True)
-    attempts, deliveries = Attempts(process), Deliveries(catalog_of(database), loop, database, process.targets)
-    deliveries.start([attempts.next() for _ in old])
-    assert process.finalizer.flush(60)
-    later = [one for one in old if rows.execution(database, one).run_at > rows.database_now(database)]
-    assert len(later) >= len(old) - 1
-    while not [one for one in old if rows.attempts(database, one)]:
-        attempt = attempts.next()
-        deliveries.start([attempt])
-        eventually(lambda attempt=attempt: attempt.stage is Stage.ENDED)
-        assert process.finalizer.flush(60)
 
 
 def row_state(database: Database, target: str) -> str:
