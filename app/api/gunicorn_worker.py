@@ -1,62 +1,49 @@
 """gunicorn's threaded worker, with the API's envelope for requests that are not even HTTP."""
 
-import json
 import logging
 import os
 import select
 import socket
 import threading
+import time
 from typing import Any
 
 from gunicorn import util
 from gunicorn.http import errors as http
 
 from app import ids
-from app.api.http.errors import envelope, http_error
+from app.api.arrivals import Head, beginning, read_head
+from app.api.deadlines import Answer, Body, Deadlines
+from app.api.refusal import refusal
 from app.api.shedding import SheddingWorker
 
 log = logging.getLogger(__name__)
 
 LINGER_MS = 2
+REST_SECONDS = 0.05  # for what is left of a body that the application did not read
 _NOT_THE_CLIENTS = (http.ConfigurationProblem, http.InvalidResponseHeader, http.InvalidResponseHeaderName)
 _STATUS = {http.LimitRequestLine: 414, http.LimitRequestHeaders: 431, http.ExpectationFailed: 417}
 
 
-class _Body:
-    """A request's body whose framing may turn out to be broken while it is read.
-
-    gunicorn raises an error of its own then, which looks like one of the application. As an OSError it is treated
-    like a client that hung up.
-    """
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def read(self, size: int = -1) -> bytes:
-        """Read some of the body."""
-        try:
-            data: bytes = self._stream.read(None if size < 0 else size)
-        except http.ParseException as error:
-            raise OSError("the body is malformed") from error
-        return data
-
-
 class Worker(SheddingWorker):
-    """Answers what gunicorn itself refuses, before the application sees it."""
+    """Answers what gunicorn itself refuses, before the application sees it; no thread waits for a client for long."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._counting = threading.Lock()
         self._busy = 0  # threads
+        self._deadlines = Deadlines()
 
     def load_wsgi(self) -> None:
-        """Load the application, with `_Body` around the body of each request."""
+        """Load the application, with deadlines for the body of each request and for the answer."""
         super().load_wsgi()
         application: Any = self.wsgi
+        deadlines = self._deadlines
 
         def guarded(environ: dict[str, Any], start_response: Any) -> Any:
-            environ["wsgi.input"] = _Body(environ["wsgi.input"])
-            return application(environ, start_response)
+            sock = environ["gunicorn.socket"]
+            environ["wsgi.input"] = Body(environ["wsgi.input"], sock, deadlines)
+            return Answer(application(environ, start_response), sock, deadlines)
 
         self.wsgi: Any = guarded
 
@@ -76,6 +63,15 @@ class Worker(SheddingWorker):
                 self._busy -= 1
         return kept
 
+    def murder_pending(self) -> None:
+        """Give up whoever waits for too long, and whoever a thread has waited for too long."""
+        super().murder_pending()
+        self._deadlines.enforce(time.monotonic())
+
+    def _keepalive_after(self, conn: Any, keepalive: bool) -> bool:
+        # gunicorn itself gives a client 5 s, of a thread's time, to send what nobody is going to read.
+        return bool(keepalive and conn.parser.finish_body(deadline=time.monotonic() + REST_SECONDS))
+
     def _may_go_on(self) -> bool:
         # Its master may have been killed: this process has to end too then.
         return bool(self.alive) and os.getppid() == self.ppid
@@ -86,24 +82,19 @@ class Worker(SheddingWorker):
             super().handle_error(req, client, addr, exc)
             return
         status = _STATUS.get(type(exc), 400)
-        code, message = http_error(status)
         request_id = ids.request_id()
         log.info("request %s: refused before it was parsed: %s", request_id, type(exc).__name__)
-        body = json.dumps(envelope(code, message, request_id)).encode()
-        head = (
-            f"HTTP/1.1 {status} {code}\r\nConnection: close\r\nContent-Type: application/json\r\n"
-            f"X-Request-ID: {request_id}\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
         try:
-            util.write_nonblock(client, head.encode() + body)
+            util.write_nonblock(client, refusal(status, request_id))
         except OSError:
             log.debug("request %s: the client did not wait for the answer", request_id)
 
 
 def _speaks(conn: Any) -> bool:
-    """Wait a moment for the next request on a connection."""
-    if conn.parser.unreader.buf.getvalue():
-        return True
-    poller = select.poll()
-    poller.register(conn.sock, select.POLLIN)
-    return bool(poller.poll(LINGER_MS))
+    """Wait a moment for the next request on a connection; returns whether its head has come."""
+    if not beginning(conn):
+        poller = select.poll()
+        poller.register(conn.sock, select.POLLIN)
+        if not poller.poll(LINGER_MS):
+            return False
+    return read_head(conn) is Head.WHOLE

@@ -5,6 +5,7 @@ A composition root: it reads the environment when gunicorn imports it, in the ma
 
 import logging
 import os
+import resource
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 import gunicorn.glogging
 
 from app import db, log
+from app.api import shedding
+from app.api.services import POOL_SIZE
 from app.catalog import rotation
 from app.catalog.crypto import SecretBox
 from app.collector import spare_what_is_there
@@ -31,12 +34,26 @@ def _settings() -> tuple[Settings, SecretBox | None]:
         sys.exit(f"task-executor web: {error}")
 
 
+def _raise_open_files(connections: int) -> int:
+    """Raise the soft limit for so many clients; returns how many there may be, since one too many ends a worker."""
+    others = 128 + (_SETTINGS.db_pool_size or POOL_SIZE)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < connections + others:
+        soft = connections + others if hard == resource.RLIM_INFINITY else min(connections + others, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        return soft - others
+    return connections
+
+
 _SETTINGS, _BOX = _settings()
 
 bind = _SETTINGS.listen_addr
 worker_class = "app.api.gunicorn_worker.Worker"
 workers = _SETTINGS.web_workers
 threads = _SETTINGS.web_threads
+# Whoever waits in the line for a thread must leave enough for others, so that health is always accepted.
+_IN_LINE = _SETTINGS.web_queue or shedding.QUEUED_PER_THREAD * _SETTINGS.web_threads
+worker_connections = _raise_open_files(1000 + _IN_LINE + _SETTINGS.web_threads)
 keepalive = 15
 graceful_timeout = 30
 accesslog = None  # TE_LOG_LEVEL=DEBUG logs each request with its id
@@ -80,6 +97,6 @@ def on_starting(_server: Any) -> None:
 def post_worker_init(worker: Any) -> None:
     """Prepare a worker that has loaded the application, before it serves."""
     worker.patience_seconds = _SETTINGS.request_timeout_seconds / 4
-    if _SETTINGS.web_queue is not None:
-        worker.most_queued = _SETTINGS.web_queue
+    # As many as there were to be, unless the hard limit of open files leaves no place for others besides.
+    worker.most_queued = min(_IN_LINE, max(worker_connections - 500, worker_connections // 2))
     spare_what_is_there()  # so it looks for cycles among what requests make only

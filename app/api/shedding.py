@@ -1,9 +1,6 @@
 """gunicorn's threaded worker, which refuses what it cannot serve soon and waits for no client."""
 
-import json
 import logging
-import random
-import re
 import socket
 import time
 from collections import deque
@@ -15,10 +12,8 @@ from typing import Any
 
 from gunicorn.workers.gthread import ThreadWorker
 
-from app import ids
-from app.api.http.errors import envelope
-from app.api.http.request_ids import ACCEPTED
-from app.errors import UnavailableError
+from app.api.arrivals import Head, beginning, read_head, throw_away
+from app.api.refusal import busy, refusal, request_id_of
 
 log = logging.getLogger(__name__)
 
@@ -26,22 +21,20 @@ QUEUED_PER_THREAD = 8
 PATIENCE_SECONDS = 5.0
 LINGER_SECONDS = 2.0  # as long as gunicorn lets a client read its last answer
 MOST_LINGERING = 256
-PEEKED_BYTES = 4096
-MOST_DRAINED_BYTES = 2 * 1024 * 1024
+HEAD_SECONDS = 10.0  # from its first byte to its end
+REFUSED = {Head.TOO_LARGE: 431, Head.MALFORMED: 400}
 REPORT_SECONDS = 10.0
 # Each path has a thread of its own: that of readiness may have to wait for the database.
 HEALTH = (b"GET /health/live", b"GET /health/ready")
 MOST_PROBES = 16
 
-_REQUEST_ID = re.compile(rb"\r\nx-request-id:[ \t]*([!-~]*)[ \t]*\r\n", re.IGNORECASE)
-
 
 class SheddingWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     """Serves as many requests as it has threads, lets some more wait, and answers 503 to all others at once.
 
-    Only the main thread decides, and it never waits: a connection takes a thread once its first byte has come, is
-    refused by one write that does not block, and is closed when its client has read the answer. Liveness and readiness
-    are answered whatever else waits.
+    Only the main thread decides, and it never waits: a connection takes a thread once the head of its request has come,
+    is refused by one write that does not block, and is closed when its client has read the answer. Liveness and
+    readiness are answered whatever else waits. A connection that no thread has makes place for a new one.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -51,6 +44,7 @@ class SheddingWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no ty
         self._threads: int = self.cfg.threads
         self._taken = 0  # connections that have a thread or wait for one
         self._queued: deque[tuple[float, Any, Future[Any]]] = deque()
+        self._arriving: deque[Any] = deque()  # part of a head has come; like gunicorn's own, in order of their timeouts
         self._lingering: dict[Any, float] = {}  # until when, in this order
         self._refused = 0
         self._report_at = 0.0
@@ -63,23 +57,35 @@ class SheddingWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no ty
 
     def enqueue_req(self, conn: Any) -> None:
         """Give a connection to a thread, or let it wait, or refuse it."""
-        if conn.initialized or conn.data_ready:
-            if self._taken < self._threads:
-                self._submit(conn)
-                return
-            head = _first_bytes(conn)
-        else:
-            head = _first_bytes(conn)
-            if head is None:
-                self._await_first_byte(conn)
-                return
-            conn.data_ready = True
-        self._find_place(conn, head or b"")
+        conn.init()
+        self._take(conn, read_head(conn))
 
-    def _find_place(self, conn: Any, head: bytes) -> None:
+    def _take(self, conn: Any, head: Head) -> None:
+        if head is Head.WHOLE:
+            self._find_place(conn)
+        elif head is Head.NOTHING:
+            self._await_first_byte(conn)
+        elif head is Head.PART:
+            conn.timeout = time.monotonic() + HEAD_SECONDS
+            self._arriving.append(conn)
+            self.poller.register(conn.sock, EVENT_READ, partial(self._on_arriving, conn))
+        elif head in REFUSED:
+            self._refuse(conn, REFUSED[head])
+        else:
+            self._linger(conn)
+
+    def _on_arriving(self, conn: Any, _sock: socket.socket) -> None:
+        head = read_head(conn)
+        if head is not Head.PART:
+            self._arriving.remove(conn)
+            self.poller.unregister(conn.sock)
+            self._take(conn, head)
+
+    def _find_place(self, conn: Any) -> None:
         if self._taken < self._threads:
             self._submit(conn)
             return
+        head = beginning(conn)
         probe = next((start for start in HEALTH if head.startswith(start)), None)
         if probe is not None and self._probing[probe] < MOST_PROBES:
             self._probing[probe] += 1
@@ -87,7 +93,7 @@ class SheddingWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no ty
         elif self._taken < self._threads + self.most_queued:
             self._queued.append((time.monotonic() + self.patience_seconds, conn, self._submit(conn)))
         else:
-            self._refuse(conn, head)
+            self._refuse_as_busy(conn)
             self._linger(conn)
 
     def _submit(self, conn: Any) -> "Future[Any]":
@@ -118,24 +124,43 @@ class SheddingWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no ty
         """Give up whoever waits for too long; called after each round of events, at least once a second."""
         super().murder_pending()
         now = time.monotonic()
+        self._give_up_queued(now)
+        while self._arriving and self._arriving[0].timeout <= now:
+            self._refuse(self._without_oldest(self._arriving), 408)
+        while self._lingering:
+            conn, until = next(iter(self._lingering.items()))
+            if now < until:
+                break
+            self._end(conn)
+        if self.nr_conns >= self.worker_connections:
+            self._make_place()
+
+    def _give_up_queued(self, now: float) -> None:
         while self._queued:
             until, conn, future = self._queued[0]
             if not (future.running() or future.done()):
                 if now < until:
                     break
                 if future.cancel():
-                    self._refuse(conn, _first_bytes(conn) or b"")
+                    self._refuse_as_busy(conn)
             self._queued.popleft()
-        while self._lingering:
-            conn, until = next(iter(self._lingering.items()))
-            if now < until:
-                break
-            self._end(conn)
+
+    def _make_place(self) -> None:
+        """Close who is idle, or begins a request, for longest: gunicorn accepts nobody until one goes."""
+        # The oldest of all: to spare one kind would leave newcomers no time to send anything while that kind fills up.
+        kinds = [each for each in (self.pending_conns, self._arriving, self.keepalived_conns) if each]
+        if kinds:
+            self._close(self._without_oldest(min(kinds, key=lambda each: each[0].timeout)))
+
+    def _without_oldest(self, waiting: "deque[Any]") -> Any:
+        conn = waiting.popleft()
+        self.poller.unregister(conn.sock)
+        return conn
 
     def _cap_keepalive(self, deadline: float) -> None:
         """Let a worker that stops wait no longer for first bytes than for further requests."""
         super()._cap_keepalive(deadline)
-        for conn in self.pending_conns:
+        for conn in (*self.pending_conns, *self._arriving):
             conn.timeout = min(conn.timeout, deadline)
 
     def _await_first_byte(self, conn: Any) -> None:
@@ -144,8 +169,7 @@ class SheddingWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no ty
         self.pending_conns.append(conn)
         self.poller.register(conn.sock, EVENT_READ, partial(self.on_pending_socket_readable, conn))
 
-    def _refuse(self, conn: Any, head: bytes) -> None:
-        """Send the answer to a request that was not read; a client that takes no answer gets none."""
+    def _refuse_as_busy(self, conn: Any) -> None:
         self._refused += 1
         now = time.monotonic()
         if now >= self._report_at:
@@ -156,17 +180,20 @@ class SheddingWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no ty
                 self._taken - self._threads,
             )
             self._refused, self._report_at = 0, now + REPORT_SECONDS
-        try:
-            conn.sock.send(refusal(head), socket.MSG_DONTWAIT)
-        except OSError:
-            log.debug("a client did not wait for its refusal")
+        _send(conn, busy(beginning(conn)))
+
+    def _refuse(self, conn: Any, status: int) -> None:
+        request_id = request_id_of(beginning(conn))
+        log.info("request %s: refused before it was parsed: %d", request_id, status)
+        _send(conn, refusal(status, request_id))
+        self._linger(conn)
 
     def _linger(self, conn: Any) -> None:
         """Close a connection once its client has closed it: to close it with bytes unread could undo the answer."""
         try:
             conn.sock.setblocking(False)
             conn.sock.shutdown(socket.SHUT_WR)
-            if len(self._lingering) < MOST_LINGERING and not _is_at_its_end(conn):
+            if len(self._lingering) < MOST_LINGERING and not throw_away(conn):
                 self.poller.register(conn.sock, EVENT_READ, partial(self._on_lingering, conn))
                 self._lingering[conn] = time.monotonic() + LINGER_SECONDS
                 return
@@ -175,7 +202,7 @@ class SheddingWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no ty
         self._close(conn)
 
     def _on_lingering(self, conn: Any, _sock: socket.socket) -> None:
-        if _is_at_its_end(conn):
+        if throw_away(conn):
             self._end(conn)
 
     def _end(self, conn: Any) -> None:
@@ -188,51 +215,9 @@ class SheddingWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no ty
         conn.close()
 
 
-def refusal(head: bytes) -> bytes:
-    """Return the answer to a request that begins with `head`."""
-    given = _REQUEST_ID.search(head)
-    request_id = given[1].decode("ascii") if given else ""
-    if not ACCEPTED.fullmatch(request_id):
-        request_id = ids.request_id()
-    message = "The server is busy; nothing was done, try again."
-    body = json.dumps(envelope(UnavailableError.code, message, request_id, retryable=True)).encode()
-    # Spread, so that those that were refused together do not come back together.
-    lines = (
-        "HTTP/1.1 503 Service Unavailable",
-        "Connection: close",
-        "Content-Type: application/json",
-        f"Content-Length: {len(body)}",
-        f"Retry-After: {random.randint(1, 3)}",
-        f"X-Request-ID: {request_id}",
-    )
-    return "\r\n".join((*lines, "", "")).encode() + body
-
-
-def _first_bytes(conn: Any) -> bytes | None:
-    """Return what has come of the next request, b"" at its client's end; None for nothing yet."""
-    read_ahead: bytes = conn.parser.unreader.buf.getvalue() if conn.parser is not None else b""
-    if read_ahead:
-        return read_ahead
+def _send(conn: Any, answer: bytes) -> None:
+    """Send the answer to a request that was not read; a client that takes no answer gets none."""
     try:
-        seen: bytes = conn.sock.recv(PEEKED_BYTES, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return None
+        conn.sock.send(answer, socket.MSG_DONTWAIT)
     except OSError:
-        return b""
-    return seen
-
-
-def _is_at_its_end(conn: Any) -> bool:
-    """Throw away what has come from a client; returns whether it has closed its side, or sends without an end."""
-    conn.drained = getattr(conn, "drained", 0)
-    while conn.drained < MOST_DRAINED_BYTES:
-        try:
-            seen = len(conn.sock.recv(65_536))
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
-        if not seen:
-            return True
-        conn.drained += seen
-    return True
+        log.debug("a client did not wait for its refusal")

@@ -1,0 +1,47 @@
+"""Answers to requests that the application never sees."""
+
+import json
+import random
+import re
+from http import HTTPStatus
+
+from app import ids
+from app.api.http.errors import envelope, http_error
+from app.api.http.request_ids import ACCEPTED
+from app.errors import UnavailableError
+
+_REQUEST_ID = re.compile(rb"\r\nx-request-id:[ \t]*([!-~]*)[ \t]*\r\n", re.IGNORECASE)
+
+
+def busy(head: bytes) -> bytes:
+    """Return the answer to a request that begins with `head` and cannot be served now."""
+    message = "The server is busy; nothing was done, try again."
+    body = envelope(UnavailableError.code, message, request_id_of(head), retryable=True)
+    # Spread, so that those that were refused together do not come back together.
+    return _answer(503, body, f"Retry-After: {random.randint(1, 3)}")
+
+
+def refusal(status: int, request_id: str) -> bytes:
+    """Return the answer to a request that is not to be served, of an error that Werkzeug knows."""
+    code, message = http_error(status)
+    return _answer(status, envelope(code, message, request_id))
+
+
+def request_id_of(head: bytes) -> str:
+    """Return the id that a request has brought, or a new one."""
+    given = _REQUEST_ID.search(head)
+    request_id = given[1].decode("ascii") if given else ""
+    return request_id if ACCEPTED.fullmatch(request_id) else ids.request_id()
+
+
+def _answer(status: int, content: dict[str, dict[str, str]], *more: str) -> bytes:
+    body = json.dumps(content).encode()
+    lines = (
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+        "Connection: close",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        f"X-Request-ID: {content['error']['request_id']}",
+        *more,
+    )
+    return "\r\n".join((*lines, "", "")).encode() + body
