@@ -18,10 +18,10 @@ LOCK = statement(
       FROM executions AS e WHERE e.execution_id = :execution_id FOR UPDATE
     """,
 )
-# FOR SHARE makes a deletion of the endpoint wait, and then find this execution.
+# FOR KEY SHARE makes a deletion of the endpoint wait, and then find this execution; a change of its flow passes.
 ENDPOINT = statement(
     "executions.endpoint_to_retry",
-    "SELECT e.name FROM endpoints AS e WHERE e.name = :endpoint AND e.deleted_at IS NULL FOR SHARE",
+    "SELECT e.name FROM endpoints AS e WHERE e.name = :endpoint AND e.deleted_at IS NULL FOR KEY SHARE",
 )
 POLICY = statement(
     "executions.policy_to_retry",

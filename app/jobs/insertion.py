@@ -1,8 +1,9 @@
 """Insertion of jobs: each statement checks by itself that the endpoint is still the cached one.
 
 `e` is empty when it is not. `j` is empty when the key is taken, or when the statement is repeated and its first run was
-committed. No row then comes back, and a second statement tells the cases apart. FOR SHARE makes a deletion of the
-endpoint wait, and then find the job.
+committed. No row then comes back, and a second statement tells the cases apart. FOR KEY SHARE makes a new version and
+a deletion of the endpoint wait, and the deletion then find the job. A change of its flow passes: for FOR SHARE it would
+wait as long as creations overlap on PostgreSQL, and who floods an endpoint would keep it from being paused.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -97,7 +98,7 @@ def _of_several(names: Iterable[str]) -> str:
         LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
        WHERE e.deleted_at IS NULL AND e.flow_revision = t.flow_revision
          AND p.updated_at IS NOT DISTINCT FROM t.spec_updated_at
-         FOR SHARE OF e),
+         FOR KEY SHARE OF e),
     u AS (
       SELECT * FROM {_unnested(("target", *names), "u")})"""  # noqa: S608 - constants of this module
 
@@ -132,7 +133,7 @@ _CURRENT = f"""
        WHERE e.name = :endpoint AND e.version = :endpoint_version AND e.deleted_at IS NULL
          AND p.updated_at IS NOT DISTINCT FROM CAST(:spec_updated_at AS TIMESTAMPTZ)
          AND e.flow_revision = :flow_revision
-         FOR SHARE OF e)"""  # noqa: S608 - constants of this package
+         FOR KEY SHARE OF e)"""  # noqa: S608 - constants of this package
 # The queue and the priority are those of the row, whether they come from its job, its endpoint or the routes.
 _ANSWER = "created_at, queue AS execution_queue, priority AS execution_priority, status AS execution_status"
 

@@ -68,7 +68,7 @@ def change_flow(database: Database, name: str, given: Mapping[str, Any], change:
     """
 
     def body(connection: Connection) -> Endpoint:
-        before = rows.lock(connection, name, change)
+        before = rows.lock(connection, name, change, keeps_version=True)
         old = Flow.of(before)
         new = old.changed(given)
         if new == old:
@@ -96,7 +96,7 @@ def paused(database: Database) -> Sequence[Row[Any]]:
 
 def _set_pause(database: Database, name: str, change: AuditedChange, *, paused: bool) -> Endpoint:
     def body(connection: Connection) -> Endpoint:
-        before = rows.lock(connection, name, change)
+        before = rows.lock(connection, name, change, keeps_version=True)
         if (before.paused_at is not None) == paused:
             return rows.endpoint_of(before)
         return _write(connection, change, before, {"paused_at": func.now() if paused else None}, tell=True)

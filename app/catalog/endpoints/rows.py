@@ -46,9 +46,13 @@ class Endpoint:
         return _tag(self)
 
 
-def lock(connection: Connection, name: str, change: AuditedChange) -> Row[Any]:
-    """Lock a live endpoint and check the client's condition on its state; raises EndpointNotFoundError."""
-    query = select(*E).where(E.name == name, E.deleted_at.is_(None)).with_for_update()
+def lock(connection: Connection, name: str, change: AuditedChange, *, keeps_version: bool = False) -> Row[Any]:
+    """Lock a live endpoint and check the client's condition on its state; raises EndpointNotFoundError.
+
+    A change that `keeps_version` waits for no job that is being created, and the other way round: the one is created
+    before the change, or after it. Any other change waits until each job for the old version is there.
+    """
+    query = select(*E).where(E.name == name, E.deleted_at.is_(None)).with_for_update(key_share=keeps_version)
     row = found(connection.execute(query).first(), name)
     change.condition.check(_tag(row))
     return row

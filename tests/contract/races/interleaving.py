@@ -162,7 +162,7 @@ def _only_choice(waiting: Sequence[Side]) -> int | None:
 
 
 def _is_read(step: str) -> bool:
-    return step.startswith("SELECT") and not step.endswith(("FOR UPDATE", "FOR SHARE"))
+    return step.startswith("SELECT") and not step.endswith(("FOR UPDATE", "FOR SHARE", "FOR KEY SHARE"))
 
 
 @contextmanager
