@@ -11,7 +11,7 @@ from app.api.http.fields import Body, Name
 from app.api.openapi.resource import Resource
 from app.api.services import services, wake
 from app.catalog.endpoints import versions
-from app.catalog.endpoints.flow_spec import queue_field
+from app.catalog.endpoints.flow_spec import Whole, queue_field
 from app.config import MOST_ROUTES, ROUTE_PATTERN
 from app.errors import EndpointNotFoundError
 from app.flow import routing
@@ -40,7 +40,7 @@ class RouteSchema(Schema):
 
     pattern = fields.String(
         required=True,
-        validate=validate.Regexp(ROUTE_PATTERN, error=_PATTERN),
+        validate=Whole(ROUTE_PATTERN, error=_PATTERN),
         metadata={"description": "`*` stands for any number of characters, `?` for one", "example": "billing-*"},
     )
     queue = queue_field(required=True, metadata={"example": "bulk"})

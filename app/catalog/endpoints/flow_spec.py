@@ -20,9 +20,19 @@ _PAUSE = "Must be at least 1: to stop an endpoint, pause it."
 _QUEUE = "Must begin with a lower-case letter; 1 to 63 lower-case letters, digits, underscores and hyphens."
 
 
+class Whole(validate.Regexp):
+    """A string that a pattern describes to its end: for Python, `$` is before a last line feed as well."""
+
+    def __call__(self, value: Any) -> Any:
+        """Return the string; raises ValidationError."""
+        if not self.regex.fullmatch(value):
+            raise ValidationError(self._format_error(value))
+        return value
+
+
 def queue_field(**options: Any) -> fields.String:
     """Declare the name of a queue."""
-    return fields.String(validate=validate.Regexp(QUEUE_NAME, error=_QUEUE), **options)
+    return fields.String(validate=Whole(QUEUE_NAME, error=_QUEUE), **options)
 
 
 def priority_field(**options: Any) -> fields.Integer:

@@ -129,6 +129,7 @@ def test_a_pause_is_shown_and_takes_jobs(api: Api, database: Database) -> None:
     [
         ({"queue": "Bulk"}, "/queue", "lower-case"),
         ({"queue": "bulk.DQ"}, "/queue", "lower-case"),
+        ({"queue": "bulk\n"}, "/queue", "lower-case"),
         ({"queue": "q" * 64}, "/queue", "63"),
         ({"queue": 1}, "/queue", "string"),
         ({"priority": 256}, "/priority", "255"),

@@ -118,6 +118,8 @@ def test_the_environment_counts_until_somebody_sets_routes(api: Api, database: D
     [
         ({"pattern": "[a-z]", "queue": "bulk"}, "/routes/1/pattern"),
         ({"pattern": "", "queue": "bulk"}, "/routes/1/pattern"),
+        ({"pattern": "a*\n", "queue": "bulk"}, "/routes/1/pattern"),
+        ({"pattern": "*", "queue": "bulk\n"}, "/routes/1/queue"),
         ({"pattern": "a" * 129, "queue": "bulk"}, "/routes/1/pattern"),
         ({"pattern": "(a+)+$", "queue": "bulk"}, "/routes/1/pattern"),
         ({"pattern": "*", "queue": "a.DQ"}, "/routes/1/queue"),
