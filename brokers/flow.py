@@ -37,7 +37,10 @@ class FlowThread(BackgroundThread):
         self._is_away = False
 
     def on_pulse(self, listen: Callable[[Pulse], None]) -> None:
-        """Pass each pulse to `listen`, on this thread; what the database refuses it may let out. Before the start."""
+        """Pass each pulse to `listen`, on this thread; what the database refuses it may let out. Before the start.
+
+        The process adds what writes, and may wait for a lock: what others add later is told first.
+        """
         self._listeners.append(listen)
 
     def hurry(self) -> None:
@@ -68,6 +71,6 @@ class FlowThread(BackgroundThread):
         self._rules.observe(found.revision)
         if self._rules.refresh() or self._rules.correct(found.revision):
             self._on_change()
-        with ExitStack() as all_of_them:  # also after one that raised
-            for listen in reversed(self._listeners):
+        with ExitStack() as all_of_them:  # the last one first, also after one that raised
+            for listen in self._listeners:
                 all_of_them.callback(listen, found)

@@ -3,17 +3,23 @@
 import pytest
 from sqlalchemy import text
 
+from app import db
 from app.db import Database
 from app.flow.limits import Limits
-from app.flow.rules import PULSE, Rules, load
+from app.flow.rules import PULSE, Pulse, Rules, load
 from brokers.rules import FlowRules
 from brokers.worker_process import WorkerProcess
 from tests import rows
+from tests.contract.conftest import worker_process
 from tests.waiting import eventually
 
 SET = text("UPDATE endpoints SET limits = CAST(:limits AS JSONB) WHERE name = :name")
 PAUSE = text("UPDATE endpoints SET paused_at = now() WHERE name = :name")
 BUMP = text("UPDATE catalog_revision SET revision = revision + 1 WHERE id = 'flow'")
+
+WAITING = text(
+    "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+)
 
 
 def change(database: Database, *statements: tuple[object, dict[str, object]]) -> None:
@@ -81,17 +87,34 @@ def test_changes_that_the_database_has_lost_are_lost_here_too(process: WorkerPro
 def test_te_flow_goes_on_after_what_it_cannot_do(process: WorkerProcess) -> None:
     asked: list[int] = []
     told: list[object] = []
+    told_before: list[object] = []
 
     def refuse(_pulse: object) -> None:
         asked.append(1)
         raise RuntimeError("no")
 
-    process.flow.on_pulse(refuse)
     process.flow.on_pulse(told.append)
+    process.flow.on_pulse(refuse)
+    process.flow.on_pulse(told_before.append)
     process.flow.hurry()
     eventually(lambda: len(asked) > 1 and told, what="a second pulse, and who listens after the one that fails")
+    eventually(lambda: told_before, what="who listens before it")
     change(process.database, (PAUSE, {"name": "target"}))
     eventually(lambda: process.rules.of("target"), what="the rules")
+
+
+@pytest.mark.postgresql_only
+def test_an_abort_waits_for_nothing_that_te_flow_writes(database: Database, database_url: str) -> None:
+    told: list[Pulse] = []
+    process = worker_process(database, db.connect(database_url, pool_size=1, application_name="te-test-lease"))
+    process.flow.on_pulse(told.append)
+    process.targets.bind("target", "http:host:80", 1000, has_turns=True).target.failed()
+    with database.engine.connect() as connection, connection.begin():
+        connection.execute(text("LOCK TABLE breaker_counts IN EXCLUSIVE MODE"))
+        process.open(["http"])
+        eventually(lambda: database.fetch(WAITING)[0].n == 1, what="te-flow to wait for the lock")
+        assert len(told) == 1
+    process.close()
 
 
 @pytest.mark.postgresql_only
