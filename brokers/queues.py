@@ -22,7 +22,10 @@ MOST_OF_JOBS = 32  # that only jobs name: the other places are there for those o
 
 
 class QueueSurvey(BackgroundThread):
-    """Looks for queues that this process does not serve: at its start, now and then, and when a hint names one."""
+    """Looks for queues that this process does not serve: at its start, now and then, and when a hint names one.
+
+    Hints count as long as there is a place for each queue that was found.
+    """
 
     def __init__(self, process: WorkerProcess, worker: Worker) -> None:
         super().__init__("te-queues")
@@ -30,6 +33,7 @@ class QueueSurvey(BackgroundThread):
         self._worker = worker
         self._wake = threading.Event()
         self._is_warned = False
+        self._is_crowded = False
         process.on_unknown_queue(self._wake.set)
 
     def interrupt(self) -> None:
@@ -44,15 +48,16 @@ class QueueSurvey(BackgroundThread):
                 self._survey()
             except (UnavailableError, SQLAlchemyError) as error:
                 log.info("cannot look for queues, trying again: %s", explained(error))
-            if not self.stopping.wait(HINTED_SECONDS):
+            # Where some found no place, whoever may create jobs could send hints that name them, without end.
+            wait = SURVEY_SECONDS if self._is_crowded else HINTED_SECONDS
+            if not self.stopping.wait(wait) and not self._is_crowded:
                 self._wake.wait(SURVEY_SECONDS)
 
     def _survey(self) -> None:
         process = self._process
         new = [queue for queue in claimable_queues(process.database, MOST_QUEUES) if queue not in process.queues]
-        if not new:
-            return
-        chosen = self._choose(new)
+        chosen = self._choose(new) if new else set[str]()
+        self._is_crowded = not chosen.issuperset(new) or len(process.queues) >= MOST_QUEUES
         if not self._is_warned and not chosen.issuperset(new):
             self._is_warned = True
             log.warning(

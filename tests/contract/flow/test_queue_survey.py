@@ -3,10 +3,11 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from dramatiq import Worker
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from app.db import Database
 from app.executions.verdict import Verdict
@@ -16,7 +17,9 @@ from brokers.queues import QueueSurvey
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.conftest import StartWorker
-from tests.waiting import eventually
+from tests.waiting import HUNG_SECONDS, eventually
+
+ENDED = text("SELECT count(*) AS n FROM executions WHERE status = 'SUCCESS'")
 
 
 def succeed(attempt: Attempt) -> None:
@@ -54,6 +57,7 @@ def test_queues_that_jobs_name_leave_places_to_those_of_endpoints_and_routes(
     """Whoever may create jobs can name as many as he likes."""
     monkeypatch.setattr(queues, "MOST_QUEUES", 5)
     monkeypatch.setattr(queues, "MOST_OF_JOBS", 2)
+    monkeypatch.setattr(queues, "SURVEY_SECONDS", 0.5)  # no hint makes it sooner while queues are left out
     own = text("UPDATE endpoints SET queue = 'x-own' WHERE name = :name")
     database.fetch(own, {"name": rows.add_endpoint(database, "other")})
     fill(database, "x-own", *(f"a{number}" for number in range(8)))
@@ -65,9 +69,31 @@ def test_queues_that_jobs_name_leave_places_to_those_of_endpoints_and_routes(
         )
         database.fetch(text(routes))
         fill(database, "y", "z")
-        process.wake("y")
         eventually(lambda: ended(database) == {"a0", "a1", "x-own", "y"})
     assert written(database) == ["a0", "a1", "x-own", "y"], "the last place is taken"
+
+
+def test_a_hint_that_names_a_queue_for_which_there_is_no_place_costs_nothing(
+    database: Database, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may create jobs can send one with each."""
+    monkeypatch.setattr(queues, "MOST_OF_JOBS", 1)
+    monkeypatch.setattr(queues, "SURVEY_SECONDS", HUNG_SECONDS)
+    monkeypatch.setattr(queues, "HINTED_SECONDS", 0.0)
+    fill(database, "a", "b")
+    worker, process = start_worker(succeed)
+    surveys: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        surveys.extend([statement] * ("FROM routes UNION" in statement))
+
+    event.listen(process.database.engine, "before_cursor_execute", note)
+    with surveying(process, worker):
+        for number in range(1, 11):
+            eventually(lambda number=number: database.fetch(ENDED)[0].n == number)  # type: ignore[misc]
+            process.wake("b")
+            fill(database, "a")
+    assert (written(database), len(surveys)) == (["a"], 1)
 
 
 def test_a_queue_is_served_once_its_consumer_runs(
