@@ -1,9 +1,10 @@
 """What waits behind rules for longer than `max_age_ms` ends, with no attempt; all else goes on waiting."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from app.db import Database
 from app.executions.claiming.lane import Lane
@@ -96,6 +97,36 @@ def test_behind_those_of_a_version_that_may_wait_longer_it_goes_on(
     assert rows.statuses(aged) == {"FAILED": 3, "QUEUED": 5}
 
 
+def test_what_a_version_lets_wait_longer_is_read_once(aged: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier version that was stricter may have left nothing, beside very much that may wait."""
+    monkeypatch.setattr("app.scheduler.expirer.BATCH", 2)
+    aged.fetch(text(RULES["a pause"]), {"name": "aged"})
+    aged.fetch(
+        text(
+            "INSERT INTO endpoint_versions (endpoint, version, endpoint_type, spec, retry_policy) "
+            "SELECT endpoint, 2, endpoint_type, spec, '{\"max_age_ms\": 3600000}' FROM endpoint_versions "
+            "WHERE endpoint = 'aged'"
+        )
+    )
+    old = [add_to(aged, LANES[0], due_in=-seconds)[0] for seconds in range(4000, 3000, -100)]
+    aged.fetch(text("UPDATE executions SET endpoint_version = 2"))
+    expire, asked = chores(aged).expire, []
+
+    @event.listens_for(aged.engine, "before_cursor_execute")
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        asked.append("waiting" if "AS passed" in statement else statement)
+
+    assert expire()["expired"] == 5
+    assert rows.statuses(aged) == {"FAILED": 5, "QUEUED": 5}
+    assert asked.count("waiting") > 6
+    asked.clear()
+    (late,) = add_to(aged, LANES[0], due_in=-90)
+    assert expire()["expired"] == 1
+    assert rows.execution(aged, late).status == "FAILED"
+    assert asked.count("waiting") <= 3
+    assert rows.execution(aged, old[-1]).status == "QUEUED"
+
+
 def test_the_walk_through_very_many_lanes_ends_where_the_scheduler_stops(aged: Database) -> None:
     aged.fetch(text(RULES["a pause"]), {"name": "aged"})
     for number in range(40):  # more than a step finds
@@ -106,7 +137,7 @@ def test_the_walk_through_very_many_lanes_ends_where_the_scheduler_stops(aged: D
         asked.append(1)
         return len(asked) > 1
 
-    assert len(list(overdue(aged, "http", 1, {"aged": 60_000}, stopping))) < 40
+    assert len(list(overdue(aged, "http", 1, {"aged": {60_000: [1]}}, stopping))) < 40
     assert len(asked) == 2
 
 
