@@ -170,6 +170,10 @@ async def deliver(
     """Send and conclude, or hand back what was not sent."""
     if not attempt.enter(Stage.STARTED):
         return
+    if attempt.started_at > attempt.latest_at:
+        # Not asked again before the first byte: to connect to some hosts takes longer each time.
+        attempt.release(even_if_started=True)
+        return
     claim, policy, target = attempt.claim, prepared.policy, attempt.target
     in_time = attempt.still_held if policy.max_age_ms is None else partial(may_send, attempt, policy)
     soft_ms = prepared.spec.get("soft_timeout_ms")

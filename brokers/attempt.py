@@ -56,7 +56,7 @@ class Attempt:
         self.claim = claim
         # On time.monotonic(), and not before run_at by the database's clock: `claimed_here` errs late.
         self.due_at = claim.claimed_here + claim.due_in_seconds
-        # Later, something else may have started in its place.
+        # If it starts later than this, on time.monotonic(), something else may have started in its place.
         self.latest_at = self.due_at + _longest_delay(claim) if claim.windows else math.inf
         self.stage = Stage.CLAIMED
         self.target = NO_TARGET  # until it is prepared
@@ -84,11 +84,9 @@ class Attempt:
     def still_held(self) -> bool:
         """Return whether the claim is certainly still this process's, so that it may be sent; false once it has ended.
 
-        False too while its target is shut, unless this is the probe, and when a sliding window counts it no longer.
+        False too while its target is shut, unless this is the probe.
         """
         if self.target.is_shut and not self.target.lets(self):
-            return False
-        if self.claim.windows and not self.is_sent and time.monotonic() > self.latest_at:
             return False
         is_held = self.stage is Stage.STARTED and self._shares.holds(self.claim.key)
         self.is_sent = self.is_sent or is_held

@@ -31,15 +31,19 @@ def nothing_may_be_sent() -> Dispatchers:
     raise AssertionError
 
 
+@pytest.mark.parametrize("is_late", [False, True], ids=["lost", "late for a window"])
 def test_what_is_not_held_any_more_is_not_sent(
-    database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver
+    database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, *, is_late: bool
 ) -> None:
-    """Another worker may be sending it by now."""
-    path = "/ok/not-held"
+    """Another worker may be sending it, or something else in its place, by now."""
+    path = f"/ok/not-held-{is_late}"
     rows.add_endpoint(database, "lost", spec={"url": receiver.url(path), "method": "POST"})
     (execution_id,) = rows.add_executions(database, endpoint="lost")
     attempt = claimed(process)
-    process.shares.remove(attempt.claim.key)
+    if is_late:
+        attempt.latest_at = attempt.due_at - 1
+    else:
+        process.shares.remove(attempt.claim.key)
     Deliveries(catalog_of(database), loop, database).start([attempt])
     eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
     row = rows.execution(database, execution_id)

@@ -179,27 +179,16 @@ def test_a_rate_gives_each_start_an_instant_of_its_own(
     assert all(after - before >= 0.02 - 1e-6 for before, after in pairwise(starts))
 
 
-def test_what_a_window_counts_no_longer_is_not_sent(
-    database: Database, start_worker: StartWorker, receiver: Receiver
+@pytest.mark.parametrize(
+    ("per", "delay"), [(None, math.inf), ("10s", LATEST_SECONDS), ("1h", 36.0)], ids=["none", "short", "long"]
+)
+def test_a_window_bounds_how_late_a_start_may_be(
+    database: Database, start_worker: StartWorker, receiver: Receiver, per: str | None, delay: float
 ) -> None:
-    """A worker that was stopped for a while must not send what it had claimed, beside what others send by now."""
-    set_rules(database, {"rate": {"count": 2, "per": "10s", "window": "sliding"}})
-    add_to(database, TARGET, 2)
-    start_worker(receiver)
-    eventually(lambda: receiver.count() == 2, what="both to start")
-    in_time, late = receiver.seen
-    assert late.latest_at - late.due_at == pytest.approx(LATEST_SECONDS)
-    late.latest_at -= 60
-    assert (in_time.still_held(), late.still_held()) == (True, False)
-    in_time.latest_at -= 60
-    assert in_time.still_held(), "it was sent before, and may be sent again on another connection"
-
-
-def test_without_a_window_a_start_may_be_late(
-    database: Database, start_worker: StartWorker, receiver: Receiver
-) -> None:
-    set_rules(database, {"max_in_flight": 2})
+    rate = {"rate": {"count": 2, "per": per, "window": "sliding"}}
+    set_rules(database, {"max_in_flight": 2} if per is None else rate)
     add_to(database, TARGET)
     start_worker(receiver)
     eventually(lambda: receiver.count() == 1, what="it to start")
-    assert receiver.seen[0].latest_at == math.inf
+    (attempt,) = receiver.seen
+    assert attempt.latest_at - attempt.due_at == pytest.approx(delay)
