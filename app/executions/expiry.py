@@ -54,7 +54,7 @@ WAITING = statement(
          AND run_at < now() - CAST(:max_age_ms AS BIGINT) * INTERVAL '1 millisecond'
        ORDER BY run_at, execution_id LIMIT :limit)
     SELECT passed.seen, passed.reached, late.execution_id, late.status, late.attempt_count, late.max_attempts, late.age,
-           late.endpoint_version, late.retry_policy
+           late.run_at, late.endpoint_version, late.retry_policy
       FROM (SELECT count(*) AS seen, max(run_at) AS reached FROM page) AS passed
       LEFT JOIN (SELECT e.*, v.retry_policy,
                         now() - CASE WHEN e.attempt_count = 0 THEN e.run_at ELSE e.scheduled_at END AS age
@@ -64,16 +64,17 @@ WAITING = statement(
      ORDER BY late.run_at, late.execution_id
     """,  # noqa: S608 - a constant of this package
 )
-# Counted at the claim, so what was claimed and handed back meanwhile is another attempt's affair.
+# Counted at the claim, so what was claimed and handed back meanwhile is another attempt's affair. What somebody wants to
+# run now has another instant.
 EXPIRE = statement(
     "executions.expire",
     """
     UPDATE executions AS e SET status = 'FAILED', completed_at = now()
-      FROM unnest(CAST(:ids AS TEXT[]), CAST(:statuses AS TEXT[]), CAST(:attempts AS BIGINT[]))
-           AS found (execution_id, status, attempt_count)
+      FROM unnest(CAST(:ids AS TEXT[]), CAST(:statuses AS TEXT[]), CAST(:attempts AS BIGINT[]),
+                  CAST(:instants AS TIMESTAMPTZ[])) AS found (execution_id, status, attempt_count, run_at)
      WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) AND e.execution_id = found.execution_id
        AND COALESCE(e.status = found.status AND e.status IN ('QUEUED', 'RETRYING')
-                    AND e.attempt_count = found.attempt_count, false)
+                    AND e.attempt_count = found.attempt_count AND e.run_at = found.run_at, false)
     RETURNING e.execution_id, found.status, e.attempt_count
     """,
 )
@@ -139,6 +140,7 @@ def _end(connection: Connection, late: Sequence[Row[Any]]) -> int:
         "ids": [row.execution_id for row in late],
         "statuses": [row.status for row in late],
         "attempts": [row.attempt_count for row in late],
+        "instants": [row.run_at for row in late],
     }
     rows = connection.execute(EXPIRE, params).all()
     changes = [

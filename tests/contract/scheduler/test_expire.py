@@ -77,6 +77,21 @@ def test_a_manual_retry_is_as_late_as_somebody_wants_it(aged: Database) -> None:
     assert rows.execution(aged, execution).status == "FAILED"
 
 
+def test_what_somebody_runs_at_that_moment_does_not_expire(aged: Database) -> None:
+    aged.fetch(text(RULES["a pause"]), {"name": "aged"})
+    wanted, late = add_to(aged, LANES[0], 2, due_in=-90)
+    brought_forward = []
+
+    @event.listens_for(aged.engine, "before_cursor_execute")
+    def bring_forward(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if "SET status = 'FAILED'" in statement and not brought_forward:
+            brought_forward.append(wanted)
+            aged.fetch(text("UPDATE executions SET run_at = now() WHERE execution_id = :id"), {"id": wanted})
+
+    assert chores(aged).expire()["expired"] == 1
+    assert [rows.execution(aged, one).status for one in (wanted, late)] == ["QUEUED", "FAILED"]
+
+
 def test_behind_those_of_a_version_that_may_wait_longer_it_goes_on(
     aged: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
