@@ -64,8 +64,8 @@ WAITING = statement(
      ORDER BY late.run_at, late.execution_id
     """,  # noqa: S608 - a constant of this package
 )
-# Counted at the claim, so what was claimed and handed back meanwhile is another attempt's affair. And what is to run now,
-# because somebody asked for it, has another instant.
+# Counted at the claim, so what was claimed and handed back meanwhile is another attempt's affair. And what is to run
+# now, because somebody asked for it, has another instant.
 EXPIRE = statement(
     "executions.expire",
     """
