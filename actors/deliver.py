@@ -92,9 +92,9 @@ class Deliveries:
         """Let an attempt be the probe of its target, or hand it back."""
         claim, target = attempt.claim, attempt.target
         leads_elsewhere = self._leads_elsewhere(claim, prepared)
-        if target.take_probe(attempt):
+        if target.take_probe(attempt, claim.endpoint):
             return True
-        target.want_probe()
+        target.want_probe(claim.endpoint)
         if not leads_elsewhere:
             attempt.release(is_noted=False)
         elif waited_too_long(self._database, attempt, prepared.policy):
@@ -181,7 +181,9 @@ async def deliver(
     identity = Identity.of(claim, prepared.scrubber, in_time, history, soft_limit)
     try:
         output = await dispatchers[prepared.endpoint_type].send(prepared.spec, identity)
-        target.tally[0] += 1  # without a call: each delivery comes by here
+        results = target.results
+        results.tally[0] += 1  # without a call: each delivery comes by here
+        results.by_endpoint[claim.endpoint][0] += 1
         if target.probe is not None:
             target.probed(attempt, failed=False)
         # An answer that was expected is a success, unless the policy refuses what it says.
@@ -229,9 +231,10 @@ def _broken_off(attempt: Attempt) -> Verdict | None:
 
 def _blame(attempt: Attempt, error: DeliveryError) -> None:
     """Count a failure against the target, or for it where it has answered as one that works."""
-    failed = is_targets_fault(error)
+    target, endpoint, failed = attempt.target, attempt.claim.endpoint, is_targets_fault(error)
     if failed:
-        attempt.target.failed(error.retry_after_ms)
+        target.failed(endpoint, error.retry_after_ms)
     elif failed is not None:
-        attempt.target.tally[0] += 1
-    attempt.target.probed(attempt, failed)
+        target.results.tally[0] += 1
+        target.results.by_endpoint[endpoint][0] += 1
+    target.probed(attempt, failed)

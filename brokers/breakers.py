@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from app.db import Database
 from app.flow import targets as store
-from app.flow.breaker import Counts, Reason, Transition, after_probe
+from app.flow.breaker import Counts, Reason, Source, Transition, after_probe
 from app.flow.targets import Notes, Publication
 from brokers.counters import Counters
 from brokers.target import Target
@@ -41,7 +41,8 @@ class Breakers:
         self._worker_id = worker_id
         self._targets = targets
         self._counters = counters
-        self._published: dict[tuple[str, int], Counts] = {}  # of a revision: a breaker that closes forgets them
+        # Of a revision, as a breaker that closes forgets them: by endpoint and slot; None where the answer was lost.
+        self._published: dict[tuple[str, int], Mapping[tuple[str, int], tuple[int, int] | None]] = {}
         self._led: set[tuple[str, str]] = set()  # the endpoints that the database knows of a target
         self._watched_at: dict[str, float] = {}
         self._noted: frozenset[str] = frozenset()
@@ -71,7 +72,7 @@ class Breakers:
             self._targets.changed()
         return any(changes)
 
-    def _publish(self, active: Sequence[tuple[Target, Sequence[str]]]) -> dict[str, list[Counts]]:
+    def _publish(self, active: Sequence[tuple[Target, Sequence[str]]]) -> dict[str, dict[Source, Counts]]:
         """Tell what was counted once in a second, or at once where it is enough; returns what each process counted."""
         now = time.monotonic()
         if now < self._publish_at and not any(target.is_pressing() for target, _ in active):
@@ -81,24 +82,39 @@ class Breakers:
         if not known:
             return {}
         self._publish_at = now + self._publish_seconds
-        own = {target.key: target.own_counts() for target, _ in known}
-        told = self._publication(known, own, now)
+        own = {target.key: target.results.told_apart() for target, _ in known}
+        rows = {target.key: self._rows(target, own[target.key]) for target, _ in known}
+        told = self._publication(known, rows, now)
+        self._published = {(target.key, target.note.revision): dict.fromkeys(rows[target.key]) for target, _ in known}
         others = store.publish(self._database, self._worker_id, told)
         for target in failing:
             target.has_failed = False
         self._watched_at.update(dict.fromkeys(told.watched, now))
-        self._published = {(target.key, target.note.revision): own[target.key] for target, _ in known}
+        self._published = {(target.key, target.note.revision): rows[target.key] for target, _ in known}
         self._led.update(told.endpoints)
         if told.watched.keys() - self._noted:
             # Their rows may have been there, with a revision.
             self.learn(store.notable(self._database))
         for target, _ in known:
-            if target.decide([own[target.key]]) is not None:
+            if target.fails_here():
                 target.quiet_until = self._publish_at  # it opens now, or beside the others ours do not count
-        return {key: [own[key], *others.get(key, {}).values()] for key in told.asked}
+        return {
+            key: {Source(self._worker_id, endpoint): counts for endpoint, counts in own[key].items()}
+            | others.get(key, {})
+            for key in told.asked
+        }
+
+    def _rows(self, target: Target, own: Mapping[str, Counts]) -> dict[tuple[str, int], tuple[int, int]]:
+        """Return what others shall find of a target; nothing of an endpoint that is not told apart any more."""
+        told = self._published.get((target.key, target.note.revision), {})
+        gone = dict.fromkeys((row for row in told if row[1] in target.results.counts), (0, 0))
+        return gone | {(endpoint, slot): pair for endpoint, counts in own.items() for slot, pair in counts.items()}
 
     def _publication(
-        self, known: Sequence[tuple[Target, Sequence[str]]], own: Mapping[str, Counts], now: float
+        self,
+        known: Sequence[tuple[Target, Sequence[str]]],
+        rows: Mapping[str, Mapping[tuple[str, int], tuple[int, int]]],
+        now: float,
     ) -> Publication:
         watched = {
             target.key: target.settings.window_ms
@@ -106,14 +122,14 @@ class Breakers:
             if target.has_failed and now >= self._watched_at.get(target.key, -math.inf) + _part(target)
         }
         counts = [
-            (target.key, slot, *pair)
+            (target.key, slot, endpoint, *pair)
             for target, _ in known
-            for slot, pair in own[target.key].items()
-            if self._published.get((target.key, target.note.revision), {}).get(slot) != pair
+            for (endpoint, slot), pair in rows[target.key].items()
+            if self._published.get((target.key, target.note.revision), {}).get((endpoint, slot)) != pair
         ]
         led = {(target.key, endpoint) for target, endpoints in known for endpoint in endpoints} - self._led
         # Who has seen no failure decides nothing: those that have do.
-        asked = {target.key: target.first_slot() for target, _ in known if target.has_failed and not target.is_shut}
+        asked = {target.key: target.first_slot() - 1 for target, _ in known if target.has_failed and not target.is_shut}
         return Publication(dict(sorted(watched.items())), counts, sorted(led), asked)
 
     def _change(self, target: Target, transition: Transition) -> bool:
@@ -127,17 +143,25 @@ class Breakers:
         if transition.reason is Reason.PROBE_UNUSED:
             target.wants_from = asked_at + min(target.settings.open_for_ms / 1000, MOST_UNWANTED_SECONDS)
         target.learn(note, asked_at + left, self._worker_id)
+        if transition.reason is Reason.PROBE_SUCCEEDED:
+            self._tell_proof(target)
         if transition.to is BreakerState.OPEN and before.state is BreakerState.CLOSED:
             self._counters.add("breaker.opened")
         level = logging.INFO if transition.reason in _EXPECTED else logging.WARNING
         log.log(level, "%s", _told(target, transition, left))
         return True
 
+    def _tell_proof(self, target: Target) -> None:
+        """Tell at once which endpoint a target works for: one that fails would shut it again before the next beat."""
+        rows = self._rows(target, target.results.told_apart())
+        counts = [(target.key, slot, endpoint, *pair) for (endpoint, slot), pair in rows.items()]
+        store.publish(self._database, self._worker_id, Publication({}, counts, [], {}))
+
 
 _EXPECTED = {Reason.PROBE, Reason.PROBE_UNUSED, Reason.PROBE_SUCCEEDED}
 
 
-def _wanted(target: Target, counts: Sequence[Counts] | None) -> Transition | None:
+def _wanted(target: Target, counts: Mapping[Source, Counts] | None) -> Transition | None:
     """Return the change that a breaker is due for, as far as this process knows."""
     target.give_up_probe()
     asked_ms = target.asked_to_wait_ms()
@@ -148,7 +172,7 @@ def _wanted(target: Target, counts: Sequence[Counts] | None) -> Transition | Non
     if asked_ms:
         return Transition(BreakerState.OPEN, Reason.RETRY_AFTER, asked_ms)
     if target.is_shut:
-        due = target.decide([]) if target.is_wanted else None
+        due = target.decide({}) if target.is_wanted else None
         return None if due is None else due._replace(for_ms=target.probe_ms)
     return None if counts is None else target.decide(counts)
 

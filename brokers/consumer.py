@@ -194,7 +194,7 @@ class ClaimConsumer(Consumer):
         """Leave alone what has something due for a target whose breaker is open; it wants no slots meanwhile."""
         shut = self._process.targets.shut
         for endpoint in shut.keys() & set(self._lanes.wanting(now)):
-            until = shut[endpoint].shut_until(now)
+            until = shut[endpoint].shut_until(now, endpoint)
             if until > now:
                 self._lanes.shut(endpoint, until)
 

@@ -63,7 +63,7 @@ class Targets:
     def bind(self, endpoint: str, name: str, timeout_ms: int, *, has_turns: bool) -> Bound:
         """Note where an endpoint leads, as the first delivery of it that leads there shows."""
         with self._lock:
-            target = self._target(name, self._settings_of(endpoint) or BreakerSettings())
+            target = self._target(endpoint, name)
             target.timeout_ms = max(target.timeout_ms, timeout_ms)
             before = self.bound.get(endpoint)
             if before is not None:
@@ -148,7 +148,7 @@ class Targets:
         """Return the targets that have failed or are noted, each with the endpoints that lead to it."""
         slot = slot_at(self.clock.now())
         with self._lock:
-            for target in self._targets.values():
+            for target in (NO_TARGET, *self._targets.values()):
                 target.turn_to(slot)
             notable = {key: target for key, target in self._targets.items() if target.has_failed or key in self._notes}
             leading: dict[str, list[str]] = {key: [] for key in notable}
@@ -192,7 +192,9 @@ class Targets:
         with self._lock:
             unused = [endpoint for endpoint, bound in self.bound.items() if not bound.target.is_shut]
             for endpoint in set(unused) - self._used:
-                self._sharing[self.bound.pop(endpoint).name].discard(endpoint)
+                bound = self.bound.pop(endpoint)
+                self._sharing[bound.name].discard(endpoint)
+                bound.target.endpoints.discard(endpoint)
             self._used = set(held)
             for name in [name for name, sharing in self._sharing.items() if not sharing]:
                 del self._sharing[name]
@@ -207,7 +209,7 @@ class Targets:
 
     def _bind_anew(self) -> None:
         for endpoint, bound in list(self.bound.items()):
-            target = self._target(bound.name, self._settings_of(endpoint) or BreakerSettings())
+            target = self._target(endpoint, bound.name)
             target.timeout_ms = max(target.timeout_ms, bound.target.timeout_ms)
             self.bound[endpoint] = bound._replace(target=target)
 
@@ -219,13 +221,14 @@ class Targets:
 
     def _room_to_probe(self, target: Target, endpoint: str, held: int) -> int:
         probe = target.probe
-        if probe is not None and target.may_probe():
+        if probe is not None and target.may_probe(endpoint):
             # What is reserved for it since is its one; what began before the breaker opened is not.
             return int(held <= probe.held.setdefault(endpoint, held))
-        target.want_probe()
+        target.want_probe(endpoint)
         return 0
 
-    def _target(self, name: str, settings: BreakerSettings) -> Target:
+    def _target(self, endpoint: str, name: str) -> Target:
+        settings = self._settings_of(endpoint) or BreakerSettings()
         if settings.is_off or not name:
             return NO_TARGET
         key = settings.key_of(name)
@@ -236,6 +239,7 @@ class Targets:
             if key in self._notes:
                 target.learn(*self._notes[key], worker_id="")
             self._targets[key] = target
+        target.endpoints.add(endpoint)
         return target
 
 

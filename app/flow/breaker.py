@@ -5,7 +5,8 @@ slots of ten seconds by the database's clock, so that those of several processes
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
@@ -20,6 +21,13 @@ PROBE_SLACK_MS = 5_000
 
 Counts = Mapping[int, tuple[int, int]]
 """By slot: how many deliveries succeeded, and how many failed."""
+
+
+class Source(NamedTuple):
+    """Who has counted results, and of which endpoint; of all that are not told apart it has no name."""
+
+    worker: str
+    endpoint: str = ""
 
 
 class Reason(StrEnum):
@@ -129,30 +137,84 @@ def decide(standing: Standing, counts: Counts, settings: BreakerSettings, now: f
 
 
 def decide_together(
-    standing: Standing, each: Sequence[Counts], settings: BreakerSettings, now: float
+    standing: Standing, each: Mapping[Source, Counts], settings: BreakerSettings, now: float
 ) -> Transition | None:
     """Return what a breaker changes to by what each process has counted.
 
-    One process alone does not speak for a target that works for the others: its own network may be broken. Where the
-    others have results enough to judge by, from the time since which it fails, they too must show that the target does.
+    Neither one process nor one endpoint alone speaks for a target that works for the others.
     """
-    found = decide(standing, total(each), settings, now)
-    if found is None or found.to is not BreakerState.OPEN or len(each) == 1:
+    found = decide(standing, total(each.values()), settings, now)
+    if found is None or found.to is not BreakerState.OPEN:
         return found
     first = max(slot_at(now) - settings.slots + 1, standing.since_slot)
-    failing = [[slot for slot, (_, failed) in counts.items() if failed and slot >= first] for counts in each]
-    worst = max(range(len(each)), key=lambda number: sum(each[number][slot][1] for slot in failing[number]))
-    others = total([counts for number, counts in enumerate(each) if number != worst])
+    if _works_for_other_processes(standing, each, settings, now, first):
+        return None
+    return None if _works_for_other_endpoints(standing, each, settings, first) else found
+
+
+def _works_for_other_processes(
+    standing: Standing, each: Mapping[Source, Counts], settings: BreakerSettings, now: float, first: int
+) -> bool:
+    """Return whether one process alone fails, maybe because its own network is broken.
+
+    The others must have results enough to judge by, from the time since which it fails.
+    """
+    workers = dict.fromkeys(source.worker for source in each)
+    counted = {
+        worker: total(counts for source, counts in each.items() if source.worker == worker) for worker in workers
+    }
+    worst = max(workers, key=lambda worker: _failures(counted[worker], first))
+    others = total(counts for worker, counts in counted.items() if worker != worst)
+    failing = [slot for slot, (_, failed) in counted[worst].items() if failed and slot >= first]
     # In the slot in which it began to fail the others may have had theirs before.
-    began, last = min(failing[worst]), max(failing[worst])
-    since = {slot: pair for slot, pair in others.items() if slot > began or slot == last}
-    if sum(ok + failed for ok, failed in since.values()) < settings.min_results:
-        return found
-    return found if decide(standing, since, settings, now) is not None else None
+    since = {slot: pair for slot, pair in others.items() if slot > min(failing) or slot == max(failing)}
+    is_enough = sum(ok + failed for ok, failed in since.values()) >= settings.min_results
+    return is_enough and decide(standing, since, settings, now) is None
+
+
+def _works_for_other_endpoints(
+    standing: Standing, each: Mapping[Source, Counts], settings: BreakerSettings, first: int
+) -> bool:
+    """Return whether one endpoint alone fails, maybe by its path, its timeout or its settings.
+
+    One success of another since it fails is enough: a target that is down has none, and who fails at once is always
+    ahead of the others. Where these fail too, it is the target.
+    """
+    noise = Counter[str]()
+    for source, counts in each.items():
+        if source.endpoint:
+            noise[source.endpoint] += _failures(counts, first)
+    worst = max(noise, key=lambda endpoint: noise[endpoint], default="")
+    if not noise[worst]:
+        return False
+    own = total(counts for source, counts in each.items() if source.endpoint == worst)
+    others = total(counts for source, counts in each.items() if source.endpoint != worst)
+    began, last = _failing_since(own, settings, first)
+    # For whom the probe that closed it has succeeded is kept in the slot before.
+    proof = standing.since_slot - 1 if began <= standing.since_slot + 1 else None
+    since = [pair for slot, pair in others.items() if slot > began or slot in (last, proof)]
+    worked, failed = (sum(pair[result] for pair in since) for result in (0, 1))
+    return worked > 0 and failed <= settings.failure_ratio * (worked + failed)
+
+
+def _failing_since(counts: Counts, settings: BreakerSettings, first: int) -> tuple[int, int]:
+    """Return the slots of the first and last failure since the last slot in which enough succeeded."""
+    failing = [slot for slot, (_, failed) in counts.items() if failed and slot >= first]
+    began = last = max(failing)
+    for slot in sorted((slot for slot, pair in counts.items() if first <= slot < last and any(pair)), reverse=True):
+        ok, failed = counts[slot]
+        if ok and failed <= settings.failure_ratio * (ok + failed):
+            break
+        began = slot
+    return began, last
+
+
+def _failures(counts: Counts, first: int) -> int:
+    return sum(failed for slot, (_, failed) in counts.items() if slot >= first)
 
 
 def total(each: Iterable[Counts]) -> Counts:
-    """Add up what several processes have counted."""
+    """Add up what several have counted."""
     sums: dict[int, tuple[int, int]] = {}
     for counts in each:
         for slot, (ok, failed) in counts.items():

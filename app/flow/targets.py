@@ -14,13 +14,14 @@ from sqlalchemy import Row
 
 from app import ids
 from app.db import Database
-from app.flow.breaker import Reason, Transition
+from app.flow.breaker import Counts, Reason, Source, Transition
 from app.formats import array_literal
 from app.sql import statement
 from schema.states import BreakerState
 
 # Absolute numbers: its second run changes nothing. The answer leaves out our own rows, whose numbers we know: a
-# statement does not see what it writes itself.
+# statement does not see what it writes itself. The results of an endpoint that is told apart have a row of their own,
+# by worker and endpoint; no worker's id holds a slash.
 PUBLISH = statement(
     "targets.publish",
     """
@@ -33,9 +34,9 @@ PUBLISH = statement(
       RETURNING target),
     counted AS (
       INSERT INTO breaker_counts (target, slot, worker_id, ok, failed)
-      SELECT c.target, c.slot, :worker, c.ok, c.failed
-        FROM unnest(CAST(:counted AS TEXT[]), CAST(:slots AS BIGINT[]), CAST(:ok AS BIGINT[]),
-                    CAST(:failed AS BIGINT[])) AS c (target, slot, ok, failed)
+      SELECT c.target, c.slot, c.source, c.ok, c.failed
+        FROM unnest(CAST(:counted AS TEXT[]), CAST(:slots AS BIGINT[]), CAST(:sources AS TEXT[]),
+                    CAST(:ok AS BIGINT[]), CAST(:failed AS BIGINT[])) AS c (target, slot, source, ok, failed)
       ON CONFLICT (target, slot, worker_id) DO UPDATE SET ok = excluded.ok, failed = excluded.failed
       RETURNING target),
     led AS (
@@ -46,7 +47,8 @@ PUBLISH = statement(
       RETURNING target)
     SELECT c.target, c.slot, c.worker_id, c.ok, c.failed
       FROM unnest(CAST(:asked AS TEXT[]), CAST(:since AS BIGINT[])) AS a (target, slot)
-      JOIN breaker_counts AS c ON c.target = a.target AND c.slot >= a.slot AND c.worker_id <> :worker
+      JOIN breaker_counts AS c ON c.target = a.target AND c.slot >= a.slot
+       AND split_part(c.worker_id, '/', 1) <> :worker
     """,
 )
 
@@ -142,12 +144,12 @@ class Notes:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What a worker has to tell of its targets; a slot of a target at most once."""
+    """What a worker has to tell of its targets; a slot of a target and an endpoint at most once."""
 
     watched: Mapping[str, int]
     """Targets with a failure of late, and for how long others shall count them too, in milliseconds."""
-    counts: Sequence[tuple[str, int, int, int]]
-    """Target, slot, successes and failures: all of this process so far."""
+    counts: Sequence[tuple[str, int, str, int, int]]
+    """Target, slot, endpoint, successes and failures: all of this process so far; "" for the other endpoints."""
     endpoints: Sequence[tuple[str, str]]
     """Target and endpoint: which lead to targets that are watched."""
     asked: Mapping[str, int]
@@ -160,9 +162,9 @@ def notable(database: Database) -> Notes:
     return Notes.of(database.fetch(NOTABLE), asked_at)
 
 
-def publish(database: Database, worker_id: str, told: Publication) -> dict[str, dict[str, dict[int, tuple[int, int]]]]:
-    """Write what a worker has counted; returns what others have, by target, worker and slot."""
-    targets, slots, ok, failed = zip(*sorted(told.counts), strict=True) if told.counts else ((), (), (), ())
+def publish(database: Database, worker_id: str, told: Publication) -> dict[str, dict[Source, Counts]]:
+    """Write what a worker has counted; returns what others have, by target."""
+    targets, slots, endpoints, ok, failed = zip(*sorted(told.counts), strict=True) if told.counts else ((),) * 5
     led = sorted(told.endpoints)
     params = {
         "worker": worker_id,
@@ -170,6 +172,7 @@ def publish(database: Database, worker_id: str, told: Publication) -> dict[str, 
         "windows_ms": array_literal(told.watched.values()),
         "counted": array_literal(targets),
         "slots": array_literal(slots),
+        "sources": array_literal(f"{worker_id}/{endpoint}" if endpoint else worker_id for endpoint in endpoints),
         "ok": array_literal(ok),
         "failed": array_literal(failed),
         "led": array_literal(target for target, _ in led),
@@ -177,10 +180,11 @@ def publish(database: Database, worker_id: str, told: Publication) -> dict[str, 
         "asked": array_literal(told.asked),
         "since": array_literal(told.asked.values()),
     }
-    found: dict[str, dict[str, dict[int, tuple[int, int]]]] = {}
+    found: dict[str, dict[Source, dict[int, tuple[int, int]]]] = {}
     for row in database.fetch(PUBLISH, params):
-        found.setdefault(row.target, {}).setdefault(row.worker_id, {})[row.slot] = (row.ok, row.failed)
-    return found
+        worker, _, endpoint = row.worker_id.partition("/")
+        found.setdefault(row.target, {}).setdefault(Source(worker, endpoint), {})[row.slot] = (row.ok, row.failed)
+    return {target: dict(counted) for target, counted in found.items()}
 
 
 def change(database: Database, before: Noted, transition: Transition, actor: str | None) -> Noted | None:

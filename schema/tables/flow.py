@@ -51,7 +51,8 @@ breakers = Table(
     one_of("state", "chk_breakers_state", BreakerState),
 )
 
-# Results of a watched target, by the process that saw them and by parts of the breaker's window.
+# Results of a watched target, by the process that saw them and by parts of the breaker's window. Those of an endpoint
+# that is told apart have the worker `<worker id>/<endpoint>`.
 breaker_counts = Table(
     "breaker_counts",
     metadata,

@@ -45,9 +45,13 @@ class Worker:
         self.learn()
         self.breakers.act()
 
-    def fail(self, count: int = 1, **options: Any) -> None:
+    def fail(self, count: int = 1, endpoint: str = "endpoint", **options: Any) -> None:
         for _ in range(count):
-            self.target.failed(**options)
+            self.target.failed(endpoint, **options)
+
+    def succeed(self, count: int, endpoint: str = "endpoint") -> None:
+        self.target.results.tally[0] += count
+        self.target.results.by_endpoint[endpoint][0] += count
 
     def room(self, endpoint: str = "endpoint", held: Mapping[str, int] | None = None) -> int:
         return self.targets.room(endpoint, held or {})

@@ -38,13 +38,13 @@ def test_failures_that_no_process_has_seen_enough_of_shut_the_target_for_all(
     assert reasons(database) == ["FAILURES"]
     # Nothing but the probe may be sent any more, also of what was claimed before.
     assert not idle.target.lets(object())
-    assert not idle.target.take_probe(object())
+    assert not idle.target.take_probe(object(), "endpoint")
 
 
 def test_successes_elsewhere_keep_it_open_to_all(database: Database, three: list[Worker]) -> None:
     three[0].fail()
     beat(three)
-    three[1].target.tally[0] += 11
+    three[1].succeed(11)
     beat(three)
     three[0].fail(9)
     beat(three)
@@ -80,8 +80,8 @@ def test_what_is_closed_by_hand_stays_so_whatever_the_receiver_had_asked_for(
 def test_own_settings_make_a_breaker_of_its_own_and_off_none(database: Database, new_worker: NewWorker) -> None:
     strict = BreakerSettings(min_results=1, open_for_ms=1_000)
     worker = new_worker(strict=strict, off=BreakerSettings(is_off=True))
-    worker.bind("strict").failed()
-    worker.bind("off").failed(retry_after_ms=60_000)
+    worker.bind("strict").failed("strict")
+    worker.bind("off").failed("off", retry_after_ms=60_000)
     worker.beat()
     assert [worker.room(endpoint) for endpoint in ("strict", "off", "endpoint")] == [0, LIMIT, LIMIT]
     (found,) = database.fetch(text("SELECT target FROM breakers"))
@@ -109,7 +109,7 @@ def test_a_process_for_which_alone_it_fails_neither_shuts_it_nor_asks_at_each_fa
     broken.fail(1)
     broken.beat()  # from now on the others count too
     for other in others:
-        other.target.tally[0] += 10
+        other.succeed(10)
         other.beat()
     broken.fail(40)
     assert broken.target.is_pressing()
@@ -143,7 +143,7 @@ def test_nothing_is_written_while_all_is_well(database: Database, three: list[Wo
         seen.append(statement)
 
     for worker in three:
-        worker.target.tally[0] += 1000
+        worker.succeed(1000)
         worker.beat()
     assert len(seen) == len(three)
     assert all(" breakers AS b ON" in statement for statement in seen)

@@ -42,9 +42,9 @@ def test_who_leads_nowhere_for_long_is_forgotten(new_worker: NewWorker) -> None:
     worker = new_worker()
     gone, working = worker.bind("gone", "http:gone:80"), worker.bind("works", "http:works:80")
     worker.bind("other")
-    worker.bind("records", "kafka:a:1").failed()
+    worker.bind("records", "kafka:a:1").failed("records")
     worker.targets.forget(["endpoint"])
-    working.tally[0] += 1
+    working.results.tally[0] += 1
     held = {"endpoint": 30, "other": 20}
     assert worker.room("endpoint", held) == LIMIT - 50, "those that were bound lately are known still"
     worker.targets.forget(["endpoint"])

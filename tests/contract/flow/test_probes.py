@@ -29,8 +29,8 @@ def test_one_of_all_processes_probes_and_its_success_opens_for_all(database: Dat
     prober = half_open(database, three)
     assert row(database).probe_worker == prober.worker_id
     first, second = object(), object()
-    assert prober.target.take_probe(first)
-    assert not prober.target.take_probe(second)
+    assert prober.target.take_probe(first, "endpoint")
+    assert not prober.target.take_probe(second, "endpoint")
     assert (prober.target.lets(first), prober.target.lets(second)) == (True, False)
     assert prober.room() == 0
     beat(three)
@@ -53,8 +53,8 @@ def test_a_probe_that_fails_shuts_it_again(database: Database, three: list[Worke
     opened(database, three)
     prober = half_open(database, three)
     attempt = object()
-    assert prober.target.take_probe(attempt)
-    prober.target.failed()
+    assert prober.target.take_probe(attempt, "endpoint")
+    prober.fail()
     prober.target.probed(attempt, failed=True)
     beat(three)
     found = row(database)
@@ -71,12 +71,12 @@ def test_a_probe_that_is_not_sent_leaves_it_to_others(database: Database, three:
     prober = half_open(database, three)
     attempt = object()
     if is_taken:
-        assert prober.target.take_probe(attempt)
+        assert prober.target.take_probe(attempt, "endpoint")
         prober.target.probed(attempt, None)
     else:
         assert prober.target.probe is not None
         prober.target.probe.until = time.monotonic()
-        assert not prober.target.take_probe(attempt)
+        assert not prober.target.take_probe(attempt, "endpoint")
     prober.beat()
     assert row(database).state == "open"
     assert half_open(database, three) is not prober, "it leaves the next one to those who may have room"
@@ -107,7 +107,7 @@ def test_a_prober_that_dies_is_followed_by_another(database: Database, three: li
     assert sum(worker.room() for worker in others) == 1
     # If it was only slow: it may not begin any more, and what it has to tell changes nothing.
     attempt = object()
-    dead.target.take_probe(attempt)
+    dead.target.take_probe(attempt, "endpoint")
     dead.target.probed(attempt, failed=False)
     dead.breakers.act()
     assert row(database).state == "half_open"

@@ -11,6 +11,7 @@ from app.flow import targets
 from app.flow.breaker import (
     BreakerSettings,
     Reason,
+    Source,
     Standing,
     Transition,
     after_probe,
@@ -131,16 +132,16 @@ def test_the_counts_of_all_workers_are_added(workers: list[Database]) -> None:
         mine = {slot: (0, 1), slot - 1: (0, 1)}
         told = Publication(
             {TARGET: 60_000},
-            [(TARGET, at, *pair) for at, pair in mine.items()],
+            [(TARGET, at, "", *pair) for at, pair in mine.items()],
             [(TARGET, f"endpoint-{number}")],
             {TARGET: slot - 6},
         )
         assert decide(Standing(), mine, DEFAULTS, seconds) is None
         for _ in range(2):  # its answer may be lost
             others = targets.publish(workers[number], f"wrk_{number}", told).get(TARGET, {})
-        return decide_together(Standing(), [mine, *others.values()], DEFAULTS, seconds) is not None
+        return decide_together(Standing(), {Source(f"wrk_{number}"): mine, **others}, DEFAULTS, seconds) is not None
 
     found = at_once(*(partial(publish, number) for number in range(4)))
     assert publish(4), found
     others = targets.publish(workers[5], "wrk_5", Publication({}, [], [], {TARGET: slot}))
-    assert others == {TARGET: {f"wrk_{number}": {slot: (0, 1)} for number in range(5)}}
+    assert others == {TARGET: {Source(f"wrk_{number}"): {slot: (0, 1)} for number in range(5)}}

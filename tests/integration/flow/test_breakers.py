@@ -28,7 +28,7 @@ def items(api: Api, path: str, **query: Any) -> list[dict[str, Any]]:
 def opened(database: Database) -> str:
     """A breaker that a worker has opened."""
     led = [(TARGET, "send-mail"), (TARGET, "remind")]
-    targets.publish(database, "wrk_1", Publication({TARGET: 60_000}, [(TARGET, 1, 4, 6)], led, {}))
+    targets.publish(database, "wrk_1", Publication({TARGET: 60_000}, [(TARGET, 1, "", 4, 6)], led, {}))
     (noted,) = targets.notable(database).breakers
     wanted = Transition(BreakerState.OPEN, Reason.FAILURES, 30_000, 6, 10)
     assert targets.change(database, noted, wanted, "wrk_1") is not None

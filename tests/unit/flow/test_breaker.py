@@ -13,6 +13,7 @@ from app.flow.breaker import (
     BreakerSettings,
     Counts,
     Reason,
+    Source,
     Standing,
     after_probe,
     decide,
@@ -173,5 +174,6 @@ NOW = slot_at(T0)
 )
 def test_one_process_alone_does_not_speak_for_a_target(each: list[Counts], opens: bool) -> None:
     """Its own network may be broken, and then all targets seem to fail."""
-    for order in (each, each[::-1]):
+    counted = {Source(f"wrk_{number}"): counts for number, counts in enumerate(each)}
+    for order in (counted, dict(reversed(counted.items()))):
         assert (decide_together(Standing(), order, BreakerSettings(), T0) is not None) is opens
