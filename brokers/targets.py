@@ -47,7 +47,7 @@ class Targets:
         self.bound: dict[str, Bound] = {}
         self.shut: Mapping[str, Target] = {}  # the endpoints whose target is shut; replaced, never changed
         self._wake = wake
-        self._settings_revision, self._catalog_revision = -1, -1
+        self._settings_revision = -1
         self._unfollowed = set[str]()  # endpoints that may lead elsewhere by now than to what is shut
         self._limit = NO_LIMIT if connections_per_host is None else connections_per_host
         self._settings_of = settings_of
@@ -81,23 +81,29 @@ class Targets:
                 self._note_shut()
             return bound
 
-    def follow(self, settings_revision: int, catalog_revision: int) -> bool:
-        """Bind all endpoints by their settings, and have it looked up where those lead by now whose target is shut.
-
-        Both only where a revision has changed: configs, of which the host of an endpoint may come, are the catalogue's.
-        Returns whether what may be claimed has changed.
-        """
-        has_settings = settings_revision != self._settings_revision
-        if not has_settings and catalog_revision == self._catalog_revision:
+    def follow(self, settings_revision: int) -> bool:
+        """Bind all endpoints by their settings where these have changed; returns whether they have."""
+        if settings_revision == self._settings_revision:
             return False
-        self._settings_revision, self._catalog_revision = settings_revision, catalog_revision
+        self._settings_revision = settings_revision
         with self._lock:
-            if has_settings:
-                self._bind_anew()
-            # One of what they have due is claimed, and handed back: whoever prepares it looks where they lead by now.
-            self._unfollowed = {endpoint for endpoint, bound in self.bound.items() if bound.target.is_shut}
+            self._bind_anew()
             self._note_shut()
-            return has_settings or bool(self._unfollowed)
+        return True
+
+    def behind_shut(self) -> list[str]:
+        """List the endpoints whose target is shut."""
+        with self._lock:
+            return [endpoint for endpoint, bound in self.bound.items() if bound.target.is_shut]
+
+    def look_up(self, endpoints: Collection[str]) -> None:
+        """Have it looked up where endpoints lead by now whose target is shut.
+
+        One of what they have due is claimed, and handed back: whoever prepares it looks.
+        """
+        with self._lock:
+            self._unfollowed.update(endpoints)
+            self._note_shut()
 
     def followed(self, endpoint: str) -> None:
         """Note that it is looked up where an endpoint leads by now."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app import ids, workers
+from app.catalog.moves import Moves
 from app.db import Database
 from app.db.ready import wait_until_ready
 from app.executions.claiming.lane import Lane
@@ -80,7 +81,9 @@ class WorkerProcess:
         self.flow = FlowThread(database, self.worker_id, self.rules, on_change=self.wake)
         self.targets = Targets(settings.connections_per_host, self._breaker_of, wake=self.flow.hurry)
         self.breakers = Breakers(database, self.worker_id, self.targets, self.counters)
+        self._moves = Moves(database)
         self.flow.on_pulse(self._pulsed)
+        self.flow.on_pulse(self._look_for_moves)
         self.draining = threading.Event()
         self.queues: frozenset[str] = frozenset()
         self.on_revision = on_revision
@@ -140,10 +143,16 @@ class WorkerProcess:
 
     def _pulsed(self, pulse: Pulse) -> None:
         # Whoever claims may have read the rules before this thread.
-        changed = self.targets.follow(self.rules.revision, pulse.catalog_revision)
+        changed = self.targets.follow(self.rules.revision)
         self.targets.forget(tuple(self.shares.slots))
         changed = self.breakers.learn(pulse.notes) or changed
         if self.breakers.act() or changed:
+            self.wake()
+
+    def _look_for_moves(self, pulse: Pulse) -> None:
+        moved = self._moves.of(self.targets.behind_shut(), self.rules.revision, pulse.catalog_revision)
+        if moved:
+            self.targets.look_up(moved)
             self.wake()
 
     def may_claim(self) -> bool:

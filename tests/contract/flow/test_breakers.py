@@ -96,8 +96,8 @@ def test_settings_that_change_move_an_endpoint_to_another_breaker(database: Data
     worker.beat()
     assert worker.room() == 0
     settings["endpoint"] = BreakerSettings(is_off=True)
-    assert worker.targets.follow(1, 0)
-    assert not worker.targets.follow(1, 0)
+    assert worker.targets.follow(1)
+    assert not worker.targets.follow(1)
     assert worker.room() == LIMIT
 
 
