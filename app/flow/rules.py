@@ -76,7 +76,7 @@ def load(database: Database) -> tuple[int, dict[str, Rules]]:
         if row.name is None:
             revision = row.revision
         else:
-            rules[row.name] = Rules(_limits(row), _breaker(row), row.is_paused)
+            rules[row.name] = Rules(readable_limits(row.limits, row.name), _breaker(row), row.is_paused)
     return revision, rules
 
 
@@ -89,8 +89,9 @@ def pulse(database: Database, worker_id: str) -> Pulse:
     return Pulse(first.flow_revision, first.catalog_revision, Notes.of(rows, asked_at), aborts)
 
 
-def _limits(row: Any) -> Limits | None:
-    return None if row.limits is None else _readable(Limits.from_json, row.limits, row.name)
+def readable_limits(stored: Mapping[str, Any] | None, endpoint: str) -> Limits | None:
+    """Return the limits of an endpoint as workers keep them: none where they were edited by hand and say nothing."""
+    return None if stored is None else _readable(Limits.from_json, stored, endpoint)
 
 
 def _breaker(row: Any) -> BreakerSettings | None:

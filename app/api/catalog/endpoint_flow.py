@@ -17,7 +17,7 @@ from app.errors import EndpointNotFoundError, TemplateError
 from app.executions.reading import gates
 from app.executions.reading.gates import GateReading
 from app.flow.gates import gates_of
-from app.flow.limits import Limits
+from app.flow.rules import readable_limits
 
 
 class LimitsQuery(Body):
@@ -95,7 +95,7 @@ def limits(query: dict[str, Any], name: str) -> dict[str, Any]:
     """Tell what runs and waits behind the limits of an endpoint, and how many may start."""
     database, key = services().database, stored_key(query["key"]) if "key" in query else ""
     endpoint = versions.get(database, name)
-    found = Limits.from_json(endpoint.limits) if endpoint.limits is not None else None
+    found = readable_limits(endpoint.limits, name)
     readings = [gates.read_gate(database, gate) for gate in (gates_of(found, name, key, most_ahead=1) if found else ())]
     return {"paused_at": endpoint.paused_at, "gates": [_state(reading, endpoint) for reading in readings]}
 

@@ -13,11 +13,12 @@ from app.executions.reading.facts import Explanation, Facts, at
 from app.executions.reading.gates import GateReading, rate_in_words, read_gate
 from app.flow import breakers
 from app.flow.gates import gates_of
-from app.flow.limits import Limits
+from app.flow.rules import readable_limits
 from app.sql import statement
 from schema.states import BreakerState
 
 MOST_AHEAD = 1000
+_BESIDE = ", beside others that take turns with it"
 MOST_PRIORITIES = 16  # higher ones that are looked at
 
 _LANE = "o.queue = :queue AND o.shard = :shard AND o.endpoint = :endpoint AND o.limit_key = :limit_key"
@@ -49,6 +50,42 @@ DUE = statement(
        WHERE {_LANE} AND o.priority = :priority AND {CLAIMABLE} AND o.run_at <= now()
        ORDER BY o.run_at, o.execution_id LIMIT :most) AS due
     """,  # noqa: S608 - constants of this package
+)
+
+
+# Keys take turns behind the limits of their endpoint, and shards behind those of a key too. A part of what waits is
+# enough to see other shards.
+def _of_others(status: str, are_others: str) -> str:
+    return f"""
+      SELECT 1 FROM (
+        SELECT x.shard, x.limit_key FROM executions AS x
+         WHERE x.endpoint = :endpoint AND x.status = '{status}' AND x.completed_at IS NULL
+           AND x.status IN ('PENDING', 'QUEUED', 'RETRYING')
+         ORDER BY x.created_at, x.execution_id LIMIT :most) AS found
+       WHERE {are_others}"""  # noqa: S608 - constants of this module
+
+
+def _of_keys(comparison: str) -> str:
+    return f"""
+      SELECT 1 FROM executions AS o
+       WHERE o.queue = :queue AND o.shard = :shard AND o.endpoint = :endpoint AND o.limit_key {comparison} :limit_key
+         AND {CLAIMABLE}"""  # noqa: S608 - constants of this package
+
+
+_OF_ENDPOINT = "found.shard <> :shard OR found.limit_key <> :limit_key"
+_OF_KEY = "found.shard <> :shard AND found.limit_key = :limit_key"
+SHARED = statement(
+    "executions.explain_shared",
+    f"""
+    SELECT EXISTS ({_of_others("QUEUED", _OF_ENDPOINT)}) OR EXISTS ({_of_others("RETRYING", _OF_ENDPOINT)})
+        OR EXISTS ({_of_keys("<")}) OR EXISTS ({_of_keys(">")}) AS is_shared
+    """,
+)
+SHARED_BY_KEY = statement(
+    "executions.explain_shared_by_key",
+    f"""
+    SELECT EXISTS ({_of_others("QUEUED", _OF_KEY)}) OR EXISTS ({_of_others("RETRYING", _OF_KEY)}) AS is_shared
+    """,
 )
 
 
@@ -131,24 +168,39 @@ def _limited(database: Database, facts: Facts, line: _Line, details: dict[str, A
         if gate.is_full:
             most = gate.gate.max_in_flight
             details |= {"max_in_flight": most, "in_flight": gate.state.in_flight}
-            text = f"It is due, but of {whose} as many run as may ({most}), and {line.before} go before it."
+            text = f"It is due, but of {whose} as many run as may ({most}), and {line.before} go before it"
+            text += f"{_BESIDE}." if _is_shared(database, facts, gate) else "."
             return Explanation(facts.status, "CONCURRENCY_LIMITED", text, facts.run_at, None, details)
         rate, until = gate.gate.rate, gate.next_at(min(line.ahead, MOST_AHEAD) + 1)
         if rate is not None and until is not None:
             details |= {"rate": rate.as_json(), "tokens": gate.tokens}
             next_at = gate.next_at() or gate.now
             text = f"It is due, but of {whose} {rate_in_words(rate)} may start: the next at {at(next_at)}, "
-            text += f"and {line.before} go before it."
+            text += f"and {line.before} go before it"
+            is_shared = _is_shared(database, facts, gate)
+            text += f"{_BESIDE}." if is_shared else "."
             # Whose turn in a window comes later depends on when the earlier ones start.
-            known = until if not rate.is_sliding or not line.ahead else None
+            known = until if not is_shared and (not rate.is_sliding or not line.ahead) else None
             return Explanation(facts.status, "RATE_LIMITED", text, facts.run_at, known, details)
     return None
 
 
+def _is_shared(database: Database, facts: Facts, gate: GateReading) -> bool:
+    """Return whether others wait behind a gate that are neither before nor behind an execution: they take turns."""
+    lane = {"shard": facts.shard, "endpoint": facts.endpoint, "limit_key": facts.limit_key, "most": MOST_AHEAD}
+    if gate.gate.limit_key:
+        (found,) = database.fetch(SHARED_BY_KEY, lane)
+    else:
+        (found,) = database.fetch(SHARED, lane | {"queue": facts.queue})
+    is_shared: bool = found.is_shared
+    return is_shared
+
+
 def _gates(database: Database, facts: Facts) -> Iterator[GateReading]:
     """Read the gates of an execution: that of its key first."""
-    if facts.limits is None:
+    limits = readable_limits(facts.limits, facts.endpoint)
+    if limits is None:
         return
-    gates = gates_of(Limits.from_json(facts.limits), facts.endpoint, facts.limit_key, most_ahead=1)
+    gates = gates_of(limits, facts.endpoint, facts.limit_key, most_ahead=1)
     for gate in reversed(gates):
         yield read_gate(database, gate)

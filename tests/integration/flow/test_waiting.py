@@ -134,6 +134,39 @@ def test_the_turn_by_a_rate_is_foretold(api: Api, database: Database) -> None:
     assert first["since"] < first["until"] < explained(api, each[1])["until"]
 
 
+def test_the_turn_behind_a_rate_that_others_share_is_not(api: Api, database: Database) -> None:
+    """Keys, and shards, take turns: what is before it of its own says nothing of when its turn comes."""
+    register(api, limits={"rate": RATE, "per_key": {"key": "{{input.user_id}}"}})
+    spend(database, "target", tokens_ms=600_000)
+    own = create(api, "own")
+    assert explained(api, own)["until"] is not None
+    other = create(api, "other", input={"user_id": "u_2"})
+    for one in (own, other):
+        found = explained(api, one)
+        assert (found["reason"], found["until"]) == ("RATE_LIMITED", None)
+        assert "and 0 go before it, beside others that take turns with it." in found["explanation"]
+    run(database, other)
+    assert explained(api, own)["until"] is not None
+    database.fetch(text("UPDATE executions SET shard = 1 WHERE execution_id = :id RETURNING 1"), {"id": own})
+    another = create(api, "another")
+    assert explained(api, another)["until"] is None
+    patch(api, limits={"per_key": {"key": "{{input.user_id}}", "rate": RATE}})
+    spend(database, "target=u_1", tokens_ms=600_000)
+    found = explained(api, another)
+    assert (found["until"], "of its key 'u_1'" in found["explanation"]) == (None, True)
+    database.fetch(text("UPDATE executions SET shard = 0 RETURNING 1"))
+    assert explained(api, another)["until"] is not None
+
+
+def test_limits_that_were_edited_by_hand_are_none(api: Api, database: Database) -> None:
+    """Workers keep none either."""
+    register(api)
+    execution_id = create(api, "a")
+    database.fetch(text("""UPDATE endpoints SET limits = CAST('{"rate": {"per": "soon"}}' AS JSONB) RETURNING 1"""))
+    assert explained(api, execution_id)["reason"] == "NEXT_IN_QUEUE"
+    assert api.get("/endpoints/target/limits").json["gates"] == []
+
+
 def test_a_window_that_is_used_up(api: Api, database: Database) -> None:
     register(api, limits={"rate": {"count": 2, "per": "10m", "window": "sliding"}})
     one, two = create(api, "a"), create(api, "b")
@@ -193,6 +226,7 @@ def test_what_is_before_it_is_read_by_ranges_of_an_index(database: Database) -> 
         return "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + statement.text), asked))
 
     it = {"run_at": EPOCH, "execution_id": "x"}
+    assert "Seq Scan on executions" not in plan(waiting.SHARED) + plan(waiting.SHARED_BY_KEY)
     for found in (plan(waiting.AHEAD, **it), plan(waiting.HIGHER), plan(waiting.DUE)):
         assert "idx_executions_lanes" in found
         assert "Sort" not in found
