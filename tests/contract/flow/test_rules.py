@@ -108,7 +108,7 @@ def test_an_abort_waits_for_nothing_that_te_flow_writes(database: Database, data
     told: list[Pulse] = []
     process = worker_process(database, db.connect(database_url, pool_size=1, application_name="te-test-lease"))
     process.flow.on_pulse(told.append)
-    process.targets.bind("target", "http:host:80", 1000, has_turns=True).target.failed()
+    process.targets.bind("target", "http:host:80", 1000, has_turns=True).target.failed("target")
     with database.engine.connect() as connection, connection.begin():
         connection.execute(text("LOCK TABLE breaker_counts IN EXCLUSIVE MODE"))
         process.open(["http"])
