@@ -30,6 +30,7 @@ from app.formats import escaped
 
 NAMESPACES = ("input", "config", "secret")
 MAX_DEPTH = 100
+STAND_IN = "te0stands0in0for0a0secret"  # possible in a host
 
 _VARIABLE = re.compile(r"([A-Za-z_]+)((?:\.[^\s.{}]+)*)")
 
@@ -63,6 +64,13 @@ class SpecTemplate:
         """Resolve every template; raises TemplateError naming the variable and the field, never a value."""
         rendered: dict[str, Any] = self.root.render({"input": input_, "config": config, "secret": secrets})
         return rendered
+
+    def masked(self, input_: Any, config: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Resolve every template with STAND_IN for each secret; None where that makes no spec."""
+        try:
+            return self.render(input_, config, dict.fromkeys(self.secret_refs, STAND_IN))
+        except TemplateError:
+            return None
 
 
 def compile_fields(spec: Mapping[str, Any], rules: Mapping[str, Rule], at: str = "/spec") -> SpecTemplate:

@@ -250,6 +250,25 @@ def test_a_target_follows_config_and_secrets_and_shows_no_secret(database, catal
     assert rotated != hidden
 
 
+@pytest.mark.parametrize(
+    ("value", "url", "target"),
+    [
+        ("geheimwort\u00fc", "https://{{secret.token}}.example/{{input.id}}", f"https:{MASK}.example:443"),
+        ("GeheimWort", "https://a-{{secret.token}}.example/", f"https:a-{MASK}.example:443"),
+        ("https://geheimwort\u00fc.example:81", "{{secret.token}}/a", f"https:{MASK}"),
+        ("8443", "https://one.example:{{secret.token}}/", f"https:{MASK}"),
+    ],
+)
+def test_a_secret_in_a_host_is_masked_however_hosts_are_spelt(database, catalog, value, url, target):
+    """Names of other scripts are sent as `xn--…`, and all in lower case."""
+    box = SecretBox.from_setting(KEY)
+    secrets.SECRETS.replace(database, "token", box.encrypt(value), AuditedChange(SYSTEM))
+    catalog.observe(_revision(database))
+    rows.add_endpoint(database, "hidden", spec={"url": url})
+    shown = prepare(catalog, "hidden").target
+    assert shown.rpartition("~")[0] == target
+
+
 def test_a_target_of_very_many_servers_has_a_name_that_fits_into_a_key(database, catalog):
     servers = ",".join(f"kafka-{number}.example:9092" for number in range(100, 300))
     for name, its in (("many", servers), ("more", f"{servers},zoo.example:9092")):
