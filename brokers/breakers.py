@@ -31,6 +31,7 @@ class Breakers:
         self,
         database: Database,
         worker_id: str,
+        host: str,
         targets: Targets,
         counters: Counters,
         *,
@@ -39,6 +40,7 @@ class Breakers:
         self._database = database
         self._publish_seconds = publish_seconds
         self._worker_id = worker_id
+        self._host = host
         self._targets = targets
         self._counters = counters
         # Of a revision, as a breaker that closes forgets them: by endpoint and slot; None where the answer was lost.
@@ -99,7 +101,7 @@ class Breakers:
             if target.fails_here():
                 target.quiet_until = self._publish_at  # it opens now, or beside the others ours do not count
         return {
-            key: {Source(self._worker_id, endpoint): counts for endpoint, counts in own[key].items()}
+            key: {Source(self._worker_id, endpoint, self._host): counts for endpoint, counts in own[key].items()}
             | others.get(key, {})
             for key in told.asked
         }

@@ -69,6 +69,7 @@ class WorkerProcess:
         self.database = database
         self.settings = settings
         self.worker_id = ids.worker_id()
+        self._host = socket.gethostname()
         self.counters = Counters()
         self.shares = Shares(
             settings.capacity,
@@ -80,7 +81,7 @@ class WorkerProcess:
         self.finalizer.tell_handed_back = lambda back: self.wake(back.queue, (back.lane,), back.run_at)
         self.flow = FlowThread(database, self.worker_id, self.rules, on_change=self.wake)
         self.targets = Targets(settings.connections_per_host, self._breaker_of, wake=self.flow.hurry)
-        self.breakers = Breakers(database, self.worker_id, self.targets, self.counters)
+        self.breakers = Breakers(database, self.worker_id, self._host, self.targets, self.counters)
         self._moves = Moves(database)
         self.flow.on_pulse(self._pulsed)
         self.flow.on_pulse(self._look_for_moves)
@@ -112,7 +113,7 @@ class WorkerProcess:
         workers.register(
             self._lease_database,
             worker_id=self.worker_id,
-            host=socket.gethostname(),
+            host=self._host,
             pid=os.getpid(),
             queues=sorted(queues),
             capacity=self.settings.capacity,

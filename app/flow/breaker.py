@@ -5,11 +5,12 @@ slots of ten seconds by the database's clock, so that those of several processes
 """
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
+from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
 from app.formats import duration_ms, show_duration
@@ -24,10 +25,11 @@ Counts = Mapping[int, tuple[int, int]]
 
 
 class Source(NamedTuple):
-    """Who has counted results, and of which endpoint; of all that are not told apart it has no name."""
+    """Who has counted results, on which machine, and of which endpoint; those not told apart have no name."""
 
     worker: str
     endpoint: str = ""
+    host: str = ""
 
 
 class Reason(StrEnum):
@@ -141,30 +143,35 @@ def decide_together(
 ) -> Transition | None:
     """Return what a breaker changes to by what each process has counted.
 
-    Neither one process nor one endpoint alone speaks for a target that works for the others.
+    Neither one process, one machine nor one endpoint alone speaks for a target that works for the others.
     """
     found = decide(standing, total(each.values()), settings, now)
     if found is None or found.to is not BreakerState.OPEN:
         return found
     first = max(slot_at(now) - settings.slots + 1, standing.since_slot)
-    if _works_for_other_processes(standing, each, settings, now, first):
-        return None
+    for counted in (_by("worker", each), _by("host", each)):
+        if _works_for_others(standing, counted, settings, now, first):
+            return None
     return None if _works_for_other_endpoints(standing, each, settings, first) else found
 
 
-def _works_for_other_processes(
-    standing: Standing, each: Mapping[Source, Counts], settings: BreakerSettings, now: float, first: int
+def _by(part: str, each: Mapping[Source, Counts]) -> dict[str, Counts]:
+    """Add up what has the same part of its source."""
+    of, apart = attrgetter(part), defaultdict[str, list[Counts]](list)
+    for source, counts in each.items():
+        apart[of(source)].append(counts)
+    return {name: total(counted) for name, counted in apart.items()}
+
+
+def _works_for_others(
+    standing: Standing, counted: Mapping[str, Counts], settings: BreakerSettings, now: float, first: int
 ) -> bool:
-    """Return whether one process alone fails, maybe because its own network is broken.
+    """Return whether one process or machine alone fails: it may have no open files left, or no network.
 
     The others must have results enough to judge by, from the time since which it fails.
     """
-    workers = dict.fromkeys(source.worker for source in each)
-    counted = {
-        worker: total(counts for source, counts in each.items() if source.worker == worker) for worker in workers
-    }
-    worst = max(workers, key=lambda worker: _failures(counted[worker], first))
-    others = total(counts for worker, counts in counted.items() if worker != worst)
+    worst = max(counted, key=lambda name: _failures(counted[name], first))
+    others = total(counts for name, counts in counted.items() if name != worst)
     failing = [slot for slot, (_, failed) in counted[worst].items() if failed and slot >= first]
     # In the slot in which it began to fail the others may have had theirs before.
     since = {slot: pair for slot, pair in others.items() if slot > min(failing) or slot == max(failing)}

@@ -21,7 +21,7 @@ from schema.states import BreakerState
 
 # Absolute numbers: its second run changes nothing. The answer leaves out our own rows, whose numbers we know: a
 # statement does not see what it writes itself. The results of an endpoint that is told apart have a row of their own,
-# by worker and endpoint; no worker's id holds a slash.
+# by worker and endpoint; no worker's id holds a slash. A worker whose row is pruned is a machine of its own.
 PUBLISH = statement(
     "targets.publish",
     """
@@ -45,10 +45,11 @@ PUBLISH = statement(
        ORDER BY l.target, l.endpoint
       ON CONFLICT (target, endpoint) DO NOTHING
       RETURNING target)
-    SELECT c.target, c.slot, c.worker_id, c.ok, c.failed
+    SELECT c.target, c.slot, c.worker_id, c.ok, c.failed, w.host
       FROM unnest(CAST(:asked AS TEXT[]), CAST(:since AS BIGINT[])) AS a (target, slot)
       JOIN breaker_counts AS c ON c.target = a.target AND c.slot >= a.slot
        AND split_part(c.worker_id, '/', 1) <> :worker
+      LEFT JOIN workers AS w ON w.worker_id = split_part(c.worker_id, '/', 1)
     """,
 )
 
@@ -183,7 +184,8 @@ def publish(database: Database, worker_id: str, told: Publication) -> dict[str, 
     found: dict[str, dict[Source, dict[int, tuple[int, int]]]] = {}
     for row in database.fetch(PUBLISH, params):
         worker, _, endpoint = row.worker_id.partition("/")
-        found.setdefault(row.target, {}).setdefault(Source(worker, endpoint), {})[row.slot] = (row.ok, row.failed)
+        source = Source(worker, endpoint, row.host or worker)
+        found.setdefault(row.target, {}).setdefault(source, {})[row.slot] = (row.ok, row.failed)
     return {target: dict(counted) for target, counted in found.items()}
 
 

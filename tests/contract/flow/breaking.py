@@ -5,13 +5,17 @@ from typing import Any
 
 from sqlalchemy import text
 
+from app import workers
 from app.db import Database
 from app.flow import targets as store
-from app.flow.breaker import BreakerSettings
+from app.flow.breaker import BreakerSettings, slot_at
+from app.flow.targets import Publication
+from app.formats import EPOCH
 from brokers.breakers import Breakers
 from brokers.counters import Counters
 from brokers.target import Target
 from brokers.targets import Targets
+from tests.rows import database_now
 
 NAME = "http:host:80"
 TIMEOUT_MS = 1000
@@ -27,11 +31,17 @@ class Worker:
         worker_id: str,
         settings: dict[str, BreakerSettings] | None = None,
         publish_seconds: float = 0,
+        host: str = "",
     ) -> None:
+        """Without a host it is a process without a row, as if it had been pruned."""
         self._database = database
         self.worker_id = worker_id
+        if host:
+            workers.register(database, worker_id=worker_id, host=host, pid=1, queues=[], capacity=1, lease_ms=60_000)
         self.targets = Targets(LIMIT, (settings or {}).get, forget_seconds=0)
-        self.breakers = Breakers(database, worker_id, self.targets, Counters(), publish_seconds=publish_seconds)
+        self.breakers = Breakers(
+            database, worker_id, host or worker_id, self.targets, Counters(), publish_seconds=publish_seconds
+        )
         self.target = self.bind("endpoint")
 
     def bind(self, endpoint: str, name: str = NAME) -> Target:
@@ -64,6 +74,12 @@ def beat(workers: list[Worker]) -> None:
     """Twice: what one has written, those before it learn the second time."""
     for worker in (*workers, *workers):
         worker.beat()
+
+
+def failed_before(database: Database, worker_id: str = "wrk_gone", count: int = 1, target: str = NAME) -> None:
+    """Let an endpoint have failed half a minute ago, so that its failing began in an earlier slot than the present."""
+    slot = slot_at((database_now(database) - EPOCH).total_seconds()) - 3
+    store.publish(database, worker_id, Publication({target: 60_000}, [(target, slot, "bad", 0, count)], [], {}))
 
 
 def row(database: Database, target: str = NAME) -> Any:

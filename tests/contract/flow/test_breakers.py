@@ -4,6 +4,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from sqlalchemy import event, text
 
 from app.db import Database
@@ -16,6 +17,7 @@ from tests.contract.flow.breaking import (
     NewWorker,
     Worker,
     beat,
+    failed_before,
     opened,
     reasons,
     row,
@@ -118,6 +120,37 @@ def test_a_process_for_which_alone_it_fails_neither_shuts_it_nor_asks_at_each_fa
     assert not broken.target.is_pressing()
     assert row(database).state == "closed"
     assert broken.room() == LIMIT
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["with their rows", "without a row"])
+def test_a_machine_for_which_alone_it_fails_does_not_shut_it(database: Database, is_known: bool) -> None:
+    """All processes of a machine without a network fail, and sooner than those of others have a result."""
+    first, *broken = [Worker(database, f"wrk_{number}", host="broken") for number in range(5)]
+    sound = Worker(database, "wrk_sound", host="sound" if is_known else "")
+    failed_before(database, first.worker_id)
+    beat([*broken, sound])
+    sound.succeed(10)
+    sound.beat()
+    for worker in broken:
+        worker.fail(30)
+    beat(broken)
+    assert row(database).state == "closed"
+    sound.fail(11)
+    beat([sound])
+    found = row(database)
+    assert (found.state, found.failed, found.results) == ("open", 132, 142), "now it fails for all"
+
+
+def test_a_process_for_which_alone_it_fails_does_not_shut_it_for_its_machine(database: Database) -> None:
+    """It may have no open files left."""
+    broken, *sound = [Worker(database, f"wrk_{number}", host="one") for number in range(3)]
+    failed_before(database, broken.worker_id, 30)
+    for worker in sound:
+        worker.learn()
+        worker.fail(1, "bad")
+        worker.succeed(10, "bad")
+    beat(sound)
+    assert row(database).state == "closed"
 
 
 def test_what_was_due_while_a_target_was_shut_may_have_waited_for_it(database: Database, new_worker: NewWorker) -> None:

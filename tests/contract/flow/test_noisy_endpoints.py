@@ -8,15 +8,10 @@ from actors.deliver import Deliveries
 from actors.loop import DeliveryLoop
 from app.db import Database
 from app.dev.receiver import Receiver
-from app.flow import targets as store
-from app.flow.breaker import slot_at
-from app.flow.targets import Publication
-from app.formats import EPOCH
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.broker.delivering import Attempts, catalog_of
-from tests.contract.flow.breaking import LIMIT, NAME, NewWorker, Worker, beat, reasons, row
-from tests.rows import database_now
+from tests.contract.flow.breaking import LIMIT, NewWorker, Worker, beat, failed_before, reasons, row
 from tests.waiting import eventually
 
 
@@ -28,12 +23,6 @@ def shared(new_worker: NewWorker) -> list[Worker]:
         for endpoint in ("bad", "good"):
             worker.bind(endpoint)
     return workers
-
-
-def failed_before(database: Database, target: str = NAME) -> None:
-    """Let an endpoint have failed half a minute ago, so that its failing began in an earlier slot than the present."""
-    slot = slot_at((database_now(database) - EPOCH).total_seconds()) - 3
-    store.publish(database, "wrk_gone", Publication({target: 60_000}, [(target, slot, "bad", 0, 1)], [], {}))
 
 
 def shut_by_the_first(database: Database, shared: list[Worker]) -> None:
@@ -137,7 +126,7 @@ def test_what_a_worker_delivers_is_counted_by_endpoint(
     name = f"http:127.0.0.1:{receiver.base_url.rpartition(':')[2]}"
     for endpoint, path in (("bad", "/status/500"), ("good", "/ok/good")):
         rows.add_endpoint(database, endpoint, spec={"url": receiver.url(path), "method": "POST", "timeout_ms": 5000})
-    failed_before(database, name)
+    failed_before(database, target=name)
     deliveries, attempts = Deliveries(catalog_of(database), loop, database, process.targets), Attempts(process)
     counted = text("SELECT CAST(sum(ok + failed) AS BIGINT) AS n FROM breaker_counts")
     sent = 1

@@ -144,4 +144,4 @@ def test_the_counts_of_all_workers_are_added(workers: list[Database]) -> None:
     found = at_once(*(partial(publish, number) for number in range(4)))
     assert publish(4), found
     others = targets.publish(workers[5], "wrk_5", Publication({}, [], [], {TARGET: slot}))
-    assert others == {TARGET: {Source(f"wrk_{number}"): {slot: (0, 1)} for number in range(5)}}
+    assert others == {TARGET: {Source(f"wrk_{number}", host=f"wrk_{number}"): {slot: (0, 1)} for number in range(5)}}
