@@ -17,7 +17,7 @@ from app.flow.breaker import (
     decide_together,
     slot_at,
 )
-from app.flow.results import Results
+from app.flow.results import Clock, Results
 from app.flow.targets import Noted
 from app.formats import EPOCH
 from schema.states import BreakerState
@@ -29,17 +29,6 @@ NEXT_SECONDS = SHORTEST_PUT_OFF_MS / 1000
 PROBE_WAIT_SECONDS = 0.05
 KNOWN_SECONDS = 3600.0
 YIELD_SECONDS = 1.0  # for which the endpoint that failed last leaves a probe to the others
-
-
-class Clock:
-    """Where the database's clock stands on `time.monotonic()`; set once, so that no result moves to another slot."""
-
-    def __init__(self) -> None:
-        self.offset = 0.0
-
-    def now(self) -> float:
-        """Return the database's clock in seconds since 1970."""
-        return time.monotonic() + self.offset
 
 
 class Probe:

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from app.executions.claiming.lane import Lane
 from app.flow.breaker import BreakerSettings, slot_at
+from app.flow.results import Clock
 from app.flow.targets import Noted, Notes
 from app.formats import EPOCH
 from brokers.sharing.ready import Take
-from brokers.target import Clock, Target
-from schema.states import BreakerState
+from brokers.target import Target
 
 NO_LIMIT = 1_000_000
 FORGET_SECONDS = 3600.0
@@ -173,9 +173,9 @@ class Targets:
                 self.clock.offset = (notes.now - EPOCH).total_seconds() - notes.asked_at
                 for target in self._targets.values():
                     target.turn_to(slot_at(self.clock.now()))
-            self._notes = {note.target: (note, _instant(note, notes)) for note in notes.breakers}
+            self._notes = {note.target: (note, notes.until(note)) for note in notes.breakers}
             closed = [target for key, target in self._targets.items() if target.is_shut and key not in self._notes]
-            changed = [target.learn(_forgotten(target.note), notes.asked_at, worker_id) for target in closed]
+            changed = [target.learn(target.note.forgotten(), notes.asked_at, worker_id) for target in closed]
             changed += [
                 self._targets[key].learn(note, until, worker_id)
                 for key, (note, until) in self._notes.items()
@@ -247,12 +247,3 @@ class Targets:
             self._targets[key] = target
         target.endpoints.add(endpoint)
         return target
-
-
-def _instant(note: Noted, notes: Notes) -> float:
-    """Return when the state of a breaker may change, on `time.monotonic()`, or a little before."""
-    return notes.asked_at if note.until is None else notes.asked_at + (note.until - notes.now).total_seconds()
-
-
-def _forgotten(note: Noted) -> Noted:
-    return note._replace(state=BreakerState.CLOSED, revision=note.revision + 1)

@@ -1,5 +1,6 @@
 """Results: what a worker process has counted of the deliveries to one target, by slot, and of which endpoints."""
 
+import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import partial
@@ -12,6 +13,17 @@ MOST_NAMED = 4
 
 _Named = Mapping[str, tuple[int, int]]
 _none = partial(defaultdict[str, list[int]], partial(list, (0, 0)))  # makes a pair without a call of Python
+
+
+class Clock:
+    """Where the database's clock stands on `time.monotonic()`; set once, so that no result moves to another slot."""
+
+    def __init__(self) -> None:
+        self.offset = 0.0
+
+    def now(self) -> float:
+        """Return the database's clock in seconds since 1970."""
+        return time.monotonic() + self.offset
 
 
 class Results:

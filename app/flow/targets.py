@@ -125,6 +125,10 @@ class Noted(NamedTuple):
     """When it may be probed, or when its probe is given up."""
     probe_worker: str | None
 
+    def forgotten(self) -> Self:
+        """Return what it is once its row is gone."""
+        return self._replace(state=BreakerState.CLOSED, revision=self.revision + 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Notes:
@@ -141,6 +145,10 @@ class Notes:
     def of(cls, rows: Sequence[Row[Any]], asked_at: float) -> Self:
         """Take them out of rows with the columns NOTED and `db_now`, of which there is one at least."""
         return cls(rows[0].db_now, asked_at, [noted(row) for row in rows if row.target is not None])
+
+    def until(self, note: Noted) -> float:
+        """Return when the state of a breaker may change, on `time.monotonic()`, or a little before."""
+        return self.asked_at if note.until is None else self.asked_at + (note.until - self.now).total_seconds()
 
 
 @dataclass(frozen=True, slots=True)
