@@ -133,6 +133,13 @@ BREACHES: dict[str, tuple[str, Evidence]] = {
             arrivals=tuple(Arrival(EndpointType.HTTP, f"e{n}", 1, at(n)) for n in range(8)),
         ),
     ),
+    "only the receiver saw too many within a window": (
+        RATE,
+        replace(
+            paced(*range(0, 16 * SECOND, 4 * SECOND), pace=WINDOW),
+            arrivals=tuple(Arrival(EndpointType.HTTP, f"e{n}", 1, at(n)) for n in range(4)),
+        ),
+    ),
     "low ones first": (PRIORITY, mixed(*[10] * 30, *[200] * 10)),
     "half of all to the low ones": (PRIORITY, mixed(*[200, 10] * 30)),
     "the newest first": (ORDER, Run().ran(0, 1, due=-500).ran(4000, 4001, due=-2000).evidence()),
@@ -155,6 +162,12 @@ LEGAL: dict[str, Evidence] = {
     ),
     "a full bucket and its pace": paced(0, 0, 0, *range(100, 5 * SECOND, 100), pace=BUCKET),
     "a full window": paced(0, 1, 2, 10 * SECOND, 10 * SECOND, 10 * SECOND, pace=WINDOW),
+    "one of a full window was long under way": replace(
+        paced(0, 1, 2, 10 * SECOND, pace=WINDOW),
+        arrivals=tuple(
+            Arrival(EndpointType.HTTP, f"e{n}", 1, at(when)) for n, when in enumerate((900, 901, 902, 10000))
+        ),
+    ),
     "one of eight to the low ones": mixed(*[*[200] * 7, 10] * 8, *[10] * 9),
     "keys have no order": Run().ran(0, 1, limit_key="=a", priority=1).ran(4000, 4001, limit_key="=b").evidence(),
     "priorities have an order of their own": (
