@@ -52,6 +52,10 @@ HOT: list[tuple[TextClause, dict[str, object]]] = [
             "noted": [True, False],
             "claim_events": ["evt_1", "evt_2"],
             "return_events": ["evt_3", "evt_4"],
+            "counted": ["exec_1"],
+            "gates": ["target"],
+            "slots": [1],
+            "buckets": [1],
         },
     ),
 ]

@@ -180,7 +180,7 @@ def test_idle_connections_make_place_for_others(web: Web, clients: Clients, key:
         for start in (b"", b"P", request):
             clients.send(start)
     newcomer = clients.send(b"")
-    assert is_healthy(web)
+    eventually(lambda: is_healthy(web), what="the answers to all probes before")
     for _ in range(CONNECTIONS // 4):
         for start in (b"P", request):
             clients.send(start)
