@@ -169,7 +169,7 @@ class ClaimConsumer(Consumer):
         if targets.shut:
             self._shut_lanes(now)
         shares.want(self._queue, self._lanes.wanting(now))
-        take = targets.taking(shares.slots, shares.reserve)
+        take = targets.taking(shares.slots, shares.reserve, shares.quick)
         wanted = gating.pick(now, take) if rules.by_endpoint else self._lanes.pick(now, take)
         if not wanted:
             return

@@ -71,6 +71,7 @@ class Shares:
         self._slots: dict[str, int] = {}
         self._taken = 0  # all slots
         self.slots: Mapping[str, int] = MappingProxyType(self._slots)
+        self.quick: frozenset[str] = frozenset()  # endpoints that hold or want a slot and answer quickly
         self._wants: dict[str, Collection[str]] = {}
         self._crowd = Crowd(capacity, reserve(capacity), 0, 0, 0, 0, 0, is_answering=False)
         self._survey_at = self._forgot_at = -math.inf
@@ -102,18 +103,20 @@ class Shares:
                 return
             wanting = endpoints if len(self._wants) == 1 else set[str]().union(*self._wants.values())
             claimants = self._slots.keys() | wanting
-            quick, others, slow, is_answering = 0, 0, 0, False
+            quick, others, slow, is_answering = list[str](), 0, 0, False
             for endpoint in claimants:
                 slots, share = self._slots.get(endpoint, 0), self._shares.get(endpoint, _NO_SHARE)
                 its_pace = pace(share.last_took, next(iter(share.held.values()), _Nothing).started_at, now)
                 if its_pace is Pace.QUICK:
-                    quick += endpoint in wanting
+                    quick.append(endpoint)
                 else:
                     others += slots
                 slow += slots if its_pace is Pace.SLOW else 0
                 is_answering = is_answering or (its_pace in _ANSWERING and endpoint in wanting)
-            crowd = self._crowd._replace(claimants=len(claimants), quick=quick, is_answering=is_answering)
+            wants = sum(endpoint in wanting for endpoint in quick)
+            crowd = self._crowd._replace(claimants=len(claimants), quick=wants, is_answering=is_answering)
             self._crowd = crowd._replace(held_by_others=others, held_by_slow=slow)
+            self.quick = frozenset(quick)
             self._survey_at = now + max(SURVEY_SECONDS, (self._clock() - now) * SURVEYED_SHARE)
             if not now < self._forgot_at + REMEMBERED_SECONDS:
                 self._forget(now)

@@ -26,7 +26,7 @@ def never_above_a_rate(evidence: Evidence) -> Iterator[str]:
     """Find a time in which more attempts started, or more requests arrived, than a rate allows."""
     endpoints = {execution.execution_id: execution.endpoint for execution in evidence.executions}
     lost = _lost(evidence)
-    starts = {
+    starts: dict[tuple[str, int | None], datetime] = {
         (attempt.execution_id, attempt.number): attempt.started_at
         for attempt in evidence.attempts
         if attempt.started_at and not _is_lost(attempt)
