@@ -70,7 +70,7 @@ def test_queues_that_jobs_name_leave_places_to_those_of_endpoints_and_routes(
         database.fetch(text(routes))
         fill(database, "y", "z")
         eventually(lambda: ended(database) == {"a0", "a1", "x-own", "y"})
-    assert written(database) == ["a0", "a1", "x-own", "y"], "the last place is taken"
+        eventually(lambda: written(database) == ["a0", "a1", "x-own", "y"], what="the last place to be taken")
 
 
 def test_a_hint_that_names_a_queue_for_which_there_is_no_place_costs_nothing(
