@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -36,9 +37,11 @@ def surveying(process: WorkerProcess, worker: Worker) -> Iterator[None]:
 
 
 def fill(database: Database, *names: str) -> None:
-    move = text("UPDATE executions SET queue = :queue WHERE execution_id = ANY (:ids)")
+    # Not due before they are where they belong: a worker may serve the queue in which they are made.
+    move = text("UPDATE executions SET queue = :queue, run_at = now() WHERE execution_id = ANY (:ids)")
     for name in names:
-        database.fetch(move, {"ids": rows.add_executions(database), "queue": name})
+        later = rows.add_executions(database, due_in=timedelta(hours=1))
+        database.fetch(move, {"ids": later, "queue": name})
 
 
 def written(database: Database) -> list[str]:
