@@ -179,8 +179,8 @@ def test_idle_connections_make_place_for_others(web: Web, clients: Clients, key:
     for _ in range(3 * CONNECTIONS):
         for start in (b"", b"P", request):
             clients.send(start)
-    newcomer = clients.send(b"")
     eventually(lambda: is_healthy(web), what="the answers to all probes before")
+    newcomer = clients.send(b"")
     for _ in range(CONNECTIONS // 4):
         for start in (b"P", request):
             clients.send(start)
