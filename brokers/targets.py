@@ -129,13 +129,17 @@ class Targets:
         return self._limit - sum(held.get(other, 0) for other in tuple(self._sharing[bound.name]))
 
     def taking(
-        self, held: Mapping[str, int], reserve: Callable[[str, int], int], quick: Collection[str] = frozenset()
+        self,
+        held: Mapping[str, int],
+        reserve: Callable[[str, int], int],
+        quick: Collection[str] = frozenset(),
+        others: Collection[str] = frozenset(),
     ) -> Take:
         """Return what reserves slots for the lanes of one pick: no more than find a connection soon.
 
-        As many as there are connections, and as many again of `quick` endpoints where slow ones leave at least half of
-        them: else each would be idle until the next claim is answered. Asked for none, too, `reserve` tells of what is
-        given back.
+        As many as there are connections, and as many again of `quick` endpoints, unless one of the `others` wants some
+        of them: else each would be idle until the next claim is answered. Asked for none, too, `reserve` tells of what
+        is given back.
         """
         used: dict[str, int] = {}  # connections, by name of the target, or of an endpoint whose target is not known yet
         ahead: dict[str, int] = {}
@@ -149,8 +153,7 @@ class Targets:
             if name not in used:  # counted once: all of very many endpoints at a busy host are asked in each pick
                 sharing = (endpoint,) if bound is None else tuple(self._sharing[name])
                 used[name] = sum(held.get(other, 0) for other in sharing)
-                slow = sum(held.get(other, 0) for other in sharing if other not in quick)
-                ahead[name] = self._limit if slow <= self._limit // 2 else 0
+                ahead[name] = 0 if any(other in others for other in sharing) else self._limit
             limit = self._limit + ahead[name] if endpoint in quick else self._limit
             got = reserve(endpoint, max(0, min(most, limit - used[name])))
             used[name] += got

@@ -71,7 +71,9 @@ class Shares:
         self._slots: dict[str, int] = {}
         self._taken = 0  # all slots
         self.slots: Mapping[str, int] = MappingProxyType(self._slots)
-        self.quick: frozenset[str] = frozenset()  # endpoints that hold or want a slot and answer quickly
+        # Endpoints that hold or want a slot: those that answer quickly, and the others.
+        self.quick: frozenset[str] = frozenset()
+        self.others: frozenset[str] = frozenset()
         self._wants: dict[str, Collection[str]] = {}
         self._crowd = Crowd(capacity, reserve(capacity), 0, 0, 0, 0, 0, is_answering=False)
         self._survey_at = self._forgot_at = -math.inf
@@ -116,7 +118,7 @@ class Shares:
             wants = sum(endpoint in wanting for endpoint in quick)
             crowd = self._crowd._replace(claimants=len(claimants), quick=wants, is_answering=is_answering)
             self._crowd = crowd._replace(held_by_others=others, held_by_slow=slow)
-            self.quick = frozenset(quick)
+            self.quick, self.others = frozenset(quick), frozenset(claimants.difference(quick))
             self._survey_at = now + max(SURVEY_SECONDS, (self._clock() - now) * SURVEYED_SHARE)
             if not now < self._forgot_at + REMEMBERED_SECONDS:
                 self._forget(now)

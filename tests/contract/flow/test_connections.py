@@ -37,15 +37,19 @@ def test_lanes_of_one_pick_share_the_connections_to_their_host(database: Databas
     assert asked == [("endpoint", 20), ("other", 5), ("other", 0), ("elsewhere", 90)]
 
 
-def test_quick_endpoints_have_as_many_again_claimed_where_slow_ones_leave_them_connections(
+def test_quick_endpoints_have_as_many_again_claimed_while_no_other_wants_a_connection(
     database: Database, new_worker: NewWorker
 ) -> None:
     worker = new_worker()
     worker.bind("slow")
-    for slow, got in ((0, 70), (LIMIT // 2, 20), (LIMIT // 2 + 1, 0), (LIMIT, 0)):
-        take = worker.targets.taking({"endpoint": LIMIT + 30, "slow": slow}, lambda _, most: most, {"endpoint"})
+    worker.bind("elsewhere", "http:elsewhere:80")
+    held = {"endpoint": LIMIT + 30}
+    for others, got in (((), LIMIT - 30), (("elsewhere",), LIMIT - 30), (("slow",), 0)):
+        take = worker.targets.taking(held, lambda _, most: most, {"endpoint"}, others)
         assert take(Lane(0, "endpoint", "", 128), 90) == got
-        assert take(Lane(0, "slow", "", 128), 90) == 0, "whose connections are all taken"
+    # So what is claimed ahead is used up soon, and whoever is first by turn has the next connection.
+    take = worker.targets.taking({"endpoint": LIMIT - 1}, lambda _, most: most, {"endpoint"}, ("slow",))
+    assert (take(Lane(0, "slow", "", 128), 90), take(Lane(0, "endpoint", "", 128), 90)) == (1, 0)
 
 
 def test_who_leads_nowhere_for_long_is_forgotten(new_worker: NewWorker) -> None:
