@@ -169,7 +169,7 @@ class ClaimConsumer(Consumer):
         if targets.shut:
             self._shut_lanes(now)
         shares.want(self._queue, self._lanes.wanting(now))
-        take = targets.taking(shares.slots, shares.reserve, shares.quick)
+        take = targets.taking(shares.slots, shares.reserve, shares.quick, shares.others)
         wanted = gating.pick(now, take) if rules.by_endpoint else self._lanes.pick(now, take)
         if not wanted:
             return
@@ -200,15 +200,20 @@ class ClaimConsumer(Consumer):
 
     def _ask(self, wanted: Sequence[Wanted], gates: Sequence[Gate], claimed: list[Attempt]) -> None:
         """Claim from some lanes, through their gates if they have any, and take in the answer."""
-        process = self._process
+        process, known = self._process, self._gating.revision  # by which the lanes were picked
         taken = (partial(claim_gated, gates=gates) if gates else claim)(
             process.database,
             queue=self._queue,
             worker_id=process.worker_id,
             wanted=wanted,
             ahead_ms=process.settings.claim_ahead_ms,
+            flow_revision=known,
             clock=self._clock,
         )
+        if taken.flow_revision > known:
+            # Nothing was claimed, and of its lanes nothing is known: they are asked again, by the rules in force.
+            self._learn(taken.flow_revision)
+            return
         claimed += [Attempt(one, process.finalizer, process.shares) for one in taken.claims]
         now = time.monotonic()
         process.on_revision(taken.catalog_revision)
@@ -216,8 +221,6 @@ class ClaimConsumer(Consumer):
         self._lanes.claimed(wanted, taken.found, taken.now, now)
         if all(taken.found[lane].rows < quota for lane, quota, _ in wanted):
             self._discovery.drained(len(taken.claims), now)
-        if taken.flow_revision > process.rules.revision:
-            self._learn(taken.flow_revision)
         if gates and (missing := self._gating.answered(wanted, gates, taken, now)):
             add_gates(process.database, missing)
 

@@ -50,7 +50,8 @@ def take(source: str, returning: str = "", condition: str = "") -> str:
     The lock is a hint; the UPDATE repeats the whole condition and is the guarantee. COALESCE hides that condition from
     the choice of an index, here and in others that know the keys of their rows: by statistics from before a burst, an
     index of what waits or runs holds next to nothing, and each claim would read all of it for its few rows. The
-    claimer's own lease is part of the condition, so a worker that was declared dead claims nothing. The configs of an
+    claimer's own lease is part of the condition, so a worker that was declared dead claims nothing; nor does one that
+    knows older rules of endpoints than are in force. The configs of an
     execution are those of its first claim: the revision of that moment stays with it.
     """
     return f"""
@@ -64,9 +65,13 @@ def take(source: str, returning: str = "", condition: str = "") -> str:
          AND COALESCE(e.status IN ('QUEUED', 'RETRYING') AND e.attempt_count < e.max_attempts
                       AND e.run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond', false)
          AND EXISTS (SELECT 1 FROM workers AS w
-                      WHERE w.worker_id = :worker AND w.status = 'ALIVE' AND w.lease_expires_at > now()){condition}
+                      WHERE w.worker_id = :worker AND w.status = 'ALIVE' AND w.lease_expires_at > now())
+         AND CAST(:flow_revision AS BIGINT) >= (SELECT revision FROM catalog_revision WHERE id = 'flow'){condition}
       RETURNING e.execution_id, e.job_id, e.endpoint_version, e.endpoint_type, e.attempt_count, e.max_attempts,
                 e.config_revision, e.scheduled_at, e.run_at, j.input, {source}.lane{returning}"""  # noqa: S608 - as above
+
+
+ANY_RULES = 2**62  # the revision of who knows the rules, whatever they are
 
 
 def parameters(wanted: Sequence[Wanted], count: int) -> dict[str, object]:

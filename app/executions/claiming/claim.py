@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 
 from app.db import Database
-from app.executions.claiming.arms import ANSWER, COUNTED, MOST_ARMS, arms, parameters, take
+from app.executions.claiming.arms import ANSWER, ANY_RULES, COUNTED, MOST_ARMS, arms, parameters, take
 from app.executions.claiming.lane import Wanted
 from app.executions.claiming.taken import Taken
 from app.executions.database_clock import DatabaseClock
@@ -45,17 +45,19 @@ def claim(
     worker_id: str,
     wanted: Sequence[Wanted],
     ahead_ms: int,
+    flow_revision: int = ANY_RULES,
     clock: DatabaseClock | None = None,
 ) -> Taken:
     """Claim what is due within `ahead_ms` in up to MOST_ARMS lanes, in one statement.
 
+    Nothing where the rules are newer than `flow_revision`, which the answer tells.
     The `clock` knows from earlier claims better when this one began.
     When it raises UnavailableError the database may have claimed all the same: see `claims_of`.
     """
     few = len(wanted)
     count, statement = (1, CLAIM_1) if few == 1 else (4, CLAIM_4) if few <= 4 else (MOST_ARMS, CLAIM_16)
     params = parameters(wanted, count)
-    params.update(queue=queue, worker=worker_id, ahead_ms=ahead_ms)
+    params.update(queue=queue, worker=worker_id, ahead_ms=ahead_ms, flow_revision=flow_revision)
     asked_at = time.monotonic()
     rows = database.fetch(statement, params, repeatable=False)
     return Taken.of(rows, wanted, queue=queue, worker_id=worker_id, asked_at=asked_at, clock=clock)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from app.db import Database
-from app.executions.claiming.arms import ANSWER, COUNTED, MOST_ARMS, arms, parameters, take
+from app.executions.claiming.arms import ANSWER, ANY_RULES, COUNTED, MOST_ARMS, arms, parameters, take
 from app.executions.claiming.gated_parts import CHOSEN, COUNTS, GATES, IS_OURS, IS_SPENT, NOTED, ROOM, SPENT, STATES
 from app.executions.claiming.lane import Lane, Wanted
 from app.executions.claiming.taken import Found, Taken
@@ -42,6 +42,7 @@ def claim_gated(
     wanted: Sequence[Wanted],
     gates: Sequence[Gate],
     ahead_ms: int,
+    flow_revision: int = ANY_RULES,
     clock: DatabaseClock | None = None,
 ) -> Taken:
     """Claim as `claim` does, from at most MOST_ARMS lanes, what the gates of these lanes let through.
@@ -54,7 +55,9 @@ def claim_gated(
     params = parameters(wanted, count) | _gates(gates) | {"ranks": _ranks(wanted)}
     asked_at = time.monotonic()
     rows = database.fetch(
-        question, params | {"queue": queue, "worker": worker_id, "ahead_ms": ahead_ms}, repeatable=False
+        question,
+        params | {"queue": queue, "worker": worker_id, "ahead_ms": ahead_ms, "flow_revision": flow_revision},
+        repeatable=False,
     )
     taken = Taken.of(rows, wanted, queue=queue, worker_id=worker_id, asked_at=asked_at, clock=clock)
     waits = {row.execution_id: row.wait_ns / 1e9 for row in rows if row.execution_id is not None}

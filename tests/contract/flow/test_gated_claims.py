@@ -3,10 +3,12 @@
 import pytest
 from sqlalchemy import text
 
-from app.executions.claiming.lane import Lane
+from app.executions.claiming.claim import claim
+from app.executions.claiming.lane import Lane, Wanted
 from app.executions.claiming.release import Release, hand_back
 from app.flow.gates import Gate, GateState, gates_of
 from app.flow.limits import Limits
+from app.formats import EPOCH
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.claiming import TARGET, add_to
@@ -121,6 +123,17 @@ def test_executions_without_a_key_are_limited_by_the_endpoint_only(process: Work
     add_to(process.database, TARGET, 9)
     add_gates(process.database, [TARGET], limits)
     assert len(take_gated(process.database, process.worker_id, limits).claims) == 5
+
+
+def test_who_knows_older_rules_than_are_in_force_claims_nothing(process: WorkerProcess) -> None:
+    """Else it would go past a limit, or a pause, of which it has not heard."""
+    add_to(process.database, TARGET, 2)
+    known = process.rules.revision
+    process.database.fetch(text("UPDATE catalog_revision SET revision = revision + 1 WHERE id = 'flow'"))
+    ask = {"queue": "http", "worker_id": process.worker_id, "wanted": [Wanted(TARGET, 1, EPOCH)], "ahead_ms": 0}
+    stale = claim(process.database, **ask, flow_revision=known)  # type: ignore[arg-type]
+    assert (stale.claims, stale.flow_revision) == ([], known + 1)
+    assert len(claim(process.database, **ask, flow_revision=known + 1).claims) == 1  # type: ignore[arg-type]
 
 
 def test_a_start_that_is_given_out_ahead_is_due_at_its_instant(process: WorkerProcess) -> None:
