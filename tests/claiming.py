@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 
 from app.db import Database
-from app.executions.claiming.arms import parameters
+from app.executions.claiming.arms import ANY_RULES, parameters
 from app.executions.claiming.claim import claim
 from app.executions.claiming.lane import Lane, Wanted
 from app.executions.claiming.look import look
@@ -43,7 +43,8 @@ def take(
 
 def asking(worker_id: str, limit: int, *, lane: Lane = TARGET, since: datetime = EPOCH) -> dict[str, object]:
     """Return the parameters of CLAIM_1."""
-    return parameters([Wanted(lane, limit, since)], 1) | {"queue": "http", "worker": worker_id, "ahead_ms": 50}
+    asked: dict[str, object] = {"queue": "http", "worker": worker_id, "ahead_ms": 50, "flow_revision": ANY_RULES}
+    return parameters([Wanted(lane, limit, since)], 1) | asked
 
 
 def lanes_of(database: Database, *, queue: str = "http", shards: int = 1, horizon_ms: int = 0) -> list[Lane]:
