@@ -101,6 +101,8 @@ class Answer:
             self._deadlines.writing(self._sock, len(part))
             yield part
             self._deadlines.end(self._sock)
+        # The end is still to come, and the head too of an answer that has no parts; `close` follows it.
+        self._deadlines.writing(self._sock, 0)
 
     def close(self) -> None:
         """Release what the application holds for the answer."""
