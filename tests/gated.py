@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import text
 
 from app.db import Database
+from app.executions.claiming.arms import ANY_RULES
 from app.executions.claiming.gated import claim_gated
 from app.executions.claiming.lane import Lane, Wanted
 from app.executions.claiming.taken import Taken
@@ -33,11 +34,20 @@ def take_gated(
     lanes: Sequence[Lane] = (TARGET,),
     since: datetime = EPOCH,
     most_ahead: int = 0,
+    flow_revision: int = ANY_RULES,
 ) -> Taken:
     """Claim up to `limit` executions of each lane that its gates let through, nothing ahead of its instant."""
     opened = gates_of_lanes(lanes, limits, most_ahead=most_ahead)
     wanted = [Wanted(lane, limit, since) for lane in lanes]
-    return claim_gated(database, queue="http", worker_id=worker_id, wanted=wanted, gates=opened, ahead_ms=0)
+    return claim_gated(
+        database,
+        queue="http",
+        worker_id=worker_id,
+        wanted=wanted,
+        gates=opened,
+        ahead_ms=0,
+        flow_revision=flow_revision,
+    )
 
 
 def add_gates(database: Database, lanes: Sequence[Lane], limits: dict[str, Any]) -> None:

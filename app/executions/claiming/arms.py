@@ -21,6 +21,13 @@ ANSWER = """
 COUNTED = "(SELECT lane, count(*) AS found, max(run_at) AS seen FROM due GROUP BY lane) AS counted"
 
 
+# Who may claim: a worker whose own lease holds, so that one that was declared dead claims nothing, and that knows the
+# rules of endpoints that are in force. It depends on no row, so it is looked at once.
+MAY_CLAIM = """EXISTS (SELECT 1 FROM workers AS w
+                      WHERE w.worker_id = :worker AND w.status = 'ALIVE' AND w.lease_expires_at > now())
+         AND CAST(:flow_revision AS BIGINT) >= COALESCE((SELECT revision FROM catalog_revision WHERE id = 'flow'), 0)"""
+
+
 def arms(count: int, columns: str = "", condition: str = "") -> str:
     """Return the first parts of a claim's WITH: an arm for each of so many lanes, and `due`, which has all their rows.
 
@@ -49,10 +56,8 @@ def take(source: str, returning: str = "", condition: str = "") -> str:
 
     The lock is a hint; the UPDATE repeats the whole condition and is the guarantee. COALESCE hides that condition from
     the choice of an index, here and in others that know the keys of their rows: by statistics from before a burst, an
-    index of what waits or runs holds next to nothing, and each claim would read all of it for its few rows. The
-    claimer's own lease is part of the condition, so a worker that was declared dead claims nothing; nor does one that
-    knows older rules of endpoints than are in force. The configs of an
-    execution are those of its first claim: the revision of that moment stays with it.
+    index of what waits or runs holds next to nothing, and each claim would read all of it for its few rows. The configs
+    of an execution are those of its first claim: the revision of that moment stays with it.
     """
     return f"""
       UPDATE executions AS e
@@ -64,9 +69,7 @@ def take(source: str, returning: str = "", condition: str = "") -> str:
        WHERE e.execution_id = {source}.execution_id AND j.job_id = e.job_id
          AND COALESCE(e.status IN ('QUEUED', 'RETRYING') AND e.attempt_count < e.max_attempts
                       AND e.run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond', false)
-         AND EXISTS (SELECT 1 FROM workers AS w
-                      WHERE w.worker_id = :worker AND w.status = 'ALIVE' AND w.lease_expires_at > now())
-         AND CAST(:flow_revision AS BIGINT) >= (SELECT revision FROM catalog_revision WHERE id = 'flow'){condition}
+         AND {MAY_CLAIM}{condition}
       RETURNING e.execution_id, e.job_id, e.endpoint_version, e.endpoint_type, e.attempt_count, e.max_attempts,
                 e.config_revision, e.scheduled_at, e.run_at, j.input, {source}.lane{returning}"""  # noqa: S608 - as above
 

@@ -6,12 +6,13 @@ gate raises the gate's revision, and it claims nothing unless every gate it uses
 here as well: whoever finds a gate locked, or changed, leaves it alone and comes back.
 """
 
-from app.executions.claiming.arms import MOST_ARMS
+from app.executions.claiming.arms import MAY_CLAIM, MOST_ARMS
 from app.flow.bucket import FURTHEST_NS
 from app.flow.gates import RING, UNBOUNDED
 from app.flow.window import COUNTED as HUNDREDTHS
 
-# Their rules, as they are known to whoever claims, and their rows by the snapshot and under a lock.
+# Their rules, as they are known to whoever claims, and their rows by the snapshot and under a lock. Who may not claim
+# gets none: what it does not claim would be counted as started.
 GATES = f"""clock AS MATERIALIZED (SELECT CAST(EXTRACT(EPOCH FROM now()) * 1000000 AS BIGINT) * 1000 AS now_ns),
     rules AS MATERIALIZED (
       SELECT * FROM unnest(CAST(:gates AS TEXT[]), CAST(:max_in_flight AS BIGINT[]), CAST(:period_ns AS BIGINT[]),
@@ -21,6 +22,7 @@ GATES = f"""clock AS MATERIALIZED (SELECT CAST(EXTRACT(EPOCH FROM now()) * 10000
     seen AS MATERIALIZED (SELECT gate_id, revision, tat_ns FROM gates WHERE gate_id = ANY (CAST(:gates AS TEXT[]))),
     free AS MATERIALIZED (
       SELECT gate_id, revision FROM gates WHERE gate_id = ANY (CAST(:gates AS TEXT[]))
+         AND {MAY_CLAIM}
        ORDER BY gate_id LIMIT {2 * MOST_ARMS} FOR UPDATE SKIP LOCKED)"""  # noqa: S608 - constants of this package
 
 # What runs is counted by its rows, so it holds its place until it was concluded or taken back, whoever is killed.

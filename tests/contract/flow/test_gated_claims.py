@@ -136,6 +136,20 @@ def test_who_knows_older_rules_than_are_in_force_claims_nothing(process: WorkerP
     assert len(claim(process.database, **ask, flow_revision=known + 1).claims) == 1  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("rate", [HOUR | {"count": 1, "burst": 1}, {"count": 1, "per": "1h", "window": "sliding"}])
+@pytest.mark.parametrize("fault", ["older rules", "no lease"])
+def test_who_may_not_claim_uses_nothing_of_a_rate(process: WorkerProcess, rate: dict[str, object], fault: str) -> None:
+    add_to(process.database, TARGET, 2)
+    add_gates(process.database, [TARGET], {"rate": rate})
+    known, worker_id = process.rules.revision, process.worker_id
+    if fault == "older rules":
+        process.database.fetch(text("UPDATE catalog_revision SET revision = revision + 1 WHERE id = 'flow'"))
+    else:
+        worker_id = "wrk_unknown"
+    assert take_gated(process.database, worker_id, {"rate": rate}, flow_revision=known).claims == []
+    assert len(take_gated(process.database, process.worker_id, {"rate": rate}).claims) == 1
+
+
 def test_a_start_that_is_given_out_ahead_is_due_at_its_instant(process: WorkerProcess) -> None:
     limits = {"rate": {"count": 10, "per": "1s", "burst": 1}}
     add_to(process.database, TARGET, 9)
