@@ -109,16 +109,20 @@ class Deliveries:
 
     def _leads_elsewhere(self, claim: Claim, prepared: Prepared) -> bool:
         """Return whether the newest version of an endpoint leads to another target, which is not shut."""
-        self._targets.followed(claim.endpoint)
+        elsewhere = False
         try:
             bound = self._targets.bound[claim.endpoint]
             if bound.name == prepared.target:
                 newest = self._catalog.prepare_newest(claim.endpoint, claim.config_revision)
                 if newest.target != bound.name or newest.spec["timeout_ms"] > bound.target.timeout_ms:
                     bound = self._bind(claim.endpoint, newest)
-        except Exception:  # noqa: BLE001 - whatever the newest version is like, this one is only handed back
+            elsewhere = bound.name != prepared.target and not bound.target.is_shut
+        except (UnavailableError, SQLAlchemyError):
             return False  # the next one that is claimed asks again
-        return bound.name != prepared.target and not bound.target.is_shut
+        except Exception as error:  # noqa: BLE001 - whatever the newest version is like, this one is only handed back
+            log.info("where %s leads by now is not known: %s", claim.endpoint, type(error).__name__)
+        self._targets.followed(claim.endpoint)
+        return elsewhere
 
     def _bind(self, endpoint: str, prepared: Prepared) -> Bound:
         """Note where an endpoint leads."""

@@ -11,6 +11,7 @@ from actors.deliver import Deliveries
 from actors.loop import DeliveryLoop
 from app.audit import SYSTEM
 from app.audit.change import AuditedChange
+from app.catalog import loader
 from app.catalog.configs import CONFIGS
 from app.catalog.endpoints.flow import change_flow
 from app.db import Database
@@ -19,6 +20,7 @@ from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.broker.delivering import Attempts, catalog_of
 from tests.contract.conftest import SHARDS
+from tests.contract.flow.breaking import room_of
 from tests.waiting import eventually
 
 DEAD, DEAD_URL = "http:127.0.0.1:9", "http://127.0.0.1:9/old"
@@ -98,7 +100,7 @@ def test_what_was_claimed_before_it_opened_is_handed_back_unspent(
     Deliveries(catalog_of(database), loop, database, process.targets).start(got)
     eventually(lambda: statuses(database) == [("QUEUED", 0)] * 3, what="three that wait with no attempt spent")
     assert receiver.requests == []
-    assert process.targets.room("shut", {}) == 0
+    assert room_of(process.targets, "shut", {}) == 0
 
 
 def test_settings_that_change_open_the_lanes(
@@ -129,7 +131,7 @@ def test_what_changes_of_another_endpoint_opens_no_lane(database: Database, proc
         CONFIGS.create(database, f"conf-{len(pulses)}", {}, AuditedChange(SYSTEM))
         told = len(pulses)
         eventually(lambda told=told: len(pulses) > told + 2, what="two pulses after the change")
-        assert process.targets.room("shut", {}) == 0
+        assert room_of(process.targets, "shut", {}) == 0
         assert list(process.targets.shut) == ["shut"]
 
 
@@ -229,3 +231,22 @@ def row_state(database: Database, target: str) -> str:
     (found,) = database.fetch(text("SELECT state FROM breakers WHERE target = :target"), {"target": target})
     state: str = found.state
     return state
+
+
+def test_where_an_endpoint_leads_is_looked_up_until_the_database_tells(
+    database: Database, process: WorkerProcess, loop: DeliveryLoop, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process.targets.bind("shut", name, 5000, has_turns=True)
+    rows.add_breaker(database, name, "open", open_for=timedelta(hours=1))
+    eventually(lambda: process.targets.shut, what="the state of the breaker")
+    rows.add_executions(database, 1, endpoint="shut")
+    deliveries, attempts = Deliveries(catalog_of(database), loop, database, process.targets), Attempts(process)
+    process.targets.look_up(["shut"])
+    process.wake()
+    with monkeypatch.context() as fault:
+        fault.setattr(loader, "NEWEST", text("SELECT 1 / 0 AS version"))
+        deliveries.start([attempts.next()])
+        assert room_of(process.targets, "shut", {}) == 1
+    deliveries.start([attempts.next()])
+    assert room_of(process.targets, "shut", {}) == 0
+    eventually(lambda: statuses(database) == [("QUEUED", 0)], what="one that waits with no attempt spent")
