@@ -32,7 +32,7 @@ class Bound(NamedTuple):
 class Targets:
     """The targets of a worker process; thread-safe.
 
-    An endpoint is bound to its target when its first delivery is prepared, and anew when that leads elsewhere. `room`
+    An endpoint is bound to its target when its first delivery is prepared, and anew when that leads elsewhere. `taking`
     is asked before each claim, by consumers.
     """
 
@@ -112,22 +112,6 @@ class Targets:
                 self._unfollowed.discard(endpoint)
                 self._note_shut()
 
-    def room(self, endpoint: str, held: Mapping[str, int]) -> int:
-        """Return how many deliveries of an endpoint may be claimed; `held` is how many are in flight, by endpoint.
-
-        None while its breaker is open, and one for its probe; else no more than find a connection at once.
-        """
-        bound = self.bound.get(endpoint)
-        if bound is None:
-            return self._limit - held.get(endpoint, 0)
-        if bound.target.is_shut:
-            if endpoint in self._unfollowed:
-                return 1
-            return self._room_to_probe(bound.target, endpoint, held.get(endpoint, 0))
-        if not bound.has_turns:
-            return NO_LIMIT
-        return self._limit - sum(held.get(other, 0) for other in tuple(self._sharing[bound.name]))
-
     def taking(
         self,
         held: Mapping[str, int],
@@ -138,8 +122,9 @@ class Targets:
         """Return what reserves slots for the lanes of one pick: no more than find a connection soon.
 
         As many as there are connections, and as many again of `quick` endpoints, unless one of the `others` wants some
-        of them: else each would be idle until the next claim is answered. Asked for none, too, `reserve` tells of what
-        is given back.
+        of them: else each would be idle until the next claim is answered. None while the breaker is open, and one for
+        its probe. `held` is how many are in flight, by endpoint. Asked for none, too, `reserve` tells of what is given
+        back.
         """
         used: dict[str, int] = {}  # connections, by name of the target, or of an endpoint whose target is not known yet
         ahead: dict[str, int] = {}
@@ -147,8 +132,10 @@ class Targets:
         def take(lane: Lane, most: int) -> int:
             endpoint = lane.endpoint
             bound = self.bound.get(endpoint)
-            if bound is not None and (bound.target.is_shut or not bound.has_turns):
-                return reserve(endpoint, max(0, min(most, self.room(endpoint, held))))
+            if bound is not None and bound.target.is_shut:
+                return reserve(endpoint, min(most, self._room_of_shut(bound.target, endpoint, held.get(endpoint, 0))))
+            if bound is not None and not bound.has_turns:
+                return reserve(endpoint, most)
             name = endpoint if bound is None else bound.name
             if name not in used:  # counted once: all of very many endpoints at a busy host are asked in each pick
                 sharing = (endpoint,) if bound is None else tuple(self._sharing[name])
@@ -236,7 +223,10 @@ class Targets:
             self._unfollowed &= shut.keys()
             self.shut = {endpoint: target for endpoint, target in shut.items() if endpoint not in self._unfollowed}
 
-    def _room_to_probe(self, target: Target, endpoint: str, held: int) -> int:
+    def _room_of_shut(self, target: Target, endpoint: str, held: int) -> int:
+        """Return how many deliveries may be claimed for a target that is shut: one for its probe, or to look it up."""
+        if endpoint in self._unfollowed:
+            return 1
         probe = target.probe
         if probe is not None and target.may_probe(endpoint):
             # What is reserved for it since is its one; what began before the breaker opened is not.

@@ -7,6 +7,7 @@ from sqlalchemy import text
 
 from app import workers
 from app.db import Database
+from app.executions.claiming.lane import Lane
 from app.flow import targets as store
 from app.flow.breaker import BreakerSettings, slot_at
 from app.flow.targets import Publication
@@ -14,7 +15,7 @@ from app.formats import EPOCH
 from brokers.breakers import Breakers
 from brokers.counters import Counters
 from brokers.target import Target
-from brokers.targets import Targets
+from brokers.targets import NO_LIMIT, Targets
 from tests.rows import database_now
 
 NAME = "http:host:80"
@@ -64,7 +65,12 @@ class Worker:
         self.target.results.by_endpoint[endpoint][0] += count
 
     def room(self, endpoint: str = "endpoint", held: Mapping[str, int] | None = None) -> int:
-        return self.targets.room(endpoint, held or {})
+        return room_of(self.targets, endpoint, held or {})
+
+
+def room_of(targets: Targets, endpoint: str, held: Mapping[str, int]) -> int:
+    """Return how many deliveries of an endpoint may be claimed, where there are slots enough."""
+    return targets.taking(held, lambda _endpoint, most: most)(Lane(0, endpoint, "", 128), NO_LIMIT)
 
 
 NewWorker = Callable[..., Worker]

@@ -4,7 +4,7 @@ from app.db import Database
 from app.executions.claiming.lane import Lane
 from app.flow.breakers import close
 from brokers.targets import NO_LIMIT
-from tests.contract.flow.breaking import LIMIT, NAME, TIMEOUT_MS, NewWorker
+from tests.contract.flow.breaking import LIMIT, NAME, TIMEOUT_MS, NewWorker, room_of
 
 
 def test_no_more_is_claimed_than_finds_a_connection(database: Database, new_worker: NewWorker) -> None:
@@ -13,12 +13,12 @@ def test_no_more_is_claimed_than_finds_a_connection(database: Database, new_work
     worker.bind("other")
     worker.bind("elsewhere", "http:elsewhere:80")
     held = {"endpoint": 30, "other": 50, "elsewhere": 7, "unknown": 3}
-    room = {endpoint: worker.targets.room(endpoint, held) for endpoint in (*held, "new")}
+    room = {endpoint: room_of(worker.targets, endpoint, held) for endpoint in (*held, "new")}
     assert room == {"endpoint": 20, "other": 20, "elsewhere": 93, "unknown": 97, "new": 100}
     worker.bind("other", "http:elsewhere:80")
-    assert worker.targets.room("endpoint", held) == 70
+    assert room_of(worker.targets, "endpoint", held) == 70
     worker.targets.bind("records", "kafka:a:1", TIMEOUT_MS, has_turns=False)
-    assert worker.targets.room("records", {"records": 1000}) == NO_LIMIT
+    assert room_of(worker.targets, "records", {"records": 1000}) == NO_LIMIT
 
 
 def test_lanes_of_one_pick_share_the_connections_to_their_host(database: Database, new_worker: NewWorker) -> None:

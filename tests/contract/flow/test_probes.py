@@ -19,6 +19,7 @@ from tests.contract.flow.breaking import (
     half_open,
     opened,
     reasons,
+    room_of,
     row,
     set_past,
 )
@@ -85,10 +86,10 @@ def test_a_probe_that_is_not_sent_leaves_it_to_others(database: Database, three:
 def test_what_began_before_it_opened_leaves_room_for_the_probe(database: Database, three: list[Worker]) -> None:
     opened(database, three)
     prober = half_open(database, three)
-    assert prober.targets.room("endpoint", {"endpoint": 0}) == 1
+    assert room_of(prober.targets, "endpoint", {"endpoint": 0}) == 1
     hanging = prober.bind("hanging")
     assert hanging is prober.target
-    assert [prober.targets.room("hanging", {"hanging": held}) for held in (10, 11)] == [1, 0]
+    assert [room_of(prober.targets, "hanging", {"hanging": held}) for held in (10, 11)] == [1, 0]
 
 
 def test_a_prober_that_dies_is_followed_by_another(database: Database, three: list[Worker]) -> None:
