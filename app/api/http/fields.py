@@ -26,6 +26,8 @@ class Body(Schema):
 
         unknown = RAISE
 
+    error_messages = {"type": "Must be a JSON object."}  # noqa: RUF012 - marshmallow declares it of an instance
+
 
 class WrittenSchema(Schema):
     """Describes an answer that is written ready for JSON: dumping field by field would take longer than writing it."""

@@ -46,7 +46,7 @@ def _most(**options: Any) -> fields.Integer:
 
 def _duration(shortest_ms: int, longest_ms: int, **options: Any) -> Described:
     bounds = f"from {show_duration(shortest_ms)} to {show_duration(longest_ms)}"
-    spelt = f"Must be a duration {bounds}, such as 500ms, 10s, 5m or 2h."
+    spelt = f"Must be a duration {bounds}: a whole number and ms, s, m, h or d, such as 5m."
 
     def check(value: Any) -> None:
         milliseconds = duration_ms(value)
@@ -63,6 +63,8 @@ class _Flow(Schema):
         """What marshmallow is told."""
 
         unknown = RAISE
+
+    error_messages = {"type": "Must be an object."}  # noqa: RUF012 - marshmallow declares it of an instance
 
 
 class RateSpec(_Flow):

@@ -146,7 +146,7 @@ def test_a_pause_is_shown_and_takes_jobs(api: Api, database: Database) -> None:
         ({"limits": {"rate": RATE | {"count": -1}}}, "/limits/rate/count", "pause it"),
         ({"limits": {"rate": RATE | {"count": 1.5}}}, "/limits/rate/count", "integer"),
         ({"limits": {"rate": {"count": 1}}}, "/limits/rate/per", "Missing"),
-        ({"limits": {"rate": RATE | {"per": "1 fortnight"}}}, "/limits/rate/per", "from 1s to 1d"),
+        ({"limits": {"rate": RATE | {"per": "1 fortnight"}}}, "/limits/rate/per", "from 1s to 1d: a whole number and"),
         ({"limits": {"rate": RATE | {"per": "999ms"}}}, "/limits/rate/per", "from 1s to 1d"),
         ({"limits": {"rate": RATE | {"per": 1000}}}, "/limits/rate/per", "from 1s to 1d"),
         ({"limits": {"rate": RATE | {"per": "25h"}}}, "/limits/rate/per", "from 1s to 1d"),

@@ -134,6 +134,11 @@ def test_what_is_wrong_names_the_field(shared_api: Api, route: Any, pointer: str
     assert pointers(problem(asked, 400, "INVALID_REQUEST")) == [pointer]
 
 
+def test_a_list_of_routes_alone_is_told_what_is_needed(shared_api: Api) -> None:
+    error = problem(shared_api.put("/routes", BILLING), 400, "INVALID_REQUEST")
+    assert error["details"] == [{"pointer": "", "message": "Must be a JSON object."}]
+
+
 def test_there_are_at_most_200_routes(shared_api: Api) -> None:
     for routes in ([], BILLING * 101):
         assert pointers(problem(shared_api.put("/routes", {"routes": routes}), 400, "INVALID_REQUEST")) == ["/routes"]
