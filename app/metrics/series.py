@@ -1,0 +1,169 @@
+"""Series: what can be measured of a process, each declared once, with its name, help, labels and buckets.
+
+Names get the prefix `task_executor_`, and those of counters the suffix `_total`. Labels are bounded: `endpoint` by
+TE_METRICS_MAX_ENDPOINTS, all others by the code.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+PREFIX = "task_executor_"
+ENDPOINT = "endpoint"
+
+
+class Kind(Enum):
+    """What a series is; how Prometheus reads it."""
+
+    COUNTER = auto()
+    GAUGE = auto()
+    HISTOGRAM = auto()
+
+
+class Merge(Enum):
+    """What the values of a gauge in several processes are together."""
+
+    SUM = auto()
+    MEAN = auto()
+    NEWEST = auto()  # each tells of the same thing: who has set it last is right
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """One series; `buckets` are the upper bounds of a histogram, without infinity."""
+
+    name: str
+    help: str
+    kind: Kind
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+    merge: Merge = Merge.SUM
+
+    @property
+    def cell_size(self) -> int:
+        """How many numbers a value has: one, or the sum and the count in each bucket."""
+        return len(self.buckets) + 2 if self.kind is Kind.HISTOGRAM else 1
+
+
+SERIES: dict[str, Series] = {}
+
+
+def _declared(series: Series) -> Series:
+    if series.name in SERIES:
+        raise ValueError(f"{series.name} is declared twice")
+    SERIES[series.name] = series
+    return series
+
+
+def _counter(name: str, help_: str, *labels: str) -> Series:
+    return _declared(Series(name, help_, Kind.COUNTER, labels))
+
+
+def _gauge(name: str, help_: str, *labels: str, merge: Merge = Merge.SUM) -> Series:
+    return _declared(Series(name, help_, Kind.GAUGE, labels, merge=merge))
+
+
+def _histogram(name: str, help_: str, *labels: str, buckets: tuple[float, ...]) -> Series:
+    return _declared(Series(name, help_, Kind.HISTOGRAM, labels, buckets))
+
+
+# From a claim of a millisecond to the longest that a delivery may take.
+_STATEMENT_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+_REQUEST_SECONDS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)
+_DELIVERY_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_LATENESS_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0, 3600.0)
+_BATCH_ROWS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
+_CHORE_SECONDS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0)
+
+# Every process.
+PROCESSES = _gauge("processes", "Live processes behind this address.")
+BUILD = _gauge("build_info", "1, by the version of this program.", "version", merge=Merge.NEWEST)
+STATEMENT_RETRIES = _counter(
+    "statement_retries_total",
+    "Statements that were run again, by the SQLSTATE of what stopped them; `connection` where it broke.",
+    "sqlstate",
+)
+
+# Web processes.
+REQUESTS = _counter(
+    "http_requests_total",
+    "Requests answered, by the template of their route; `none` where no route was reached.",
+    *("route", "method", "status_class"),
+)
+REQUEST_SECONDS = _histogram(
+    "http_request_duration_seconds",
+    "From when a thread takes a request to its answer.",
+    *("route", "method"),
+    buckets=_REQUEST_SECONDS,
+)
+SCHEDULED = _counter("tasks_scheduled_total", "Jobs created, by their trigger.", "trigger")
+
+# Workers: attempts.
+STARTED = _counter("worker_jobs_started_total", "Attempts begun.", "kind", ENDPOINT)
+COMPLETED = _counter(
+    "worker_jobs_completed_total",
+    "Attempts whose result was written, by the status that it led to.",
+    *("kind", ENDPOINT, "outcome"),
+)
+DURATION = _histogram(
+    "worker_job_duration_seconds",
+    "From the start of an attempt to its end.",
+    *("kind", "outcome"),
+    buckets=_DELIVERY_SECONDS,
+)
+LATENESS = _histogram(
+    "execution_delay_seconds",
+    "From the instant at which an attempt was due to its first byte.",
+    "kind",
+    buckets=_LATENESS_SECONDS,
+)
+EXECUTED = _counter("tasks_executed_total", "Executions that ended in success.")
+FAILED = _counter(
+    "tasks_failed_total",
+    "Executions that ended in failure: after an attempt, or in the scheduler, by the chore that ended them.",
+    "reason",
+)
+UNCERTAIN = _counter(
+    "worker_uncertain_deliveries_total", "Attempts that failed although they may have been delivered.", "kind"
+)
+SOFT_LIMITS = _counter("worker_soft_limits_passed_total", "Attempts that went on beyond their soft limit.")
+
+# Workers: claims and results.
+CLAIM_SECONDS = _histogram(
+    "worker_claim_duration_seconds", "Statements that claim: from call to answer.", buckets=_STATEMENT_SECONDS
+)
+CLAIM_ROWS = _histogram("worker_claim_batch_size", "Executions that a claim has brought.", buckets=_BATCH_ROWS)
+CONCLUDE_SECONDS = _histogram(
+    "worker_conclude_duration_seconds",
+    "Statements that write results: from call to answer.",
+    buckets=_STATEMENT_SECONDS,
+)
+CONCLUDE_ROWS = _histogram(
+    "worker_conclude_batch_size", "Results in a statement that writes them.", buckets=_BATCH_ROWS
+)
+RELEASED = _counter("worker_claims_released_total", "Claims handed back unsent.")
+STRAYS = _counter("worker_stray_claims_total", "Claims handed back because the answer that brought them was lost.")
+STALE = _counter("worker_stale_results_total", "Results that changed nothing, because their claim was lost.")
+REFUSED = _counter("worker_results_refused_total", "Results that the database refused, stored without their payload.")
+ABANDONED = _counter("worker_results_abandoned_total", "Results dropped by a process that lost its lease.")
+LOST_LEASES = _counter("worker_leases_lost_total", "Processes that gave up because they lost their lease or a thread.")
+BREAKERS = _counter("breaker_transitions_total", "Changes of breakers made by this worker.", "to", "reason")
+
+# Workers: gauges.
+IN_FLIGHT = _gauge("worker_jobs_in_flight", "Claims that a worker holds.")
+SLOTS = _gauge("worker_slots", "Claims that workers hold at most, without the reserve.")
+SLOTS_IN_USE = _gauge("worker_slots_in_use", "Slots of claims, and of those that are asked for just now.")
+UTILIZATION = _gauge("worker_utilization", "Slots in use of all slots, from 0 to 1.", merge=Merge.MEAN)
+UNWRITTEN = _gauge("worker_results_waiting", "Results that wait to be written.")
+
+# Schedulers.
+CHORE_SECONDS = _histogram("scheduler_chore_duration_seconds", "Runs of chores.", "chore", buckets=_CHORE_SECONDS)
+CHORE_FAILURES = _counter("scheduler_chore_failures_total", "Runs of chores that an error has ended.", "chore")
+CHORE_AT = _gauge(
+    "scheduler_chore_last_success_timestamp_seconds",
+    "When a chore has ended well for the last time, in seconds since 1970.",
+    "chore",
+    merge=Merge.NEWEST,
+)
+CHORE_ROWS = _counter(
+    "scheduler_chore_changes_total", "What chores have changed, such as executions reclaimed.", "chore", "change"
+)
