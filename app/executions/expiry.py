@@ -3,10 +3,10 @@
 A claim starts nothing that is too late, so this only tells earlier; it looks at endpoints that may wait at all.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row
 
@@ -23,44 +23,54 @@ from app.formats import EPOCH
 from app.sql import statement
 from schema.states import ExecutionStatus
 
-# Ages that no check has let through, of policies that were edited manually, bound nothing.
-AGES = statement(
-    "executions.expiry_ages",
-    r"""
-    SELECT v.endpoint, v.max_age_ms, array_agg(v.version) AS versions
-      FROM (SELECT endpoint, version, CASE WHEN retry_policy->>'max_age_ms' ~ '^[0-9]{1,12}$'
-                                           THEN CAST(retry_policy->>'max_age_ms' AS BIGINT) END AS max_age_ms
-              FROM endpoint_versions WHERE retry_policy->>'max_age_ms' ~ '^[0-9]{1,12}$') AS v
-     WHERE v.endpoint IN (SELECT name FROM endpoints
+# An age that no check has let through, of a policy that was edited manually, bounds nothing.
+_MAX_AGE_MS = r"""CASE WHEN v.retry_policy->>'max_age_ms' ~ '^[0-9]{1,12}$'
+                          THEN CAST(v.retry_policy->>'max_age_ms' AS BIGINT) END"""
+SHORTEST_AGES = statement(
+    "executions.shortest_ages",
+    f"""
+    SELECT v.endpoint, min({_MAX_AGE_MS}) AS max_age_ms
+      FROM endpoint_versions AS v
+     WHERE v.retry_policy->>'max_age_ms' ~ '^[0-9]{{1,12}}$'
+       AND v.endpoint IN (SELECT name FROM endpoints
                            WHERE limits IS NOT NULL OR paused_at IS NOT NULL
                           UNION ALL
                           SELECT b.endpoint FROM breaker_endpoints AS b JOIN breakers AS t ON t.target = b.target
                            WHERE t.state <> 'closed'
                              AND COALESCE(t.probe_until, t.open_until) > now() - INTERVAL '1 minute')
-     GROUP BY v.endpoint, v.max_age_ms
-    """,
+     GROUP BY v.endpoint
+    """,  # noqa: S608 - a constant of this module
 )
-# A plain read: a scan that locks would hide the lane from claims. Of what other versions have there, which may be very
-# much, it only tells how far it came.
+# A plain read: a scan that locks would hide the lane from claims. Of what may wait longer, which may be very much, it
+# only tells how far it came, and the ages that those versions allow.
 WAITING = statement(
     "executions.waiting_too_long",
     f"""
     WITH page AS MATERIALIZED (
-      SELECT execution_id, status, attempt_count, max_attempts, run_at, scheduled_at, endpoint, endpoint_version
+      SELECT execution_id, status, attempt_count, max_attempts, run_at, endpoint_version,
+             now() - CASE WHEN attempt_count = 0 THEN run_at ELSE scheduled_at END AS age
         FROM executions
        WHERE queue = :queue AND shard = :shard AND endpoint = :endpoint AND limit_key = :limit_key
          AND priority = :priority AND {CLAIMABLE}
-         AND run_at >= CAST(:since AS TIMESTAMPTZ)
+         AND (run_at, execution_id) > (:run_at, :execution_id)
          AND run_at < now() - CAST(:max_age_ms AS BIGINT) * INTERVAL '1 millisecond'
-       ORDER BY run_at, execution_id LIMIT :limit)
-    SELECT passed.seen, passed.reached, late.execution_id, late.status, late.attempt_count, late.max_attempts, late.age,
-           late.run_at, late.endpoint_version, late.retry_policy
-      FROM (SELECT count(*) AS seen, max(run_at) AS reached FROM page) AS passed
-      LEFT JOIN (SELECT e.*, v.retry_policy,
-                        now() - CASE WHEN e.attempt_count = 0 THEN e.run_at ELSE e.scheduled_at END AS age
-                   FROM page AS e
-                   JOIN endpoint_versions AS v ON v.endpoint = e.endpoint AND v.version = e.endpoint_version
-                  WHERE e.endpoint_version = ANY (CAST(:versions AS BIGINT[]))) AS late ON true
+       ORDER BY run_at, execution_id LIMIT :limit),
+    bounds AS MATERIALIZED (
+      SELECT v.version, v.retry_policy, {_MAX_AGE_MS} AS max_age_ms
+        FROM (SELECT DISTINCT endpoint_version FROM page) AS of_page
+        JOIN endpoint_versions AS v ON v.endpoint = :endpoint AND v.version = of_page.endpoint_version),
+    bound AS MATERIALIZED (
+      SELECT page.*, bounds.retry_policy, bounds.max_age_ms,
+             page.age > bounds.max_age_ms * INTERVAL '1 millisecond' AS is_over
+        FROM page JOIN bounds ON bounds.version = page.endpoint_version
+       WHERE bounds.max_age_ms IS NOT NULL)
+    SELECT passed.seen, allowed.ages, last.run_at AS last_run_at, last.execution_id AS last_id, late.*
+      FROM (SELECT count(*) AS seen FROM page) AS passed
+     CROSS JOIN (SELECT array_agg(DISTINCT max_age_ms) AS ages FROM bound WHERE NOT is_over) AS allowed
+      LEFT JOIN (SELECT run_at, execution_id FROM page
+                  ORDER BY run_at DESC, execution_id DESC LIMIT 1) AS last ON true
+      LEFT JOIN (SELECT execution_id, status, attempt_count, max_attempts, age, run_at, endpoint_version, retry_policy
+                   FROM bound WHERE is_over) AS late ON true
      ORDER BY late.run_at, late.execution_id
     """,  # noqa: S608 - a constant of this package
 )
@@ -80,59 +90,61 @@ EXPIRE = statement(
 )
 
 
+class Mark(NamedTuple):
+    """The last execution of a lane that was looked at."""
+
+    run_at: datetime
+    execution_id: str
+
+
+START = Mark(EPOCH, "")
+
+
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """What one batch has done: how many it looked at, how many it ended, and how far it came."""
+    """What one page has done: how many it looked at, how many it ended, and how far it came.
+
+    `ages_ms` are those that versions of the others allow.
+    """
 
     seen: int
     ended: int
-    reached: datetime
+    reached: Mark
+    ages_ms: Collection[int]
 
 
-Ages = Mapping[int, Sequence[int]]
-"""The ages that versions of an endpoint allow, in milliseconds, with the versions of each."""
+def shortest_ages(database: Database) -> dict[str, int]:
+    """Return the endpoints that executions may wait at for long and that bound this.
 
-
-def ages(database: Database) -> dict[str, Ages]:
-    """Return the endpoints that executions may wait at for long and that bound this, with their ages."""
-    found: dict[str, dict[int, Sequence[int]]] = {}
-    for row in database.fetch(AGES):
-        found.setdefault(row.endpoint, {})[row.max_age_ms] = row.versions
-    return dict(found)
+    Each with the least that a version of it allows, in milliseconds.
+    """
+    return {row.endpoint: row.max_age_ms for row in database.fetch(SHORTEST_AGES)}
 
 
 def overdue(
-    database: Database, queue: str, shards: int, ages_ms: Mapping[str, Ages], stopping: Callable[[], bool]
-) -> Iterator[tuple[Lane, int]]:
-    """Find the lanes of a queue in which something waits for longer than an age of its endpoint, step by step."""
-    sweep = Sweep(shards)
+    database: Database, queue: str, sweep: Sweep, ages_ms: Mapping[str, int], stopping: Callable[[], bool]
+) -> Iterator[Lane]:
+    """Find the lanes of a queue in which something waits for longer than the age of its endpoint, step by step."""
     while not sweep.is_over and not stopping():
         due, now = sweep.step(database, queue)
         for lane, run_at in due:
-            waits_ms = (now - run_at) / timedelta(milliseconds=1)
-            yield from ((lane, age_ms) for age_ms in ages_ms.get(lane.endpoint, ()) if age_ms < waits_ms)
+            age_ms = ages_ms.get(lane.endpoint)
+            if age_ms is not None and (now - run_at) / timedelta(milliseconds=1) > age_ms:
+                yield lane
 
 
-def expire(
-    database: Database,
-    queue: str,
-    lane: Lane,
-    *,
-    max_age_ms: int,
-    versions: Sequence[int],
-    limit: int,
-    since: datetime = EPOCH,
-) -> Expired:
-    """End what has waited for longer than its version allows, of these versions and the next `limit` of a lane.
+def expire(database: Database, queue: str, lane: Lane, *, max_age_ms: int, limit: int, after: Mark = START) -> Expired:
+    """End what has waited for longer than its version allows, of the next `limit` of a lane behind a mark.
 
-    Those were due `max_age_ms` ago, and not before `since`.
+    It looks at those that were due `max_age_ms` ago.
     """
-    params = {**lane._asdict(), "queue": queue, "max_age_ms": max_age_ms, "limit": limit, "since": since}
-    found = database.fetch(WAITING, params | {"versions": list(versions)})
+    params = {**lane._asdict(), **after._asdict(), "queue": queue, "max_age_ms": max_age_ms, "limit": limit}
+    found = database.fetch(WAITING, params)
     policies: dict[int, RetryPolicy | None] = {}
     late = [row for row in found if row.execution_id is not None and _is_too_late(row, policies)]
     ended = database.transact(lambda connection: _end(connection, late)) if late else 0
-    return Expired(found[0].seen, ended, found[0].reached or since)
+    reached = Mark(found[0].last_run_at, found[0].last_id) if found[0].seen else after
+    return Expired(found[0].seen, ended, reached, found[0].ages or ())
 
 
 def _end(connection: Connection, late: Sequence[Row[Any]]) -> int:

@@ -45,7 +45,7 @@ def do_exhaust(database: Database, execution_id: str, job_id: str) -> None:
 
 def do_expire(database: Database, execution_id: str, job_id: str) -> None:
     database.fetch(text('UPDATE endpoint_versions SET retry_policy = \'{"max_age_ms": 1000, "max_attempts": 2}\''))
-    expiry.expire(database, "http", Lane(0, "target", "", 128), max_age_ms=1000, versions=[1], limit=9)
+    expiry.expire(database, "http", Lane(0, "target", "", 128), max_age_ms=1000, limit=9)
 
 
 def do_hold(database: Database, execution_id: str, job_id: str) -> None:

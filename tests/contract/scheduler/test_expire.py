@@ -1,5 +1,6 @@
 """What waits behind rules for longer than `max_age_ms` ends, with no attempt; all else goes on waiting."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ from sqlalchemy import event, text
 
 from app.db import Database
 from app.executions.claiming.lane import Lane
+from app.executions.claiming.sweep import Sweep
 from app.executions.expiry import overdue
 from tests import rows
 from tests.claiming import add_to
@@ -30,6 +32,31 @@ def aged(database: Database) -> Database:
     """An endpoint whose executions may wait for a minute, in their first attempts too."""
     rows.add_endpoint(database, "aged", retry_policy={"max_attempts": 3, "max_age_ms": 60_000})
     return database
+
+
+def add_versions(database: Database, ages_ms: Sequence[int], *, endpoint: str = "aged") -> None:
+    """Add versions from 2 on, each with such a max_age_ms."""
+    database.fetch(
+        text(
+            "INSERT INTO endpoint_versions (endpoint, version, endpoint_type, spec, retry_policy) "
+            "SELECT endpoint, 1 + number, endpoint_type, spec, jsonb_build_object('max_age_ms', age) "
+            "FROM endpoint_versions, unnest(CAST(:ages AS BIGINT[])) WITH ORDINALITY AS u (age, number) "
+            "WHERE endpoint = :endpoint AND version = 1"
+        ),
+        {"ages": list(ages_ms), "endpoint": endpoint},
+    )
+
+
+def waits_asked_for(database: Database) -> list[str]:
+    """Note each page of a lane that is read from now on."""
+    asked: list[str] = []
+
+    @event.listens_for(database.engine, "before_cursor_execute")
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if "AS passed" in statement:
+            asked.append(statement)
+
+    return asked
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -95,7 +122,7 @@ def test_what_somebody_runs_at_that_moment_does_not_expire(aged: Database) -> No
 def test_behind_those_of_a_version_that_may_wait_longer_it_goes_on(
     aged: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.scheduler.expirer.BATCH", 2)
+    monkeypatch.setattr("app.scheduler.expiry_walk.BATCH", 2)
     aged.fetch(text(RULES["a pause"]), {"name": "aged"})
     aged.fetch(
         text(
@@ -103,43 +130,81 @@ def test_behind_those_of_a_version_that_may_wait_longer_it_goes_on(
             "SELECT endpoint, 2, endpoint_type, spec FROM endpoint_versions WHERE endpoint = 'aged'"
         )
     )
-    for seconds in range(95, 90, -1):
-        add_to(aged, LANES[0], due_in=-seconds)
+    for seconds, count in ((95, 5), (94, 1), (93, 1)):  # of a batch all are due at the same instant
+        add_to(aged, LANES[0], count, due_in=-seconds)
     aged.fetch(text("UPDATE executions SET endpoint_version = 2"))
     late = [add_to(aged, LANES[0], due_in=-seconds)[0] for seconds in (80, 70, 65)]
     assert chores(aged).expire()["expired"] == 3
     assert {rows.execution(aged, one).status for one in late} == {"FAILED"}
-    assert rows.statuses(aged) == {"FAILED": 3, "QUEUED": 5}
+    assert rows.statuses(aged) == {"FAILED": 3, "QUEUED": 7}
 
 
 def test_what_a_version_lets_wait_longer_is_read_once(aged: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """An earlier version that was stricter may have left nothing, beside very much that may wait."""
-    monkeypatch.setattr("app.scheduler.expirer.BATCH", 2)
+    monkeypatch.setattr("app.scheduler.expiry_walk.BATCH", 2)
     aged.fetch(text(RULES["a pause"]), {"name": "aged"})
-    aged.fetch(
-        text(
-            "INSERT INTO endpoint_versions (endpoint, version, endpoint_type, spec, retry_policy) "
-            "SELECT endpoint, 2, endpoint_type, spec, '{\"max_age_ms\": 3600000}' FROM endpoint_versions "
-            "WHERE endpoint = 'aged'"
-        )
-    )
+    add_versions(aged, [3_600_000])
     old = [add_to(aged, LANES[0], due_in=-seconds)[0] for seconds in range(4000, 3000, -100)]
     aged.fetch(text("UPDATE executions SET endpoint_version = 2"))
-    expire, asked = chores(aged).expire, []
-
-    @event.listens_for(aged.engine, "before_cursor_execute")
-    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        asked.append("waiting" if "AS passed" in statement else statement)
+    expire, asked = chores(aged).expire, waits_asked_for(aged)
 
     assert expire()["expired"] == 5
     assert rows.statuses(aged) == {"FAILED": 5, "QUEUED": 5}
-    assert asked.count("waiting") > 6
+    assert len(asked) > 6
     asked.clear()
     (late,) = add_to(aged, LANES[0], due_in=-90)
     assert expire()["expired"] == 1
     assert rows.execution(aged, late).status == "FAILED"
-    assert asked.count("waiting") <= 3
+    assert len(asked) <= 3
     assert rows.execution(aged, old[-1]).status == "QUEUED"
+
+
+def test_versions_of_which_nothing_waits_cost_no_read(aged: Database) -> None:
+    aged.fetch(text(RULES["a pause"]), {"name": "aged"})
+    add_versions(aged, range(1_000, 41_000, 1_000))
+    (late,), (young,) = (add_to(aged, LANES[0], due_in=-seconds) for seconds in (90, 50))
+    asked = waits_asked_for(aged)
+    assert chores(aged).expire()["expired"] == 1
+    assert [rows.execution(aged, one).status for one in (late, young)] == ["FAILED", "QUEUED"]
+    assert len(asked) <= 2
+
+
+def test_a_lane_with_very_many_ages_is_read_by_few(aged: Database) -> None:
+    aged.fetch(text(RULES["a pause"]), {"name": "aged"})
+    add_versions(aged, range(60_000, 1_060_000, 10_000))
+    waiting = add_to(aged, LANES[0], 101, due_in=-1)
+    own_version = "UPDATE executions SET endpoint_version = 1 + array_position(CAST(:ids AS TEXT[]), execution_id)"
+    aged.fetch(text(own_version), {"ids": waiting})
+    aged.fetch(text("UPDATE executions SET endpoint_version = 1 WHERE endpoint_version = 102"))
+    aged.fetch(text("UPDATE executions SET run_at = run_at - INTERVAL '1 minute'"))
+    expire, asked = chores(aged).expire, waits_asked_for(aged)
+    assert expire()["expired"] == 2  # of the two versions with the shortest age
+    later = text("UPDATE executions SET run_at = run_at - INTERVAL '1 hour' WHERE status = 'QUEUED'")
+    aged.fetch(later)
+    assert expire()["expired"] == 99
+    assert len(asked) <= 2 * 17
+
+
+def test_whoever_has_very_much_that_waits_delays_no_other(aged: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.scheduler.expiry_walk.BATCH", 1)
+    monkeypatch.setattr("app.scheduler.expirer.RUN_SECONDS", 0.0)
+    rows.add_endpoint(aged, "other", retry_policy={"max_age_ms": 60_000})
+    add_versions(aged, [70_000, 80_000])
+    for name in ("aged", "other"):
+        aged.fetch(text(RULES["a pause"]), {"name": name})
+    for lane in LANES:
+        for version, seconds in ((2, 65), (3, 95), (1, 95)):
+            (one,) = add_to(aged, lane, due_in=-seconds)
+            version_of = text("UPDATE executions SET endpoint_version = :version WHERE execution_id = :id")
+            aged.fetch(version_of, {"version": version, "id": one})
+    (others,) = add_to(aged, LANES[0]._replace(endpoint="other"), due_in=-90)
+    expire, asked = chores(aged).expire, waits_asked_for(aged)
+    assert expire()["expired"] <= 2
+    assert rows.execution(aged, others).status == "FAILED"
+    while (done := len(asked)) < 100 and rows.statuses(aged) != {"FAILED": 9, "QUEUED": 4}:
+        expire()
+        assert len(asked) <= done + 2
+    assert rows.statuses(aged) == {"FAILED": 9, "QUEUED": 4}
 
 
 def test_the_walk_through_very_many_lanes_ends_where_the_scheduler_stops(aged: Database) -> None:
@@ -152,7 +217,7 @@ def test_the_walk_through_very_many_lanes_ends_where_the_scheduler_stops(aged: D
         asked.append(1)
         return len(asked) > 1
 
-    assert len(list(overdue(aged, "http", 1, {"aged": {60_000: [1]}}, stopping))) < 40
+    assert len(list(overdue(aged, "http", Sweep(1), {"aged": 60_000}, stopping))) < 40
     assert len(asked) == 2
 
 

@@ -136,7 +136,7 @@ def do_expire(process: WorkerProcess, execution_id: str) -> None:
     process.database.fetch(text("UPDATE executions SET run_at = now() - INTERVAL '2 minutes', scheduled_at = run_at"))
     policy = '{"max_age_ms": 1000, "max_attempts": 3}'
     process.database.fetch(text("UPDATE endpoint_versions SET retry_policy = CAST(:p AS JSONB)"), {"p": policy})
-    expire(process.database, "http", Lane(0, "target", "", 128), max_age_ms=1000, versions=[1], limit=10)
+    expire(process.database, "http", Lane(0, "target", "", 128), max_age_ms=1000, limit=10)
 
 
 def do_run(process: WorkerProcess, execution_id: str) -> None:
