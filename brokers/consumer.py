@@ -169,7 +169,11 @@ class ClaimConsumer(Consumer):
         if targets.shut:
             self._shut_lanes(now)
         shares.want(self._queue, self._lanes.wanting(now))
-        take = targets.taking(shares.slots, shares.reserve, shares.quick, shares.others)
+        quick, others = shares.quick, shares.others
+        if rules.windowed:
+            # What a window has counted must not wait for a connection, nor behind what others have claimed ahead.
+            quick, others = quick - rules.windowed, others | (quick & rules.windowed)
+        take = targets.taking(shares.slots, shares.reserve, quick, others)
         wanted = gating.pick(now, take) if rules.by_endpoint else self._lanes.pick(now, take)
         if not wanted:
             return

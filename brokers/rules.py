@@ -18,6 +18,7 @@ class FlowRules:
         self.revision = -1
         self.by_endpoint: Mapping[str, Rules] = MappingProxyType({})
         self.capped: frozenset[str] = frozenset()  # endpoints of which, or of whose keys, only so many may run
+        self.windowed: frozenset[str] = frozenset()  # endpoints with a sliding window, or whose keys have one
         self._database = database
         self._newest = 0
         self._loading = threading.Lock()
@@ -61,6 +62,7 @@ class FlowRules:
     def _take(self, revision: int, rules: Mapping[str, Rules]) -> None:
         self.by_endpoint = MappingProxyType(dict(rules))
         self.capped = frozenset(endpoint for endpoint, its in rules.items() if _is_capped(its))
+        self.windowed = frozenset(endpoint for endpoint, its in rules.items() if _is_windowed(its))
         self.revision = revision
 
 
@@ -70,3 +72,11 @@ def _is_capped(rules: Rules) -> bool:
         return False
     keyed = limits.per_key
     return limits.max_in_flight is not None or (keyed is not None and keyed.max_in_flight is not None)
+
+
+def _is_windowed(rules: Rules) -> bool:
+    limits = rules.limits
+    if limits is None:
+        return False
+    rates = limits.rate, None if limits.per_key is None else limits.per_key.rate
+    return any(rate is not None and rate.is_sliding for rate in rates)

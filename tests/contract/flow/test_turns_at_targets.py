@@ -1,5 +1,6 @@
 """Deliveries that wait for a connection to a host which holds all of its connections."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 
@@ -28,6 +29,7 @@ DUE_AGAIN = text(
       FROM executions WHERE status = 'QUEUED'
     """
 )
+SET_RATE = "UPDATE endpoints SET limits = CAST(:limits AS JSONB) WHERE name = 'a' RETURNING 1"
 StartWorker = Callable[..., tuple[Worker, WorkerProcess]]
 
 
@@ -128,37 +130,44 @@ def test_who_was_taken_back_while_it_waited_is_not_sent(
     assert attempts_sent(receiver, path) == sorted([*((execution, "1") for execution in first), (waits, "2")])
 
 
+@pytest.mark.parametrize("is_windowed", [False, True], ids=["quick", "one of a window"])
 def test_no_more_is_claimed_than_finds_a_connection(
-    database: Database, start: StartWorker, receiver: Receiver, path: str
+    database: Database, start: StartWorker, receiver: Receiver, path: str, *, is_windowed: bool
 ) -> None:
     """Of all endpoints of a host together, once it is known that they share it; what waits stays where it is.
 
-    Where a quick one becomes slow, what was claimed ahead goes back within a second, and no more is claimed ahead.
+    Where a quick one becomes slow, what was claimed ahead goes back within a second, and no more is claimed ahead. What
+    a window has counted would start too late for it: none is claimed ahead, nor of others beside it.
     """
-    url = receiver.url("/{{input.way}}/no-more")
+    path = f"no-more-{is_windowed}"
+    url = receiver.url(f"/{{{{input.way}}}}/{path}")
     for name in ("a", "b"):
         rows.add_endpoint(database, name, spec={"url": url, "method": "POST", "timeout_ms": 60_000})
-    other_host = receiver.url("/ok/elsewhere").replace("127.0.0.1", "localhost")
+    other_host = receiver.url(f"/ok/elsewhere-{path}").replace("127.0.0.1", "localhost")
     rows.add_endpoint(database, "elsewhere", spec={"url": other_host, "method": "POST"})
     for name in ("a", "b"):
         rows.add_executions(database, 1, endpoint=name, input_={"way": "ok"})
-    start()
+    if is_windowed:
+        rate = {"count": 1000, "per": "1h", "window": "sliding"}
+        database.fetch(text(SET_RATE), {"limits": json.dumps({"rate": rate})})
+    _, process = start()
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 2})
     for name in ("a", "b"):
         rows.add_executions(database, 10, endpoint=name, input_={"way": "held"})
-    receiver.wait_for(PER_HOST, path="/held/no-more")
+    receiver.wait_for(PER_HOST, path=f"/held/{path}")
 
     def running() -> int:
         found = database.fetch(text("SELECT endpoint FROM executions WHERE status = 'RUNNING'"))
         return sum(row.endpoint in ("a", "b") for row in found)
 
-    assert running() <= 2 * PER_HOST
+    assert running() <= (1 if is_windowed else 2) * PER_HOST
     eventually(lambda: running() == PER_HOST, what="what was claimed ahead to go back")
     for count in range(1, 4):
         rows.add_executions(database, 1, endpoint="elsewhere")
-        receiver.wait_for(count, path="/ok/elsewhere")
+        receiver.wait_for(count, path=f"/ok/elsewhere-{path}")
         assert running() == PER_HOST
-    receiver.release("/held/no-more")
+    assert not is_windowed or process.counters.snapshot().get("released", 0) == 0
+    receiver.release(f"/held/{path}")
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 25})
     assert database.fetch(text("SELECT DISTINCT attempt_count FROM executions")) == [(1,)]
     assert database.fetch(text("SELECT 1 FROM execution_events WHERE reason = 'HANDED_BACK'")) == []
