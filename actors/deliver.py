@@ -174,16 +174,16 @@ async def deliver(
     """Send and conclude, or hand back what was not sent."""
     if not attempt.enter(Stage.STARTED):
         return
-    if attempt.started_at > attempt.latest_at:
-        # Not asked again before the first byte: to connect to some hosts takes longer each time.
-        attempt.release(even_if_started=True)
-        return
     claim, policy, target = attempt.claim, prepared.policy, attempt.target
     in_time = attempt.still_held if policy.max_age_ms is None else partial(may_send, attempt, policy)
     soft_ms = prepared.spec.get("soft_timeout_ms")
     soft_limit = None if soft_ms is None else SoftLimit(soft_ms, partial(attempt.pass_soft_limit, soft_ms))
-    identity = Identity.of(claim, prepared.scrubber, in_time, history, soft_limit)
+    identity = Identity.of(claim, prepared.scrubber, in_time, history, soft_limit, begin=attempt.begin)
     try:
+        if attempt.started_at > attempt.latest_at:
+            # Asked again after a wait for a connection, but not before the first byte: to connect to some hosts takes
+            # longer each time.
+            attempt.begin()
         output = await dispatchers[prepared.endpoint_type].send(prepared.spec, identity)
         results = target.results
         results.tally[0] += 1  # without a call: each delivery comes by here
@@ -211,7 +211,8 @@ def _unsent_or_failed(attempt: Attempt, prepared: Prepared, error: BaseException
             return Verdict.fail(too_late(attempt, policy))
         case NotSentError():
             log.info("%s handed back: %s", claim.execution_id, error)
-            is_noted = error.is_noted and not attempt.target.is_shut
+            # What is due anew by that is as old as it was: its history has to tell.
+            is_noted = error.is_noted and (error.put_off_ms > 0 or not attempt.target.is_shut)
             attempt.release(even_if_started=True, put_off_ms=error.put_off_ms, is_noted=is_noted)
             return None
         case asyncio.CancelledError():

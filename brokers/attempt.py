@@ -11,7 +11,7 @@ from enum import IntEnum, auto
 from app import ids
 from app.executions.claiming.release import SHORTEST_PUT_OFF_MS, Release, put_off_ms
 from app.executions.conclusion import Conclusion
-from app.executions.model import Claim, LogLine
+from app.executions.model import Claim, LogLine, NotSentError
 from app.executions.soft_limit import SoftLimitPassed
 from app.executions.verdict import Verdict
 from brokers.finalizer import Finalizer
@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 # A window counts a start at its claim, and for one hundredth more (app.flow.window). That of a short one is too little
 # for a worker that is busy.
 LATEST_SECONDS = 0.25
+# For which a process that was too late for a window leaves its endpoint to others: it would be late again at once.
+LATE_REST_SECONDS = 1.0
 
 
 class Stage(IntEnum):
@@ -49,7 +51,8 @@ class Attempt:
 
     __slots__ = (
         *("_finalizer", "_lock", "_shares"),
-        *("claim", "due_at", "has_waited", "is_aborted", "is_sent", "latest_at", "stage", "started_at", "target"),
+        *("began_at", "claim", "due_at", "has_waited", "is_aborted", "is_sent", "latest_at", "stage", "started_at"),
+        "target",
     )
 
     def __init__(self, claim: Claim, finalizer: Finalizer, shares: Shares) -> None:
@@ -64,6 +67,7 @@ class Attempt:
         self._shares = shares
         self._lock = threading.Lock()
         self.started_at = 0.0  # when its delivery started, on time.monotonic()
+        self.began_at = 0.0  # when it began nevertheless, if it had to wait for a connection from then on
         self.has_waited = False  # maybe behind a limit, a pause or a breaker, even if it is the first
         self.is_aborted = False
         self.is_sent = False  # whether a byte of it may have left
@@ -80,6 +84,16 @@ class Attempt:
             if stage is Stage.STARTED:
                 self.started_at = time.monotonic()
             return True
+
+    def begin(self) -> None:
+        """Begin now, after a wait for a connection; raises NotSentError when that is too late for its windows.
+
+        It counts as started from now on. Too late, it keeps its place, and this process claims no other for a while.
+        """
+        self.began_at = time.monotonic()
+        if self.began_at > self.latest_at:
+            self._shares.rest(self.claim.endpoint, LATE_REST_SECONDS)
+            raise NotSentError("its windows count it no longer", is_noted=False)
 
     def still_held(self) -> bool:
         """Return whether the claim is certainly still this process's, so that it may be sent; false once it has ended.
@@ -110,7 +124,7 @@ class Attempt:
             if self.stage is Stage.ENDED:
                 return False
             now = time.monotonic()
-            started = self.started_at or now
+            started = self.began_at or self.started_at or now
             self.stage = Stage.ENDED
         claim = self.claim
         conclusion = Conclusion(
@@ -124,7 +138,7 @@ class Attempt:
             ended_at=now,
         )
         self._finalizer.submit(conclusion)
-        self._shares.remove(claim.key, now - started if self.started_at else None)
+        self._shares.remove(claim.key, now - self.started_at if self.started_at else None)
         if self.target.probe is not None:
             self.target.probed(self, None)
         if log.isEnabledFor(logging.INFO):

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol, Self
 
 from actors.dispatch.egress import EgressGuard
-from actors.dispatch.per_host import PerHostLimit
+from actors.dispatch.per_host import PerHostLimit, at_any_time
 from actors.dispatch.resolver import Resolver
 from app.catalog.scrub import Scrubber
 from app.executions.model import Claim
@@ -69,6 +69,8 @@ class Identity:
     it by now."""
     history: History = NO_HISTORY
     soft_limit: SoftLimit | None = None
+    begin: Callable[[], None] = at_any_time
+    """Called when it has waited for a connection and has one; raises NotSentError when it may not start any more."""
 
     @classmethod
     def of(
@@ -78,6 +80,8 @@ class Identity:
         may_send: Callable[[], bool],
         history: History,
         soft_limit: SoftLimit | None = None,
+        *,
+        begin: Callable[[], None] = at_any_time,
     ) -> Self:
         """Return the identity of a claimed attempt; the trace is the execution's, the span the attempt's."""
         trace = hashlib.blake2b(claim.execution_id.encode(), digest_size=16).hexdigest()
@@ -91,6 +95,7 @@ class Identity:
             may_send=may_send,
             history=history,
             soft_limit=soft_limit,
+            begin=begin,
         )
 
     @property
@@ -140,12 +145,12 @@ class Network:
         # Where a process can never have more deliveries than one host may get, none has to wait.
         self._has_to_wait = connections > connections_per_host
 
-    def turn(self, timeout_ms: int, *target: Hashable) -> AbstractAsyncContextManager[None]:
-        """Wait for a turn at a target, and hold it; raises NotSentError when none comes in time."""
+    def turn(self, identity: Identity, timeout_ms: int, *target: Hashable) -> AbstractAsyncContextManager[None]:
+        """Wait for a turn of a delivery at its target, and hold it; raises NotSentError when none comes in time."""
         if not self._has_to_wait:
             return nullcontext()
         patience = min(PATIENCE_SECONDS, self._stuck_seconds - timeout_ms / 1000)
-        return self._turns.take(target, patience)
+        return self._turns.take(target, patience, identity.begin)
 
     def drain(self) -> None:
         """Let no delivery wait for a turn any more."""

@@ -49,7 +49,7 @@ class HttpDispatcher:
         """Send one request and judge the answer; `timeout_ms` bounds everything from connecting to the last byte."""
         origin, request = _compose(spec, identity)
         timeout_ms = spec["timeout_ms"]
-        async with self._network.turn(timeout_ms, origin.host, origin.port):
+        async with self._network.turn(identity, timeout_ms, origin.host, origin.port):
             answer = await bounded(
                 timeout_ms,
                 identity,

@@ -7,11 +7,15 @@ fail without having been sent.
 import asyncio
 import math
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from app.executions.claiming.release import DUE_NOW_MS
 from app.executions.model import NotSentError
+
+
+def at_any_time() -> None:
+    """Begin whenever the turn comes."""
 
 
 @dataclass(slots=True)
@@ -46,11 +50,16 @@ class PerHostLimit:
             for turn in target.waiting:
                 _give_up(turn, NotSentError("the worker stops", DUE_NOW_MS))
 
-    def take(self, key: Hashable, patience_seconds: float = math.inf) -> "_Turn":
-        """Wait for a turn and hold it; a target that nobody holds or waits for is forgotten."""
-        return _Turn(self, key, patience_seconds)
+    def take(
+        self, key: Hashable, patience_seconds: float = math.inf, on_turn: Callable[[], None] = at_any_time
+    ) -> "_Turn":
+        """Wait for a turn and hold it; a target that nobody holds or waits for is forgotten.
 
-    async def enter(self, key: Hashable, patience_seconds: float) -> None:
+        Where it had to wait, `on_turn` is called when its turn comes: it passes the turn on by a NotSentError.
+        """
+        return _Turn(self, key, patience_seconds, on_turn)
+
+    async def enter(self, key: Hashable, patience_seconds: float, on_turn: Callable[[], None]) -> None:
         """Begin to hold a turn; whoever does calls `leave`."""
         target = self._targets.get(key)
         if target is None:
@@ -58,7 +67,7 @@ class PerHostLimit:
         if target.holders < self._limit:
             target.holders += 1
         else:
-            await self._wait(key, target, patience_seconds)
+            await self._wait(key, target, patience_seconds, on_turn)
 
     def leave(self, key: Hashable) -> None:
         """Pass a turn on, or give it back."""
@@ -72,7 +81,7 @@ class PerHostLimit:
         if not target.holders:
             del self._targets[key]
 
-    async def _wait(self, key: Hashable, target: _Target, patience_seconds: float) -> None:
+    async def _wait(self, key: Hashable, target: _Target, patience_seconds: float, on_turn: Callable[[], None]) -> None:
         """Wait until somebody who leaves passes the turn on."""
         if self._is_draining:
             raise NotSentError("the worker stops")
@@ -86,9 +95,10 @@ class PerHostLimit:
             timer = loop.call_later(max(0.0, patience_seconds), _give_up, turn, NotSentError(reason, is_noted=False))
         try:
             await turn
-        except asyncio.CancelledError:
+            on_turn()
+        except (asyncio.CancelledError, NotSentError):
             if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self.leave(key)  # it was passed on to us in the same moment
+                self.leave(key)  # it was passed on to us, in the same moment or too late
             raise
         finally:
             target.waiting.pop(turn, None)
@@ -103,9 +113,10 @@ class _Turn:
     limit: PerHostLimit
     key: Hashable
     patience_seconds: float
+    on_turn: Callable[[], None]
 
     async def __aenter__(self) -> None:
-        await self.limit.enter(self.key, self.patience_seconds)
+        await self.limit.enter(self.key, self.patience_seconds, self.on_turn)
 
     async def __aexit__(self, *_exception: object) -> None:
         self.limit.leave(self.key)

@@ -55,7 +55,7 @@ class RedisStreamDispatcher:
         Where its note may have expired since, the output says that the entry may be a duplicate.
         """
         timeout_ms = spec["timeout_ms"]
-        async with self._network.turn(timeout_ms, spec["redis_url"]):
+        async with self._network.turn(identity, timeout_ms, spec["redis_url"]):
             reply = await bounded(
                 timeout_ms, identity, failure, lambda progress: self._append(spec, identity, progress)
             )

@@ -78,6 +78,7 @@ class Shares:
         self._crowd = Crowd(capacity, reserve(capacity), 0, 0, 0, 0, 0, is_answering=False)
         self._survey_at = self._forgot_at = -math.inf
         self._refused: set[str] = set()
+        self._resting: dict[str, float] = {}  # endpoints that get no slots, and until when, on the clock
         self._wakers: dict[str, Callable[[], None]] = {}
 
     def __len__(self) -> int:
@@ -129,8 +130,10 @@ class Shares:
             share = self._shares.get(endpoint)
             if share is None:
                 share = self._shares[endpoint] = _Share()
-            started_at = next(iter(share.held.values()), _Nothing).started_at
-            its_pace, own = pace(share.last_took, started_at, self._clock()), self._slots.get(endpoint, 0)
+            now, started_at = self._clock(), next(iter(share.held.values()), _Nothing).started_at
+            if self._resting and now < self._resting.get(endpoint, now):
+                return 0
+            its_pace, own = pace(share.last_took, started_at, now), self._slots.get(endpoint, 0)
             crowd = self._crowd = self._crowd._replace(capacity=self.capacity, in_flight=self._taken)
             room = min(slots, allowance(crowd, its_pace, own))
             if room <= 0:
@@ -142,6 +145,11 @@ class Shares:
                 slow = crowd.held_by_slow + room if its_pace is Pace.SLOW else crowd.held_by_slow
                 self._crowd = crowd._replace(held_by_others=crowd.held_by_others + room, held_by_slow=slow)
             return room
+
+    def rest(self, endpoint: str, seconds: float) -> None:
+        """Give an endpoint no more slots for so long: this process cannot start its deliveries when it should."""
+        with self._changed:
+            self._resting[endpoint] = self._clock() + seconds
 
     def settle(self, reserved: Mapping[str, int], attempts: Collection[Held], asked_at: float) -> None:
         """Turn reserved slots into attempts that were asked for at an instant, and give the rest back."""
@@ -201,6 +209,7 @@ class Shares:
     def _forget(self, now: float) -> None:
         """Forget endpoints that hold nothing and have had no end for long."""
         self._forgot_at = now
+        self._resting = {endpoint: until for endpoint, until in self._resting.items() if now < until}
         for endpoint in self._shares.keys() - self._slots.keys():
             if now - self._shares[endpoint].ended_at > REMEMBERED_SECONDS:
                 del self._shares[endpoint]

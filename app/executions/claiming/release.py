@@ -23,8 +23,9 @@ LONGEST_PUT_OFF_MS = 300_000.0
 # Gives the attempt number back too: nothing was sent. started_at is part of the fence, because the same worker may
 # have claimed the row again, under the same number, before a repeat of this statement arrives. An execution with a
 # request to cancel ends here; what is put off is due later than it was. No attempt records any of it, so both the claim
-# and the release become events, unless it is said that they tell nobody anything: where a target is busy or shut, they
-# would tell again and again that the execution waits, which its explanation says better. Its end is told in any case.
+# and the release become events, unless it is said that they tell nobody anything: where a target is busy or shut, or a
+# worker late, they would tell again and again that the execution waits, which its explanation says better. Its end is
+# told in any case.
 # A sliding window no longer counts what was not sent. A claim that goes through its gate at the same moment may write
 # the count of its own snapshot, which is too high and never too low. A token bucket gets nothing back: the next ones
 # have their instants, and one more beside them would be one too many at a time.

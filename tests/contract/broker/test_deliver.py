@@ -1,29 +1,33 @@
 """Deliveries that end before anything is sent."""
 
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 from sqlalchemy import text
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.deliver import Deliveries
-from actors.dispatch import Dispatchers
+from actors.dispatch import Dispatchers, open_dispatchers
 from actors.loop import DeliveryLoop
 from app import db
 from app.audit import SYSTEM
 from app.audit.change import AuditedChange
 from app.catalog import secrets
 from app.catalog.crypto import SecretBox, generate_key
+from app.config import Settings
 from app.db import Database
 from app.dev.receiver import Receiver
 from app.dev.servers import Valkey
 from app.executions.claiming.release import SHORTEST_PUT_OFF_MS
+from brokers.attempt import Stage
 from brokers.rules import FlowRules
 from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType
 from tests import rows
-from tests.contract.broker.delivering import catalog_of, claimed
+from tests.contract.broker.delivering import Attempts, catalog_of, claimed
 from tests.waiting import eventually
 
 
@@ -49,6 +53,41 @@ def test_what_is_not_held_any_more_is_not_sent(
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
     assert [request for request in receiver.requests if request.path == path] == []
+    # A process that is late would have it again at once, and be late again; of that nothing is noted for ever.
+    assert process.shares.reserve("lost", 1) == (0 if is_late else 1)
+    assert len(database.fetch(text("SELECT 1 FROM execution_events"))) == (0 if is_late else 2)
+
+
+@pytest.fixture
+def narrow() -> Iterator[DeliveryLoop]:
+    """The real dispatchers, with one connection to each host."""
+    loop = DeliveryLoop(lambda: open_dispatchers(Settings(database_url="", connections_per_host=1)))
+    loop.start()
+    yield loop
+    loop.stop()
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["in time", "late for a window"])
+def test_what_waits_for_a_connection_starts_when_it_has_one(
+    database: Database, process: WorkerProcess, narrow: DeliveryLoop, receiver: Receiver, *, is_late: bool
+) -> None:
+    path = f"/held/waits-{process.worker_id}"
+    rows.add_endpoint(database, "narrow", spec={"url": receiver.url(path), "method": "POST"})
+    executions = rows.add_executions(database, 2, endpoint="narrow")
+    attempts = Attempts(process)
+    first, second = attempts.next(), attempts.next()
+    Deliveries(catalog_of(database), narrow, database).start([first, second])
+    receiver.wait_for(1, path=path)
+    eventually(lambda: second.stage is Stage.STARTED)
+    if is_late:
+        second.latest_at = second.started_at
+    receiver.release(path)
+    eventually(lambda: "RUNNING" not in rows.statuses(database))
+    assert rows.statuses(database) == ({"SUCCESS": 1, "QUEUED": 1} if is_late else {"SUCCESS": 2})
+    assert len([request for request in receiver.requests if request.path == path]) == 2 - is_late
+    ran = sorted((one for name in executions for one in rows.attempts(database, name)), key=lambda one: one.started_at)
+    for before, after in pairwise(ran):
+        assert after.started_at >= before.started_at + timedelta(milliseconds=before.duration_ms - 1)
 
 
 LATE_RETRY = """

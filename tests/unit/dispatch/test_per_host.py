@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch.base import Network
+from actors.dispatch.base import Identity, Network
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.per_host import PerHostLimit
 from actors.dispatch.resolver import Resolver
@@ -114,15 +115,44 @@ def test_a_turn_that_is_passed_to_somebody_who_was_cancelled_goes_to_the_next() 
     assert run(body) == 0
 
 
+def test_whose_turn_comes_too_late_passes_it_on() -> None:
+    """What must not start any more is asked when it can, and not while it waits; who did not wait is not asked."""
+
+    async def late(turns: PerHostLimit, asked: list[str], name: str) -> None:
+        def on_turn() -> None:
+            asked.append(name)
+            raise NotSentError("too late")
+
+        async with turns.take("target", on_turn=on_turn):
+            asked.append("began")
+
+    async def body(turns: PerHostLimit) -> None:
+        end, seen, asked = asyncio.Event(), list[str](), list[str]()
+        await late(turns, asked, "alone")
+        holder = asyncio.create_task(hold(turns, end, seen))
+        await step()
+        tasks = [asyncio.create_task(late(turns, asked, name)) for name in "ab"]
+        await step()
+        assert asked == ["began"]
+        last = asyncio.create_task(hold(turns, end, seen, "last"))
+        end.set()
+        assert [type(error) for error in await asyncio.gather(*tasks, return_exceptions=True)] == [NotSentError] * 2
+        await asyncio.gather(holder, last)
+        assert (asked, seen) == (["began", "a", "b"], ["first", "last"])
+
+    assert run(body) == 0
+
+
 def test_nobody_waits_until_too_little_is_left_for_the_delivery() -> None:
     """A third of the stuck timeout, or what it leaves beside the delivery's own timeout: here nothing."""
 
     async def main() -> None:
         guard = EgressGuard(public_only=False, allow=[], deny=[])
         network = Network(guard, Resolver(), connections=2, connections_per_host=1, stuck_seconds=300.0)
-        async with network.turn(300_000, "target"):
+        identity = Identity("e", "j", 1, datetime(2030, 1, 1, tzinfo=UTC), "")
+        async with network.turn(identity, 300_000, "target"):
             with pytest.raises(NotSentError):
-                async with network.turn(300_000, "target"):
+                async with network.turn(identity, 300_000, "target"):
                     raise AssertionError
 
     asyncio.run(main())

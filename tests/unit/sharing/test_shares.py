@@ -35,6 +35,14 @@ def hold(shares: Shares, endpoint: str, *keys: ClaimKey, started_at: float = 0.0
     shares.settle({endpoint: len(keys)}, [running(one, endpoint, started_at) for one in keys], started_at)
 
 
+def test_who_rests_gets_no_slot_meanwhile() -> None:
+    shares = Shares(10, clock=(clock := Clock()))
+    shares.rest("a", 1.0)
+    assert (shares.reserve("a", 1), shares.reserve("b", 1)) == (0, 1)
+    clock.now += 1.0
+    assert shares.reserve("a", 1) == 1
+
+
 def test_reserved_slots_count_until_they_are_settled() -> None:
     shares = Shares(10)
     assert shares.reserve("a", 7) == 7

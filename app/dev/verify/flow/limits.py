@@ -122,7 +122,9 @@ def _is_lost(attempt: Attempt) -> bool:
 
 
 Instant = tuple[datetime, datetime]
-"""When something came, and when it was sent at the latest: a busy machine may be long in passing it on."""
+"""When something came, and when it was sent at the latest: a busy machine may be long in passing it on.
+
+A start is recorded when it has a connection, so the time that it waited for one is no excuse."""
 
 
 def _excesses(instants: Sequence[Instant], pace: Pace) -> Iterator[str]:
