@@ -11,6 +11,7 @@ from flask.json.provider import DefaultJSONProvider
 
 from app.api import audit, auth, breakers, cron, executions, health, idempotency, jobs, operations
 from app.api.catalog import configs, endpoint_flow, payload_specs, routes, secrets
+from app.api.control import queues, stats, workers
 from app.api.http import body, errors, pagination, request_ids
 from app.api.openapi import document, swagger_ui
 from app.api.services import EXTENSION, Services, services
@@ -27,6 +28,9 @@ RESOURCES = [
     jobs.resource,
     executions.resource,
     breakers.resource,
+    queues.resource,
+    workers.resource,
+    stats.resource,
     audit.resource,
     cron.resource,
     health.resource,

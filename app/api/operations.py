@@ -9,7 +9,7 @@ from app.api.openapi.resource import Resource
 from app.api.services import services
 from app.catalog.endpoints import flow
 from app.flow import breakers
-from app.flow.unserved import MOST_DUE, unserved
+from app.stats import queues
 
 resource = Resource("operations", "What needs somebody's attention.")
 
@@ -20,7 +20,9 @@ class UnservedQueueSchema(Schema):
     queue = fields.String(required=True, metadata={"example": "bulk"})
     oldest_due_at = Instant(required=True)
     oldest_due_seconds = fields.Float(required=True, metadata={"example": 12.5})
-    due = fields.Integer(required=True, metadata={"description": f"up to {MOST_DUE:,} are counted", "example": 412})
+    due = fields.Integer(
+        required=True, metadata={"description": f"up to {queues.MOST_UNSERVED:,} are counted", "example": 412}
+    )
 
 
 class PausedEndpointSchema(Schema):
@@ -52,7 +54,7 @@ def operations() -> dict[str, Any]:
     """
     database = services().database
     return {
-        "unserved_queues": unserved(database),
+        "unserved_queues": queues.unserved(database),
         "open_breakers": breakers.count_open(database),
         "paused_endpoints": flow.paused(database),
     }

@@ -57,6 +57,12 @@ class PageRequest:
     limit: int = 50
     after: Position | None = None
 
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """Return them as parameters of a hand-written list: `at` and `key`, and a row more than wanted as `limit`."""
+        at, key = (None, None) if self.after is None else (self.after.at, self.after.key)
+        return {"at": at, "key": key, "limit": self.limit + 1}
+
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):

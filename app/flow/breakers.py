@@ -60,9 +60,9 @@ OF_ENDPOINT = statement(
      ORDER BY b.target
     """,  # noqa: S608 - a constant of this module
 )
-COUNT_OPEN = statement(
-    "breakers.count_open",
-    f"SELECT count(*) AS n FROM breakers AS b WHERE {_COUNTS}",  # noqa: S608 - a constant of this module
+COUNT_BY_STATE = statement(
+    "breakers.count_by_state",
+    f"SELECT b.state, count(*) AS n FROM breakers AS b WHERE {_COUNTS} GROUP BY b.state",  # noqa: S608 - as above
 )
 EVENTS = statement(
     "breakers.events",
@@ -115,7 +115,7 @@ class BreakerEvent:
 
 def page(database: Database, state: BreakerState | None, wanted: PageRequest) -> Page[Breaker]:
     """Read a page of breakers, those that changed last first, with endpoints that lead to them."""
-    rows = database.fetch(LIST, {"state": state} | _bounds(wanted))
+    rows = database.fetch(LIST, {"state": state} | wanted.bounds)
     leading = _endpoints(database, [row.target for row in rows])
     return page_of(rows, "changed_at", "target", wanted, lambda row: _breaker(row, leading.get(row.target, ())))
 
@@ -135,8 +135,13 @@ def of_endpoint(database: Database, endpoint: str) -> list[Breaker]:
 
 def count_open(database: Database) -> int:
     """Count the breakers that are not closed."""
-    number: int = database.fetch(COUNT_OPEN)[0].n
-    return number
+    return sum(count_by_state(database).values())
+
+
+def count_by_state(database: Database) -> dict[BreakerState, int]:
+    """Count the breakers that are open, and those that are half open."""
+    counted = {row.state: row.n for row in database.fetch(COUNT_BY_STATE)}
+    return {state: counted.get(state, 0) for state in (BreakerState.OPEN, BreakerState.HALF_OPEN)}
 
 
 def events(database: Database, target: str, wanted: PageRequest) -> Page[BreakerEvent]:
@@ -144,7 +149,7 @@ def events(database: Database, target: str, wanted: PageRequest) -> Page[Breaker
 
     What happened is known for longer than the breaker itself.
     """
-    rows = database.fetch(EVENTS, {"target": target} | _bounds(wanted))
+    rows = database.fetch(EVENTS, {"target": target} | wanted.bounds)
     if not rows and wanted.after is None:
         get(database, target)
     return page_of(rows, "occurred_at", "event_id", wanted, _event)
@@ -161,12 +166,6 @@ def close(database: Database, target: str, actor: str) -> Breaker:
             return found
         targets.change(database, found.noted, Transition(BreakerState.CLOSED, Reason.CLOSED_BY_HAND), actor)
     raise ConflictError("The breaker keeps changing; try again.")
-
-
-def _bounds(wanted: PageRequest) -> dict[str, Any]:
-    after = wanted.after
-    at, key = (None, None) if after is None else (after.at, after.key)
-    return {"at": at, "key": key, "limit": wanted.limit + 1}
 
 
 def _endpoints(database: Database, of: Sequence[str]) -> dict[str, list[str]]:

@@ -1,5 +1,6 @@
 """Gates as they are now: what runs behind each, how many may start, and when the next one may."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -34,21 +35,24 @@ OF_KEY = statement("gates.of_key", _gate(" AND x.limit_key = :limit_key"))
 
 
 # In the order of an index, so that no more of it is read than is counted: of an endpoint in whatever queue, of a key in
-# one shard of the queue that its endpoint has now.
-def _of_status(status: str) -> str:
-    return f"""
+# one shard of the queue that its endpoint has now. What is queued and what waits for a retry follow each other, and a
+# range of both leaves the planner no index that holds one of them, of all endpoints.
+def _waiting(endpoint: str) -> str:
+    return f"""count(*) AS waiting FROM (
       SELECT x.execution_id FROM executions AS x
-       WHERE x.endpoint = :endpoint AND x.status = '{status}' AND x.completed_at IS NULL
-         AND x.status IN ('PENDING', 'QUEUED', 'RETRYING')
-       ORDER BY x.created_at, x.execution_id LIMIT :most"""  # noqa: S608 - a constant of this module
+       WHERE (x.endpoint, x.status) >= (CAST({endpoint} AS TEXT), 'QUEUED')
+         AND (x.endpoint, x.status) <= (CAST({endpoint} AS TEXT), 'RETRYING')
+         AND x.completed_at IS NULL AND x.status IN ('PENDING', 'QUEUED', 'RETRYING')
+       ORDER BY x.endpoint, x.status, x.created_at, x.execution_id LIMIT :most) AS found"""  # noqa: S608 - see above
 
 
-WAITING = statement(
-    "gates.waiting",
-    f"""
-    SELECT (SELECT count(*) FROM ({_of_status("QUEUED")}) AS queued)
-         + (SELECT count(*) FROM ({_of_status("RETRYING")}) AS retrying) AS waiting
-    """,  # noqa: S608 - constants of this module
+WAITING = statement("gates.waiting", f"SELECT {_waiting(':endpoint')}")
+AT_ONCE = 16  # endpoints in a statement
+WAITING_OF_SEVERAL = statement(
+    "gates.waiting_of_several",
+    "\n    UNION ALL ".join(
+        f"SELECT {number} AS number, {_waiting(f':endpoint_{number}')}" for number in range(AT_ONCE)
+    ),
 )
 WAITING_OF_KEY = statement(
     "gates.waiting_of_key",
@@ -123,6 +127,18 @@ def waiting(database: Database, endpoint: str) -> int:
     """Count the executions of an endpoint that are queued or wait for a retry, up to MOST_COUNTED."""
     found: int = database.fetch(WAITING, {"endpoint": endpoint, "most": MOST_COUNTED})[0].waiting
     return min(found, MOST_COUNTED)
+
+
+def waiting_of_several(database: Database, endpoints: Sequence[str]) -> dict[str, int]:
+    """Count those of each of some endpoints at which any are, up to MOST_COUNTED of each."""
+    found = dict[str, int]()
+    for start in range(0, len(endpoints), AT_ONCE):
+        asked = endpoints[start : start + AT_ONCE]
+        # No endpoint has an empty name.
+        params = {f"endpoint_{number}": asked[number] if number < len(asked) else "" for number in range(AT_ONCE)}
+        rows = database.fetch(WAITING_OF_SEVERAL, params | {"most": MOST_COUNTED})
+        found |= {asked[row.number]: min(row.waiting, MOST_COUNTED) for row in rows if row.waiting}
+    return found
 
 
 def waiting_of_key(database: Database, endpoint: str, limit_key: str, *, queue: str, shards: int) -> int:

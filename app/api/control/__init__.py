@@ -1,0 +1,1 @@
+"""What an operator asks of the whole service: its queues, workers and figures."""

@@ -1,0 +1,37 @@
+"""Figures: all that the database tells of the service at a moment."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from app.db import Database
+from app.flow import breakers
+from app.stats import held, lag, queues, workers
+from app.stats.held import Held
+from app.stats.queues import Queue
+from app.stats.workers import Workers
+from schema.states import BreakerState
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What waits and what holds it back; `queues` are the first MOST_QUEUES by name."""
+
+    queues: Sequence[Queue]
+    held: Sequence[Held]
+    paused_endpoints: int
+    breakers: Mapping[BreakerState, int]
+    workers: Workers
+    seconds_behind: float
+
+    @classmethod
+    def read(cls, database: Database, shards: int) -> Self:
+        """Read them, one after the other."""
+        return cls(
+            queues.read(database, queues.names(database)[: queues.MOST_QUEUES], shards),
+            held.read(database),
+            held.count_paused(database),
+            breakers.count_by_state(database),
+            workers.count(database),
+            lag.seconds_behind(database),
+        )

@@ -1,0 +1,123 @@
+"""Queues: how much is due in each, for how long, and how many workers serve it."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row
+
+from app.config import MOST_SHARDS
+from app.db import Database
+from app.db.paging import Page, PageRequest, Position
+from app.executions.claiming.queues import claimable_queues, named_queues
+from app.formats import EPOCH
+from app.sql import statement
+
+MOST_QUEUES = 200  # with something claimable in them
+MOST_DUE = 10_000  # that are counted of a queue
+MOST_UNSERVED = 1_000  # of one that nobody serves
+LEAST_OF_SHARD = 1_000
+AT_ONCE = 16  # shards in a statement
+
+SERVING = statement(
+    "stats.serving",
+    """
+    SELECT q.queue, count(*) AS workers
+      FROM workers AS w CROSS JOIN LATERAL jsonb_array_elements_text(w.queues) AS q (queue)
+     WHERE w.status = 'ALIVE' AND w.lease_expires_at > now()
+     GROUP BY q.queue
+    """,
+)
+_SHARD = "CAST(:first AS BIGINT)"
+_CLAIMABLE = "status IN ('QUEUED', 'RETRYING')"
+
+
+# A range of the index of the look for each shard, written out: CockroachDB makes a correlated subquery with LIMIT a
+# join with every claimable row.
+def _due_in(number: int) -> str:
+    return f"""
+    SELECT CAST(NULL AS BIGINT) AS beyond, count(*) AS due, min(run_at) AS oldest_due_at, now() AS now
+      FROM (SELECT run_at FROM executions
+             WHERE queue = :queue AND shard = {_SHARD} + {number} AND {_CLAIMABLE} AND run_at <= now()
+             ORDER BY run_at, execution_id LIMIT :of_shard) AS due_{number}"""  # noqa: S608 - constants of this module
+
+
+# Whether there are more shards: normally none, not even deleted rows.
+_BEYOND = f"""
+    SELECT shard, 0, NULL, now()
+      FROM (SELECT shard FROM executions
+             WHERE queue = :queue AND shard >= {_SHARD} + {AT_ONCE} AND shard < {MOST_SHARDS} AND {_CLAIMABLE}
+             ORDER BY shard DESC, run_at DESC, execution_id DESC LIMIT 1) AS more"""  # noqa: S608 - as above
+DUE = statement("stats.due", "\n    UNION ALL".join([*map(_due_in, range(AT_ONCE)), _BEYOND]))
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue: how many live workers serve it, how much in it is due, up to a bound, and since when."""
+
+    queue: str
+    workers: int
+    due: int
+    oldest_due_at: datetime | None
+    oldest_due_seconds: float | None
+
+    @property
+    def is_unserved(self) -> bool:
+        """Whether something is due and no live worker serves it."""
+        return not self.workers and self.due > 0
+
+
+def names(database: Database) -> list[str]:
+    """Return the queues that workers serve, that endpoints and routes name, and those in which executions wait.
+
+    In the order of their names; of the last kind there may be more than MOST_QUEUES, of which the first are meant.
+    """
+    return sorted({*_serving(database), *named_queues(database), *claimable_queues(database, MOST_QUEUES)})
+
+
+def read(database: Database, queues: Collection[str], shards: int) -> list[Queue]:
+    """Read these queues, in the order given; about MOST_DUE of what is due are counted of each."""
+    serving = _serving(database)
+    of_shard = max(LEAST_OF_SHARD, MOST_DUE // shards)
+    return [_queue(database, queue, serving.get(queue, 0), of_shard, MOST_DUE) for queue in queues]
+
+
+def page(database: Database, shards: int, wanted: PageRequest) -> Page[Queue]:
+    """Read a page of queues, in the order of their names."""
+    after = "" if wanted.after is None else wanted.after.key
+    listed = [name for name in names(database) if name > after]
+    shown = listed[: wanted.limit]
+    position = Position(EPOCH, shown[-1]) if len(listed) > len(shown) else None
+    return Page(read(database, shown, shards), position)
+
+
+def unserved(database: Database) -> list[Queue]:
+    """Find the queues in which something is due and that no live worker serves, in the order of their names.
+
+    Up to MOST_UNSERVED of what is due are counted of each.
+    """
+    serving = _serving(database)
+    claimable = (queue for queue in claimable_queues(database, MOST_QUEUES) if queue not in serving)
+    found = (_queue(database, queue, 0, MOST_UNSERVED, MOST_UNSERVED) for queue in claimable)
+    return [queue for queue in found if queue.is_unserved]
+
+
+def _serving(database: Database) -> dict[str, int]:
+    return {row.queue: row.workers for row in database.fetch(SERVING)}
+
+
+def _queue(database: Database, queue: str, workers: int, of_shard: int, most: int) -> Queue:
+    rows = list(_due(database, queue, of_shard))
+    oldest = min((row.oldest_due_at for row in rows if row.oldest_due_at is not None), default=None)
+    age = None if oldest is None else (rows[0].now - oldest).total_seconds()
+    return Queue(queue, workers, min(most, sum(row.due for row in rows)), oldest, age)
+
+
+def _due(database: Database, queue: str, of_shard: int) -> Iterator[Row[Any]]:
+    first, last = 0, 0
+    while first <= last:
+        rows = database.fetch(DUE, {"queue": queue, "first": first, "of_shard": of_shard})
+        yield from rows
+        last = max((row.beyond for row in rows if row.beyond is not None), default=0)
+        first += AT_ONCE

@@ -1,0 +1,84 @@
+"""GET /queues and GET /workers."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app import workers
+from app.db import Database
+from tests import rows
+from tests.integration.client import Api, pointers, problem, walk
+from tests.integration.registered import register
+
+
+def add_worker(database: Database, worker_id: str, *queues: str, lease_ms: int = 600_000) -> None:
+    workers.register(database, worker_id=worker_id, host="h", pid=1, queues=queues, capacity=9, lease_ms=lease_ms)
+
+
+def test_queues_by_name_with_what_is_due_and_who_serves(api: Api, database: Database) -> None:
+    assert api.get("/queues").json == {"items": [], "cursor": None}
+    register(api)
+    assert api.send("PATCH", "/endpoints/target", json={"queue": "named"}).status_code == 200
+    add_worker(database, "one", "http", "kafka")
+    add_worker(database, "two", "http")
+    add_worker(database, "lost", "kafka", "nowhere", lease_ms=0)
+    executions = rows.add_executions(database, 6)
+    # Two shards, of which the second is beyond those of the setting and of a statement. What is due later counts no
+    # more than what runs.
+    change = (
+        "UPDATE executions SET queue = 'bulk', shard = :shard, run_at = now() - :age WHERE execution_id = ANY (:ids)"
+    )
+    for shard, age, ids in ((0, "1 minute", executions[:2]), (40, "1 hour", executions[2:3])):
+        database.fetch(text(f"{change} RETURNING 1".replace(":age", f"INTERVAL '{age}'")), {"shard": shard, "ids": ids})
+    later = "UPDATE executions SET run_at = run_at + INTERVAL '1 day' WHERE execution_id = :id RETURNING 1"
+    database.fetch(text(later), {"id": executions[3]})
+    rows.set_status(database, rows.execution(database, executions[4]).job_id, "RUNNING")
+    found = {item["queue"]: item for item in api.get("/queues").json["items"]}
+    assert {name: (item["workers"], item["due"]) for name, item in found.items()} == {
+        "bulk": (0, 3),
+        "http": (2, 1),
+        "kafka": (1, 0),
+        "named": (0, 0),
+    }
+    assert 3600 <= found["bulk"]["oldest_due_seconds"] < 7200
+    assert found["bulk"]["oldest_due_at"] < found["http"]["oldest_due_at"]
+    assert found["kafka"]["oldest_due_at"] is found["kafka"]["oldest_due_seconds"] is None
+    assert walk(api, "/queues", "queue") == ["bulk", "http", "kafka", "named"]
+
+
+def test_workers_that_started_last_first_and_how_they_ended(api: Api, database: Database) -> None:
+    add_worker(database, "well", "http", "bulk")
+    add_worker(database, "silent", "http", lease_ms=0)
+    add_worker(database, "gone", "http")
+    workers.leave(database, "gone")
+    workers.renew(database, worker_id="well", in_flight=7, lease_ms=600_000)
+    assert walk(api, "/workers", "worker_id") == ["gone", "silent", "well"]
+    by_state = {state: walk(api, "/workers", "worker_id", state=state) for state in ("ALIVE", "LOST", "DEAD")}
+    assert by_state == {"ALIVE": ["well"], "LOST": ["silent"], "DEAD": ["gone"]}
+    (well,) = api.get("/workers", state="ALIVE").json["items"]
+    instants = {name: well.pop(name) for name in ("started_at", "last_beat_at", "lease_expires_at")}
+    assert instants["started_at"] < instants["last_beat_at"] < instants["lease_expires_at"]
+    assert well == {
+        "worker_id": "well",
+        "state": "ALIVE",
+        "host": "h",
+        "pid": 1,
+        "queues": ["bulk", "http"],
+        "capacity": 9,
+        "in_flight": 7,
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "where"),
+    [
+        ("/workers", {"state": "TIRED"}, "state"),
+        ("/queues", {"cursor": "x"}, "cursor"),
+        ("/stats", {"seconds": 0}, "seconds"),
+        ("/stats", {"seconds": 3601}, "seconds"),
+        ("/stats", {"endpoint": "a b"}, "endpoint"),
+    ],
+)
+def test_what_is_malformed_is_refused(api: Api, path: str, query: dict[str, Any], where: str) -> None:
+    assert pointers(problem(api.get(path, **query), 400, "INVALID_REQUEST")) == [where]
