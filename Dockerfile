@@ -1,27 +1,39 @@
 # One image for web, worker, scheduler and migrations; the command chooses.
-# Not run on the machine this was written on (it has no Docker engine). The base image is pinned by its digest, what is
-# installed by the hashes in requirements.lock: to update either is a commit.
-ARG PYTHON=python:3.12.12-slim-bookworm@sha256:593bd06efe90efa80dc4eee3948be7c0fde4134606dd40d8dd8dbcade98e669c
+# Neither built nor run on the machine this was written on (it has no Docker engine). The base image is pinned by its
+# digest, what is installed by the hashes in requirements.lock: to update either is a commit. The registry could not be
+# asked for the digest either; several public projects record it as that of the tag (2026-09), and a wrong one fails the
+# build: `docker buildx imagetools inspect python:3.12.14-slim-bookworm` tells today's.
+ARG PYTHON=python:3.12.14-slim-bookworm@sha256:782412e85d0f0984994c290652577d4018aff08145c85b262bb63dc0c7522254
 
 FROM ${PYTHON} AS build
 WORKDIR /src
-COPY pyproject.toml setup.cfg requirements.lock README.md LICENSE ./
+# setuptools comes with the lock and builds the project; nothing needs it at run time.
+COPY requirements.lock ./
+RUN python -m venv /opt/te \
+ && /opt/te/bin/pip install --no-cache-dir --require-hashes -r requirements.lock
+COPY pyproject.toml setup.cfg README.md LICENSE ./
 COPY app app
 COPY actors actors
 COPY brokers brokers
 COPY schema schema
-# setuptools comes with the lock and builds the project; nothing needs it at run time.
-RUN python -m venv /opt/te \
- && /opt/te/bin/pip install --no-cache-dir --require-hashes -r requirements.lock \
- && /opt/te/bin/pip install --no-cache-dir --no-index --no-deps --no-build-isolation . \
- && /opt/te/bin/pip uninstall --yes setuptools
+RUN /opt/te/bin/pip install --no-cache-dir --no-index --no-deps --no-build-isolation . \
+ && /opt/te/bin/pip uninstall --yes setuptools pip
 
 FROM ${PYTHON}
-ENV PATH=/opt/te/bin:$PATH PYTHONUNBUFFERED=1
-RUN useradd --create-home --uid 10001 te
+# Nothing is written below /: run it with a read-only root file system. gunicorn's heartbeat file is in /dev/shm.
+ENV PATH=/opt/te/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+RUN useradd --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin --uid 10001 te
 COPY --from=build /opt/te /opt/te
-USER te
-WORKDIR /home/te
+# By number, so that Kubernetes can see that it is not root.
+USER 10001:10001
+WORKDIR /opt/te
 EXPOSE 8080
-# The shell form of the Procfile's `web`; exec so that TERM reaches gunicorn.
+# Of the command below: answers 200 while the database can be reached and is migrated. Whoever runs another command
+# replaces it, as docker-compose.yml does.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["python", "-c", "\
+from http.client import HTTPConnection;\
+web = HTTPConnection('127.0.0.1', 8080, timeout=4);\
+web.request('GET', '/health/ready');\
+exit(web.getresponse().status != 200)"]
+# The shell form of the Procfile's `web`; no shell, so that TERM reaches gunicorn.
 CMD ["gunicorn", "--config", "python:app.api.server", "app:create_app()"]

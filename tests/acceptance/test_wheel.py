@@ -1,6 +1,10 @@
-"""The wheel, installed alone: it runs the product and, with its extra, the verifier; demo and tests stay out."""
+"""The wheel, installed alone: it runs the product, of which no process writes a file, and, with its extra, the verifier.
+
+Demo and tests stay out.
+"""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -58,16 +62,31 @@ def install(python: Path, what: str) -> None:
 
 
 @pytest.fixture
-def stack(python: Path, empty_database_url: str, receiver: Receiver, tmp_path: Path) -> Iterator[Stack]:
+def sealed(python: Path, tmp_path: Path) -> Path:
+    """The same Python, for which with READ_ONLY nothing below / can be written, as where the image is run read-only.
+
+    That takes a namespace of mounts, which not everybody may make: without it nothing is sealed.
+    """
+    seal = ["unshare", "--mount", "sh", "-c", 'mount -o remount,bind,ro / && exec "$@"', "sh"]
+    script = tmp_path / "sealed"
+    run_it = f'{shlex.quote(str(python))} "$@"'
+    script.write_text(f'#!/bin/sh\n[ -z "$READ_ONLY" ] || exec {shlex.join(seal)} {run_it}\nexec {run_it}\n')
+    script.chmod(0o755)
+    can_seal = shutil.which("unshare") and not subprocess.run([*seal, "true"], check=False).returncode
+    return script if can_seal else python
+
+
+@pytest.fixture
+def stack(sealed: Path, empty_database_url: str, receiver: Receiver, tmp_path: Path) -> Iterator[Stack]:
     """The processes of the wheel, in an empty directory, over an empty database."""
     (tmp_path / "empty").mkdir()
     stack = Stack(
         database_url=empty_database_url,
         commands={},
-        env=ALONE | {"TE_WORKER_SHUTDOWN_TIMEOUT_SEC": "5"},
+        env=ALONE | {"TE_WORKER_SHUTDOWN_TIMEOUT_SEC": "5", "READ_ONLY": "1"},
         logs=tmp_path / "logs",
         cwd=tmp_path / "empty",
-        python=python,
+        python=sealed,
     )
     yield stack
     stack.stop(timeout=0)
@@ -98,6 +117,7 @@ def test_it_runs_alone_and_verifies_with_its_extra(
     deliver_one(stack.api, receiver, "wheel")
     stack.check()
     assert stack.terminate("worker-1") == 0
+    del stack.env["READ_ONLY"]
     with pytest.raises(ChildError, match=r"pip install 'task-executor\[verify\]'"):
         stack.run(("flask", "--app", "app", "verify"))
     with pytest.raises(ChildError, match="need a checkout"):

@@ -1,11 +1,19 @@
-"""The files that cannot be run here: they parse, and they name what exists."""
+"""Dockerfile and docker-compose.yml, which cannot be run here: they parse, and they name what exists."""
 
+import json
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import requires
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import psycopg2.extensions
@@ -17,9 +25,10 @@ from app.config import Settings
 from app.db.engine_doubts import doubts_about_version
 from schema.url import database_url
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
-IMAGE = {"python_version": "3.12", "python_full_version": "3.12.12", "extra": ""}  # as it is said to markers
+IMAGE = {"python_version": "3.12", "python_full_version": "3.12.14", "extra": ""}  # as it is said to markers
+OURS = {"api", "worker", "scheduler", "migrate"}
 SETTINGS = {item.metadata["env"] for item in fields(Settings)}
 
 
@@ -30,7 +39,7 @@ def services() -> dict[str, Any]:
 
 
 def test_compose_has_what_the_documentation_says(services: dict[str, Any]) -> None:
-    assert {"roach1", "roach2", "roach3", "kafka", "redis", "api", "worker", "scheduler"} <= set(services)
+    assert {"roach1", "roach2", "roach3", "balancer", "kafka", "redis", *OURS} <= set(services)
     assert services["worker"]["deploy"]["replicas"] == 2
     assert services["scheduler"]["deploy"]["replicas"] == 2
     for name, service in services.items():
@@ -39,7 +48,7 @@ def test_compose_has_what_the_documentation_says(services: dict[str, Any]) -> No
 
 
 def test_compose_sets_only_settings_that_exist_to_values_that_work(services: dict[str, Any]) -> None:
-    for name in ("api", "worker", "scheduler", "migrate"):
+    for name in OURS:
         environment = services[name]["environment"]
         assert {key for key in environment if key.startswith("TE_")} <= SETTINGS
         assert database_url(environment["TE_DATABASE_URL"]).get_backend_name() == "cockroachdb"
@@ -57,13 +66,75 @@ def test_the_driver_understands_the_database_url_of_compose(services: dict[str, 
     url = database_url(services["api"]["environment"]["TE_DATABASE_URL"])
     _, arguments = url.get_dialect()().create_connect_args(url)
     parsed = psycopg2.extensions.parse_dsn(psycopg2.extensions.make_dsn(**arguments))
-    assert parsed["host"] == "roach1,roach2,roach3"
-    assert parsed["load_balance_hosts"] == "random"
+    assert (parsed["host"], parsed["port"]) == ("balancer", "26257")
+
+
+def test_the_balancer_sends_to_every_node_that_is_ready(services: dict[str, Any]) -> None:
+    (mounted,) = services["balancer"]["volumes"]
+    configuration = (ROOT / mounted.split(":")[0]).read_text()
+    nodes = {name for name, service in services.items() if "--join" in str(service.get("command"))}
+    assert set(re.findall(r"server (\S+) \1:26257 check port 8080$", configuration, re.MULTILINE)) == nodes
+    assert "option httpchk GET /health?ready=1" in configuration
+
+
+def test_containers_of_ours_may_do_nothing_but_their_work(services: dict[str, Any]) -> None:
+    for name in OURS:
+        service = services[name]
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+    assert re.findall(r"^USER (.+)$", DOCKERFILE, re.MULTILINE)[-1] == "10001:10001", "Kubernetes wants a number"
+
+
+@pytest.mark.parametrize(("answer", "status"), [(200, 0), (503, 1), (None, 1)])
+def test_the_image_is_healthy_while_its_api_says_that_it_is_ready(answer: int | None, status: int) -> None:
+    found = re.search(r"^HEALTHCHECK [^\[]*CMD (\[.+\])$", DOCKERFILE.replace("\\\n", ""), re.MULTILINE)
+    assert found
+    _, *arguments = json.loads(found.group(1))
+    with readiness(answer) as port:
+        command = [sys.executable, *(word.replace("8080", str(port)) for word in arguments)]
+        assert subprocess.run(command, check=False, capture_output=True).returncode == status
+
+
+@contextmanager
+def readiness(answer: int | None) -> Iterator[int]:
+    """Serve /health/ready with this status, or nothing at all; yields the port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(answer or 0 if self.path == "/health/ready" else 404)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        port = server.server_port
+        if answer:
+            Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+            try:
+                yield port
+            finally:
+                server.shutdown()
+    if not answer:
+        yield port
+
+
+def test_docker_compose_itself_understands_the_file() -> None:
+    docker = shutil.which("docker")
+    if not docker or subprocess.run([docker, "compose", "version"], check=False, capture_output=True).returncode:
+        pytest.skip("needs the docker CLI with its plugin compose")
+    environment = {"TE_SECRET_ENCRYPTION_KEY": "any", "PATH": "/usr/bin:/bin"}
+    command = [docker, "compose", "--project-directory", str(ROOT), "config", "--quiet"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, env=environment)
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_is_fetched_is_pinned(services: dict[str, Any]) -> None:
     images = [service["image"] for service in services.values() if "image" in service]
     assert [image for image in images if not re.search(r":v?\d+\.\d+\.\d+", image)] == []
+    undigested = {image.split(":")[0] for image in images if not re.search(r"@sha256:[0-9a-f]{64}$", image)}
+    assert undigested == {"cockroachdb/cockroach"}, "as the head of the file says"
     assert re.search(r"^ARG PYTHON=python:[\d.]+-\S+@sha256:[0-9a-f]{64}$", DOCKERFILE, re.MULTILINE)
     assert set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)) == {"${PYTHON}"}
     assert re.search(r"nixpkgs/[0-9a-f]{40}", (ROOT / "flake.nix").read_text())
@@ -113,6 +184,8 @@ def test_the_dockerfile_copies_files_that_exist() -> None:
     copied = [words.split()[:-1] for words in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE)]
     assert copied
     assert [name for names in copied for name in names if not (ROOT / name).exists()] == []
+    sent = set(re.findall(r"^!(.+)$", (ROOT / ".dockerignore").read_text(), re.MULTILINE))
+    assert {name for names in copied for name in names} == sent
 
 
 def test_compose_runs_a_release_of_cockroachdb_without_known_faults(services: dict[str, Any]) -> None:
