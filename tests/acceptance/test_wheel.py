@@ -1,4 +1,4 @@
-"""The wheel, installed alone: it runs the product, of which no process writes a file, and, with its extra, the verifier.
+"""The wheel, installed alone: it runs the product, which writes no file, and, with its extra, the verifier.
 
 Demo and tests stay out.
 """
