@@ -42,6 +42,7 @@ class Worker(SheddingWorker):
 
         def guarded(environ: dict[str, Any], start_response: Any) -> Any:
             sock = environ["gunicorn.socket"]
+            deadlines.end(sock)  # "100 Continue" has been taken, where it was asked for
             environ["wsgi.input"] = Body(environ["wsgi.input"], sock, deadlines)
             return Answer(application(environ, start_response), sock, deadlines)
 
@@ -55,13 +56,21 @@ class Worker(SheddingWorker):
         with self._counting:
             self._busy += 1
         try:
-            kept = super().handle(conn)
+            kept = self._handle_one(conn)
             while kept is True and self._may_go_on() and 2 * self._busy <= self.cfg.threads and _speaks(conn):
-                kept = super().handle(conn)
+                kept = self._handle_one(conn)
         finally:
             with self._counting:
                 self._busy -= 1
         return kept
+
+    def _handle_one(self, conn: Any) -> Any:
+        # gunicorn writes "100 Continue" before it calls the application, which may never come to that.
+        self._deadlines.writing(conn.sock, 0)
+        try:
+            return super().handle(conn)
+        finally:
+            self._deadlines.end(conn.sock)
 
     def murder_pending(self) -> None:
         """Give up whoever waits for too long, and whoever a thread has waited for too long."""

@@ -4,14 +4,12 @@ import json
 import resource
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
 import requests
 
-from app.api.deadlines import Answer, Deadlines
 from tests.integration.http.test_server import Web, key_for
 from tests.integration.registered import http_endpoint, one_shot
 from tests.waiting import HUNG_SECONDS, eventually
@@ -204,16 +202,3 @@ def test_more_clients_than_the_limit_of_open_files_end_no_worker(module_database
             Clients(web, stack).send(b"")
         assert is_healthy(web)
         assert web.log.count("Booting worker") == 1
-
-
-@pytest.mark.parametrize("parts", [(), (b"some",)], ids=["no body", "a body"])
-def test_the_end_of_an_answer_has_to_be_taken_in_time(parts: tuple[bytes, ...]) -> None:
-    """gunicorn writes it after the last part, and of an answer without a body all that there is."""
-    deadlines, (server, client) = Deadlines(), socket.socketpair()
-    with server, client:
-        answer = Answer(parts, server, deadlines)
-        assert tuple(answer) == parts
-        deadlines.enforce(time.monotonic() + HUNG_SECONDS)
-        client.settimeout(HUNG_SECONDS)
-        assert client.recv(1) == b""
-        answer.close()

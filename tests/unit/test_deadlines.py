@@ -1,0 +1,83 @@
+"""What a client has to take in time beside the parts of an answer, and what no deadline may cut."""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from gunicorn.config import Config
+from gunicorn.glogging import Logger
+from gunicorn.workers.gthread import TConn
+
+from app.api.deadlines import Answer, Deadlines
+from app.api.gunicorn_worker import Worker
+from tests.waiting import HUNG_SECONDS, eventually
+
+EXPECTING = b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"
+
+
+@contextmanager
+def worker_of(application: Any) -> Iterator[Worker]:
+    config = Config()
+    worker = Worker(0, os.getppid(), [], SimpleNamespace(wsgi=lambda: application), 30, config, Logger(config))
+    with closing(worker.tmp):
+        worker.load_wsgi()
+        yield worker
+
+
+def connection(worker: Worker, server: socket.socket) -> TConn:
+    return TConn(worker.cfg, server, ("127.0.0.1", 1), ("127.0.0.1", 2))
+
+
+@pytest.mark.parametrize("parts", [(), (b"some",)], ids=["no body", "a body"])
+def test_the_end_of_an_answer_has_to_be_taken_in_time(parts: tuple[bytes, ...]) -> None:
+    """gunicorn writes it after the last part, and of an answer without a body all that there is."""
+    deadlines, (server, client) = Deadlines(), socket.socketpair()
+    with server, client:
+        answer = Answer(parts, server, deadlines)
+        assert tuple(answer) == parts
+        deadlines.enforce(time.monotonic() + HUNG_SECONDS)
+        client.settimeout(HUNG_SECONDS)
+        assert client.recv(1) == b""
+        answer.close()
+
+
+def test_that_it_may_continue_a_client_has_to_take_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.api.deadlines.WRITE_SECONDS", 0.0)
+    server, client = socket.socketpair()
+    with worker_of(None) as worker, server, client:
+        server.setblocking(False)
+        with suppress(BlockingIOError):  # full of what the client has not read
+            while server.send(b"1"):
+                pass
+        client.sendall(EXPECTING)
+        thread = threading.Thread(target=worker.handle, args=[connection(worker, server)], daemon=True)
+        thread.start()
+
+        def is_back() -> bool:
+            worker.murder_pending()
+            return not thread.is_alive()
+
+        eventually(is_back, what="the thread")
+
+
+def test_an_application_that_takes_its_time_is_cut_by_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.api.deadlines.WRITE_SECONDS", -HUNG_SECONDS)
+
+    def application(_environ: object, start_response: Any) -> tuple[()]:
+        worker.murder_pending()
+        start_response("204 No Content", [])
+        return ()
+
+    server, client = socket.socketpair()
+    with worker_of(application) as worker, server, client:
+        client.sendall(EXPECTING)
+        worker.handle(connection(worker, server))
+        server.close()
+        heads = client.makefile("rb").read().split(b"\r\n\r\n")
+        assert [head.split()[1] for head in heads if head] == [b"100", b"204"]
