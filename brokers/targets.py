@@ -48,7 +48,8 @@ class Targets:
         self.shut: Mapping[str, Target] = {}  # the endpoints whose target is shut; replaced, never changed
         self._wake = wake
         self._settings_revision = -1
-        self._unfollowed = set[str]()  # endpoints that may lead elsewhere by now than to what is shut
+        # Endpoints that may lead elsewhere by now than to what is shut; how few were in flight when room was asked for.
+        self._unfollowed = dict[str, list[int]]()
         self._limit = NO_LIMIT if connections_per_host is None else connections_per_host
         self._settings_of = settings_of
         self._targets: dict[str, Target] = {}
@@ -102,15 +103,16 @@ class Targets:
         One of what they have due is claimed, and handed back: whoever prepares it looks.
         """
         with self._lock:
-            self._unfollowed.update(endpoints)
+            self._unfollowed |= {endpoint: [] for endpoint in endpoints}
             self._note_shut()
 
     def followed(self, endpoint: str) -> None:
         """Note that it is looked up where an endpoint leads by now."""
         with self._lock:
-            if endpoint in self._unfollowed:
-                self._unfollowed.discard(endpoint)
-                self._note_shut()
+            bound = self.bound.get(endpoint)
+            if self._unfollowed.pop(endpoint, None) is not None and bound is not None and bound.target.is_shut:
+                # Not all anew: very many are looked up when their common host is given up.
+                self.shut = {**self.shut, endpoint: bound.target}
 
     def taking(
         self,
@@ -220,13 +222,15 @@ class Targets:
     def _note_shut(self) -> None:
         if self.shut or self._unfollowed or any(target.is_shut for target in self._targets.values()):
             shut = {endpoint: bound.target for endpoint, bound in self.bound.items() if bound.target.is_shut}
-            self._unfollowed &= shut.keys()
+            self._unfollowed = {endpoint: held for endpoint, held in self._unfollowed.items() if endpoint in shut}
             self.shut = {endpoint: target for endpoint, target in shut.items() if endpoint not in self._unfollowed}
 
     def _room_of_shut(self, target: Target, endpoint: str, held: int) -> int:
         """Return how many deliveries may be claimed for a target that is shut: one for its probe, or to look it up."""
-        if endpoint in self._unfollowed:
-            return 1
+        fewest = self._unfollowed.get(endpoint)
+        if fewest is not None:
+            fewest[:] = [min([held, *fewest])]
+            return int(held == fewest[0])
         probe = target.probe
         if probe is not None and target.may_probe(endpoint):
             # What is reserved for it since is its one; what began before the breaker opened is not.

@@ -250,3 +250,27 @@ def test_where_an_endpoint_leads_is_looked_up_until_the_database_tells(
     deliveries.start([attempts.next()])
     assert room_of(process.targets, "shut", {}) == 0
     eventually(lambda: statuses(database) == [("QUEUED", 0)], what="one that waits with no attempt spent")
+
+
+def test_one_delivery_is_claimed_to_look_up_where_its_endpoint_leads(
+    database: Database, process: WorkerProcess, shards: int, name: str
+) -> None:
+    """Of all lanes of it together, until that one is prepared."""
+    process.targets.bind("shut", name, 5000, has_turns=True)
+    rows.add_breaker(database, name, "open", open_for=timedelta(hours=1))
+    eventually(lambda: process.targets.shut, what="the state of the breaker")
+    rows.add_executions(database, 20, endpoint="shut", shards=shards)
+    (other,) = rows.add_executions(database, 1)
+    attempts = Attempts(process)
+    got = [attempts.next()]
+    assert got[0].claim.execution_id == other, "it has seen all lanes by then"
+    process.targets.look_up(["shut"])
+    process.wake()
+    got.append(attempts.next())
+    rows.add_executions(database, 1)
+    process.wake()
+    got.append(attempts.next())
+    assert [attempt.claim.endpoint for attempt in got] == ["target", "shut", "target"]
+    assert [found for found in statuses(database) if found != ("QUEUED", 0)] == [("RUNNING", 1)]
+    for attempt in got:
+        assert attempt.release(put_off_ms=3_600_000)
