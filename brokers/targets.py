@@ -92,10 +92,10 @@ class Targets:
             self._note_shut()
         return True
 
-    def behind_shut(self) -> list[str]:
-        """List the endpoints whose target is shut."""
+    def behind_shut(self) -> dict[str, str]:
+        """Return the endpoints whose target is shut, each with the target's key."""
         with self._lock:
-            return [endpoint for endpoint, bound in self.bound.items() if bound.target.is_shut]
+            return {endpoint: bound.target.key for endpoint, bound in self.bound.items() if bound.target.is_shut}
 
     def look_up(self, endpoints: Collection[str]) -> None:
         """Have it looked up where endpoints lead by now whose target is shut.

@@ -1,6 +1,8 @@
-"""Moves: which endpoints may lead elsewhere since they were asked for last."""
+"""Moves: which endpoints behind open breakers may lead elsewhere by now."""
 
-from collections.abc import Collection
+import math
+import time
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from sqlalchemy import Row
@@ -8,22 +10,22 @@ from sqlalchemy import Row
 from app.db import Database
 from app.sql import statement
 
-# All that the host of an endpoint may come of, with the revisions as of which it is so, in one statement.
+PAGE = 500
+SHORTEST_SECONDS = 2.0
+
+# All that the host of an endpoint may come of.
 SOURCES = statement(
     "moves.sources",
     """
-    SELECT f.revision AS flow_revision,
-           COALESCE((SELECT revision FROM catalog_revision WHERE id = 'catalog'), 0) AS catalog_revision,
-           e.name, e.version, c.revision AS config_revision, c.updated_at AS config_at,
+    SELECT e.name, e.version, c.revision AS config_revision, c.updated_at AS config_at,
            (SELECT CAST(sum(s.revision) AS BIGINT) FROM secrets AS s
              WHERE v.secret_refs @> jsonb_build_array(s.name)) AS secret_revisions,
            (SELECT max(s.updated_at) FROM secrets AS s
              WHERE v.secret_refs @> jsonb_build_array(s.name)) AS secrets_at
-      FROM catalog_revision AS f
-      LEFT JOIN endpoints AS e ON e.name = ANY (CAST(:endpoints AS TEXT[]))
+      FROM endpoints AS e
       LEFT JOIN endpoint_versions AS v ON v.endpoint = e.name AND v.version = e.version
       LEFT JOIN configs AS c ON c.name = v.config_ref
-     WHERE f.id = 'flow'
+     WHERE e.name = ANY (CAST(:endpoints AS TEXT[]))
     """,
 )
 
@@ -41,33 +43,50 @@ class _Source(NamedTuple):
     def of(cls, row: Row[Any]) -> "_Source":
         return cls(*(getattr(row, name) for name in cls._fields))
 
+    @property
+    def has_another(self) -> bool:
+        """Return whether the endpoint may ever have led elsewhere."""
+        return self.version > 1 or self.config_revision is not None or self.secret_revisions is not None
+
 
 class Moves:
-    """Remembers by what endpoints lead where they do; belongs to one thread."""
+    """Remembers by what endpoints behind open breakers lead where they do; belongs to one thread."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
         self._database = database
+        self._clock = clock
         self._revisions: tuple[int, int] | None = None
-        self._sources: dict[str, _Source | None] = {}
+        self._next_at = -math.inf
+        self._sources: dict[tuple[str, str], _Source | None] = {}  # by endpoint and breaker
 
-    def of(self, endpoints: Collection[str], flow_revision: int, catalog_revision: int) -> set[str]:
-        """Return those of some endpoints that may lead elsewhere than when they were asked for last.
+    def of(self, behind: Mapping[str, str], flow_revision: int, catalog_revision: int) -> set[str]:
+        """Return the endpoints behind open breakers that may lead elsewhere; `behind` has each with its breaker.
 
-        One that was not asked for then may have moved if a revision has changed since. Reads nothing unless one has, or
-        an endpoint is new. Raises UnavailableError.
+        One that has come behind its breaker since the last time is there by its last delivery, which may have been an
+        earlier version's: once for each opening. Of the others those whose own version, config or secrets have changed,
+        which is asked for where a revision has, every two seconds at most. Raises UnavailableError.
         """
-        revisions = flow_revision, catalog_revision
-        is_new = self._revisions not in (None, revisions)
-        before = self._sources
-        if not endpoints or (not is_new and before.keys() >= set(endpoints)):
+        revisions, now = (flow_revision, catalog_revision), self._clock()
+        before = self._sources = {pair: self._sources[pair] for pair in behind.items() if pair in self._sources}
+        is_due = revisions != self._revisions and now >= self._next_at
+        if is_due and before:
+            self._next_at = now + SHORTEST_SECONDS
+        asked = [pair for pair in behind.items() if is_due or pair not in before]
+        found = self._read([endpoint for endpoint, _ in asked])
+        # Whoever looks where a moved one leads does so by what is newer than this.
+        self._sources = before | {(endpoint, breaker): found.get(endpoint) for endpoint, breaker in asked}
+        if is_due or not before:
             self._revisions = revisions
-            self._sources = {endpoint: before[endpoint] for endpoint in endpoints}
-            return set()
-        rows = self._database.fetch(SOURCES, {"endpoints": sorted(endpoints)})
-        found = {row.name: _Source.of(row) for row in rows if row.name is not None}
-        moved = {one for one in endpoints if is_new and (one not in before or before[one] != found.get(one))}
-        # Of what has changed since the revisions that were told, the next ones tell.
-        if is_new or (rows[0].flow_revision, rows[0].catalog_revision) == revisions:
-            self._sources = {endpoint: found.get(endpoint) for endpoint in endpoints}
-        self._revisions = revisions
-        return moved
+        return {endpoint for endpoint, breaker in asked if self._may_have_moved((endpoint, breaker), before)}
+
+    def _may_have_moved(self, pair: tuple[str, str], before: Mapping[tuple[str, str], _Source | None]) -> bool:
+        source = self._sources[pair]
+        return source != before[pair] if pair in before else source is not None and source.has_another
+
+    def _read(self, endpoints: Collection[str]) -> dict[str, _Source]:
+        """Read what endpoints lead by, in pages: there may be as many as a host has."""
+        names = sorted(endpoints)
+        pages = [names[start : start + PAGE] for start in range(0, len(names), PAGE)]
+        return {
+            row.name: _Source.of(row) for page in pages for row in self._database.fetch(SOURCES, {"endpoints": page})
+        }

@@ -227,6 +227,28 @@ def test_a_config_that_leads_elsewhere_is_followed_long_before_the_next_probe(
     assert row_state(database, DEAD) == "open"
 
 
+def test_a_newer_version_does_not_wait_for_what_an_earlier_one_opens_later(
+    database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, name: str
+) -> None:
+    """Its last delivery was the earlier one's, and nothing has changed since."""
+    asks_for_an_hour = receiver.url("/retry-after/3600").replace("127.0.0.1", "localhost")
+    rows.add_endpoint(database, "moved", spec={"url": asks_for_an_hour, "method": "POST"})
+    (old,) = rows.add_executions(database, 1, endpoint="moved")
+    database.fetch(text("UPDATE endpoints SET version = 2 WHERE name = 'moved' RETURNING 1"))
+    catalog = catalog_of(database)
+    Deliveries(catalog, loop, database, process.targets).start([Attempts(process).next()])
+    eventually(process.targets.behind_shut, what="that the receiver's wish has opened its breaker")
+    assert row_state(database, name.replace("127.0.0.1", "localhost")) == "open"
+    # One of them is looked up, be it of the earlier version.
+    later = rows.add_executions(database, 3, endpoint="moved")
+    new = add_of_new_version(database, {"url": receiver.url("/ok/moved")})
+    deliver_until(database, process, loop, new)
+    receiver.wait_for(1, path="/ok/moved")
+    assert process.targets.bound["moved"].name == name
+    eventually(lambda: {rows.execution(database, one).status for one in later} == {"QUEUED"}, what="what waits")
+    assert [request.idempotency_key for request in receiver.requests] == [old, new]
+
+
 def row_state(database: Database, target: str) -> str:
     (found,) = database.fetch(text("SELECT state FROM breakers WHERE target = :target"), {"target": target})
     state: str = found.state
