@@ -13,19 +13,19 @@ from app.sql import statement
 PAGE = 500
 SHORTEST_SECONDS = 2.0
 
-# All that the host of an endpoint may come of.
+# All that the host of an endpoint may come of. By the names of its own secrets: they are few, and all of them are many.
 SOURCES = statement(
     "moves.sources",
     """
     SELECT e.name, e.version, c.revision AS config_revision, c.updated_at AS config_at,
-           (SELECT CAST(sum(s.revision) AS BIGINT) FROM secrets AS s
-             WHERE v.secret_refs @> jsonb_build_array(s.name)) AS secret_revisions,
-           (SELECT max(s.updated_at) FROM secrets AS s
-             WHERE v.secret_refs @> jsonb_build_array(s.name)) AS secrets_at
+           CAST(sum(s.revision) AS BIGINT) AS secret_revisions, max(s.updated_at) AS secrets_at
       FROM endpoints AS e
       LEFT JOIN endpoint_versions AS v ON v.endpoint = e.name AND v.version = e.version
       LEFT JOIN configs AS c ON c.name = v.config_ref
+      LEFT JOIN LATERAL jsonb_array_elements_text(v.secret_refs) AS r (name) ON true
+      LEFT JOIN secrets AS s ON s.name = r.name
      WHERE e.name = ANY (CAST(:endpoints AS TEXT[]))
+     GROUP BY e.name, e.version, c.revision, c.updated_at
     """,
 )
 
