@@ -1,7 +1,5 @@
 """`flask api-keys`: the keys of clients of the API."""
 
-import getpass
-import os
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -10,10 +8,8 @@ from flask.cli import AppGroup
 
 from app.access import api_keys
 from app.access.api_keys import Scope
-from app.api.services import services
-from app.audit import Actor
-from app.cli.errors import one_line
-from app.db import ready
+from app.cli.errors import NOT_FOUND, CommandError
+from app.cli.session import actor, ready_database
 
 group = AppGroup("api-keys", help="The keys of the API.")
 
@@ -54,10 +50,8 @@ def create(name: str, scopes: list[Scope], expires: datetime | None) -> None:
     """
     if not scopes or not name.strip() or len(name) > 200 or not name.isprintable():
         raise click.UsageError("a name of 1 to 200 printable characters and at least one scope are needed")
-    database = services().database
-    with one_line():
-        ready.check_ready(database)
-        key = api_keys.create(database, name, scopes, expires, by=_actor())
+    with ready_database() as database:
+        key = api_keys.create(database, name, scopes, expires, by=actor())
     until = f", until {expires.isoformat(timespec='seconds')}" if expires else ""
     click.echo(f"key {name!r} with scopes {', '.join(scopes)}{until}; it is shown only now:", err=True)
     click.echo(key)
@@ -70,9 +64,7 @@ def list_(prefix: str) -> None:
 
     The part of a key before its second underscore is te_ and the id shown here.
     """
-    database = services().database
-    with one_line():
-        ready.check_ready(database)
+    with ready_database() as database:
         stored = api_keys.list_keys(database, prefix)
     click.echo(f"{'ID':<17} {'STATE':<8} {'SCOPES':<22} {'LAST USED':<20} {'EXPIRES':<20} NAME")
     for key in stored:
@@ -86,21 +78,11 @@ def list_(prefix: str) -> None:
 @click.argument("key_id")
 def revoke(key_id: str) -> None:
     """Refuse the key with this id from now on; running servers notice within a few seconds."""
-    database = services().database
-    with one_line():
-        ready.check_ready(database)
-        name = api_keys.revoke(database, api_keys.id_in(key_id), by=_actor())
+    with ready_database() as database:
+        name = api_keys.revoke(database, api_keys.id_in(key_id), by=actor())
     if name is None:
-        raise click.ClickException(f"there is no key with the id {key_id!r}; see `flask --app app api-keys list`")
+        raise CommandError(f"there is no key with the id {key_id!r}; see `flask --app app api-keys list`", NOT_FOUND)
     click.echo(f"key {name!r} ({api_keys.id_in(key_id)}) is revoked")
-
-
-def _actor() -> Actor:
-    """Return the user of the operating system for the audit log; a container's user may have no name."""
-    try:
-        return Actor(f"cli:{getpass.getuser()}")
-    except (KeyError, OSError):
-        return Actor(f"cli:uid-{os.getuid()}")
 
 
 def _show(instant: datetime | None) -> str:

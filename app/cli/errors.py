@@ -1,4 +1,4 @@
-"""Errors of commands: one line and a non-zero exit status, no traceback."""
+"""Errors of commands: one line and an exit status that scripts can tell apart, no traceback."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +10,18 @@ from app.db.retry import driver_message
 from app.errors import TaskExecutorError
 from schema.lease import MigrationBusyError
 
+# 2 is click's, for a command line that makes no sense.
+FAILED, NOT_FOUND, REFUSED, UNAVAILABLE = 1, 3, 4, 5
+_BY_HTTP_STATUS = {404: NOT_FOUND, 409: REFUSED, 412: REFUSED, 503: UNAVAILABLE, 504: UNAVAILABLE}
+
+
+class CommandError(click.ClickException):
+    """A message for standard error, and the exit status."""
+
+    def __init__(self, message: str, exit_code: int = FAILED) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code  # type: ignore[misc]
+
 
 @contextmanager
 def one_line() -> Iterator[None]:
@@ -17,8 +29,13 @@ def one_line() -> Iterator[None]:
     try:
         yield
     except TaskExecutorError as error:
-        raise click.ClickException(error.explained) from error
+        raise CommandError(_worded(error), _BY_HTTP_STATUS.get(error.status, FAILED)) from error
     except MigrationBusyError as error:
-        raise click.ClickException(str(error)) from error
+        raise CommandError(str(error), UNAVAILABLE) from error
     except SQLAlchemyError as error:
-        raise click.ClickException(f"the database said: {driver_message(error)}") from error
+        raise CommandError(f"the database said: {driver_message(error)}") from error
+
+
+def _worded(error: TaskExecutorError) -> str:
+    faults = [f"{detail['pointer']}: {detail['message']}" for detail in error.details]
+    return "; ".join([error.explained, *faults])

@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
-from rich.console import Console
 from rich.control import Control
 from rich.segment import ControlType
 from rich.table import Table
 from rich.text import Text
 
+from app.cli.console import open_console, table_of
+
 _PLAIN_STATUS_SECONDS = 5.0  # without a terminal, repeat the status line no more often than this
-_NEVER_WRAPPED = 10_000  # columns of a file
 _START_OF_LINE = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 0))
 
 Part = str | Text | tuple[str, str]
@@ -26,17 +26,8 @@ class Terminal:
 
     def __init__(self, out: TextIO | None = None) -> None:
         out = out or sys.stdout
-        is_tty = out.isatty()
-        # Whatever FORCE_COLOR says, a file gets no escape codes, and nobody's brackets are taken for markup.
-        self._console = Console(
-            file=out,
-            force_terminal=is_tty,
-            width=None if is_tty else _NEVER_WRAPPED,
-            highlight=False,
-            markup=False,
-            emoji=False,
-        )
-        self._is_live = is_tty and not self._console.is_dumb_terminal
+        self._console = open_console(out)
+        self._is_live = out.isatty() and not self._console.is_dumb_terminal
         self._lock = threading.Lock()
         self._has_status = False
         self._status_at = -_PLAIN_STATUS_SECONDS
@@ -75,12 +66,7 @@ class Terminal:
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[str] = ()) -> None:
         """Print a table; the columns with the headings in `right` are aligned to the right."""
-        table = Table(box=None, show_edge=False, padding=(0, 0, 0, 2), header_style="dim")
-        for heading in header:
-            table.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
-        for row in rows:
-            table.add_row(*(_with_statuses(cell) for cell in row))
-        self._print(table)
+        self._print(table_of(header, rows, right=right))
 
     def _print(self, what: Text | Table) -> None:
         with self._lock:
@@ -93,10 +79,3 @@ class Terminal:
         if self._has_status:
             self._console.control(_START_OF_LINE)
             self._has_status = False
-
-
-def _with_statuses(cell: str) -> Text:
-    text = Text(cell)
-    text.highlight_words(["SUCCESS"], "green")
-    text.highlight_words(["FAILED"], "red")
-    return text

@@ -17,7 +17,7 @@ from sqlalchemy.sql.base import ReadOnlyColumnCollection
 from app.db import Database, strides
 from app.db.paging import Page, PageRequest, Part, Position, page_of
 from app.executions.model import Execution
-from app.executions.reading.queries import executions_query
+from app.executions.reading.queries import executions_query, find_executions
 from schema import tables
 from schema.states import CANCELLABLE, FINAL, ExecutionStatus
 
@@ -75,8 +75,7 @@ def _page_of_queue(database: Database, wanted: ExecutionFilter, request: PageReq
         if after is None or len(found) > request.limit or time.monotonic() >= until:
             break
     shown = found[: request.limit]
-    query = executions_query().where(_E.execution_id.in_([row.execution_id for row in shown]))
-    by_id = {row.execution_id: Execution.from_row(row) for row in database.fetch(query)} if shown else {}
+    by_id = {each.execution_id: each for each in find_executions(database, [row.execution_id for row in shown])}
     # What was pruned meanwhile is not in `by_id`.
     items = [by_id[row.execution_id] for row in shown if row.execution_id in by_id]
     return Page(items, _position(shown[-1]) if len(shown) < len(found) else after)

@@ -1,6 +1,6 @@
 """Queries of executions, their attempts and their logs."""
 
-from collections.abc import Sized
+from collections.abc import Collection, Sized
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from app.db import Database
 from app.db.paging import Page, PageRequest, newest_first, page_of
 from app.errors import ExecutionNotFoundError
-from app.executions.model import AttemptRecord, ExecutionWithInput, LogRecord
+from app.executions.model import AttemptRecord, Execution, ExecutionWithInput, LogRecord
 from app.sql import statement
 from schema import tables
 from schema.states import ExecutionStatus, LogLevel
@@ -55,6 +55,15 @@ def get_execution(database: Database, execution_id: str) -> ExecutionWithInput:
     if not rows:
         raise ExecutionNotFoundError.of(execution_id)
     return ExecutionWithInput.from_row(rows[0])
+
+
+def find_executions(database: Database, execution_ids: Collection[str]) -> list[Execution]:
+    """Read those of some executions that there are, without their input."""
+    if not execution_ids:
+        return []
+    return [
+        Execution.from_row(row) for row in database.fetch(executions_query().where(_E.execution_id.in_(execution_ids)))
+    ]
 
 
 def attempts_of(database: Database, execution_id: str, request: PageRequest) -> Page[AttemptRecord]:

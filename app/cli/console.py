@@ -1,0 +1,87 @@
+"""Console: tables and lines for a person at a terminal, or plain lines for a file."""
+
+import json
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TextIO
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from app.formats import compact_json, rfc3339
+
+_NEVER_WRAPPED = 10_000  # columns of a file
+_STYLES = {"green": ["SUCCESS", "ALIVE", "CLOSED"], "red": ["FAILED", "DEAD", "OPEN"], "yellow": ["RETRYING", "PAUSED"]}
+MOST_SHOWN = 2_000  # characters of an input or an output
+
+json_option = click.option("--json", "as_json", is_flag=True, help="print JSON, with the fields that the API has")
+
+
+def open_console(out: TextIO | None = None) -> Console:
+    """Return a console; whatever FORCE_COLOR says, a file gets no escape codes, and no bracket is taken for markup."""
+    out = out or sys.stdout
+    is_tty = out.isatty()
+    width = None if is_tty else _NEVER_WRAPPED
+    return Console(file=out, force_terminal=is_tty, width=width, highlight=False, markup=False, emoji=False)
+
+
+def table_of(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[str] = ()) -> Table:
+    """Build a table; the columns with the headings in `right` are aligned to the right."""
+    table = Table(box=None, show_edge=False, padding=(0, 0, 0, 2), header_style="dim")
+    for heading in header:
+        table.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_with_statuses(cell) for cell in row))
+    return table
+
+
+def show_table(header: Sequence[str], rows: Iterable[Sequence[object]], *, right: Collection[str] = ()) -> None:
+    """Print a table of values that others have worded."""
+    open_console().print(table_of(header, ([shown(cell) for cell in row] for row in rows), right=right))
+
+
+def show_fields(fields: Mapping[str, object]) -> None:
+    """Print names and values, one a line; what is None is left out."""
+    given = {name: shown(value) for name, value in fields.items() if value is not None}
+    width = max(map(len, given), default=0)
+    for name, value in given.items():
+        show_line(f"{name:<{width}}  {value}")
+
+
+def show_line(text: str, style: str = "") -> None:
+    """Print a line, which the terminal wraps: it can be copied in one piece."""
+    line = _with_statuses(plain(text))
+    line.stylize(style)
+    open_console().print(line, soft_wrap=True)
+
+
+def print_json(value: object, *, lines: bool = False) -> None:
+    """Print a value as JSON in ASCII: a document, or one of many `lines`."""
+    click.echo(json.dumps(value, indent=None if lines else 2, default=str))
+
+
+def shown(value: object) -> str:
+    """Write a value for a person."""
+    if value is None:
+        return "-"
+    if isinstance(value, datetime):
+        return rfc3339(value.replace(microsecond=value.microsecond // 1000 * 1000), "milliseconds")
+    if isinstance(value, dict | list):
+        text = compact_json(value)
+        return plain(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}… ({len(text):,} characters)")
+    return plain(str(value))
+
+
+def plain(text: str) -> str:
+    """Escape what a terminal would obey, such as control characters and changes of the writing direction."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def _with_statuses(cell: str) -> Text:
+    text = Text(cell)
+    for style, words in _STYLES.items():
+        text.highlight_regex(rf"\b({'|'.join(words)})\b", style)
+    return text

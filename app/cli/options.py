@@ -1,0 +1,95 @@
+"""Options: values that the API takes too, read by its own fields, and lists that are read page by page."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import click
+from marshmallow import ValidationError, fields, validate
+
+from app.api.http.fields import Instant
+from app.api.http.pagination import MAX_LIMIT
+from app.api.jobs.labels import LabelSelector
+from app.catalog.endpoints.flow_spec import queue_field
+from app.db.paging import Page, PageRequest
+from app.formats import duration_ms, marshmallow_faults
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+MOST_LISTED = 10_000
+_MAX_TEXT = 200
+
+
+class Value(click.ParamType[Any]):
+    """A value that a field of the API reads."""
+
+    def __init__(self, name: str, field: fields.Field[Any]) -> None:
+        self.name = name
+        self._field = field
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the text."""
+        try:
+            return self._field.deserialize(value)
+        except ValidationError as error:
+            self.fail(" ".join(fault for _, fault in marshmallow_faults(error.messages)), param, ctx)
+
+
+class Moment(click.ParamType[datetime]):
+    """An instant, or how long ago it was."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """Read 2h, 30m or an instant with an offset."""
+        if isinstance(value, datetime):
+            return value
+        milliseconds = duration_ms(value)
+        if milliseconds is not None and milliseconds < 1e13:
+            return datetime.now(UTC) - timedelta(milliseconds=milliseconds)
+        try:
+            return Instant().deserialize(value)  # type: ignore[no-any-return]
+        except ValidationError:
+            self.fail("use how long ago (30m, 2h, 7d) or a time with offset (2030-01-31T09:00:00Z)", param, ctx)
+
+
+TEXT = Value("text", fields.String(validate=validate.Length(1, _MAX_TEXT)))
+QUEUE = Value("queue", queue_field())
+LABELS = Value("key=value,…", LabelSelector())
+
+
+def enum_option(name: str, values: type[StrEnum], help_: str) -> Callable[[F], F]:
+    """Declare an option with the values of an enumeration, in either case."""
+
+    def read(_context: click.Context, _parameter: click.Parameter, text: str | None) -> StrEnum | None:
+        return None if text is None else values(text)
+
+    choice = click.Choice([each.value for each in values], case_sensitive=False)
+    return click.option(name, type=choice, callback=read, help=help_)
+
+
+def created_options(command: F) -> F:
+    """Declare the options between which instants something was created, and how much is listed."""
+    command = click.option(
+        "--limit", type=click.IntRange(1, MOST_LISTED), default=20, show_default=True, help="how many, newest first"
+    )(command)
+    command = click.option("--created-before", type=Moment(), help="30m, 2h, 7d ago, or a time with offset")(command)
+    return click.option("--created-after", type=Moment(), help="30m, 2h, 7d ago, or a time with offset")(command)
+
+
+def gather(read_page: Callable[[PageRequest], Page[T]], limit: int) -> tuple[list[T], bool]:
+    """Read pages until there are `limit` items; returns them, and whether more follow."""
+    found, after = list[T](), None
+    while True:
+        page = read_page(PageRequest(min(limit - len(found), MAX_LIMIT), after))
+        found += page.items
+        after = page.next
+        if after is None or len(found) >= limit:
+            return found, after is not None
+
+
+def tell_more(is_more: bool) -> None:
+    """Say on standard error that a list goes on."""
+    if is_more:
+        click.echo("there are more: raise --limit, or add filters", err=True)

@@ -1,0 +1,79 @@
+"""`flask jobs`."""
+
+from sqlalchemy import text
+
+from app.cli.session import actor
+from app.db import Database
+from tests import rows
+from tests.integration.cli.conftest import Cli
+from tests.integration.client import Api
+from tests.integration.registered import created, cron, interval, one_shot, register
+
+
+def test_a_list_has_what_the_api_lists(api: Api, cli: Cli) -> None:
+    register(api)
+    named = created(api, cron(name="Daily \x1b[2J\u202ereport", labels={"team": "billing"}))
+    created(api, interval())
+    created(api, one_shot("k"))
+    assert cli.json("jobs", "list") == {"items": api.get("/jobs").json["items"], "more": False}
+    assert [job["trigger"] for job in cli.json("jobs", "list", "--limit", "2")["items"]] == ["IMMEDIATE", "INTERVAL"]
+    narrow = ("--trigger", "cron", "--labels", "team=billing", "--status", "ACTIVE", "--created-after", "1h")
+    found = cli.json("jobs", "list", *narrow)
+    assert found == {"items": [named], "more": False}
+    shown = cli.run("jobs", "list", "--limit", "2")
+    assert "there are more" in shown.stderr
+    assert "every 10s" in shown.stdout
+    shown = cli.run("jobs", "list", *narrow)
+    assert named["job_id"] in shown.stdout
+    assert r"Daily \x1b[2J\u202ereport" in shown.stdout, "what a terminal obeys is escaped"
+
+
+def test_show_tells_how_a_job_is_doing(api: Api, cli: Cli, database: Database) -> None:
+    register(api)
+    job = created(api, interval())
+    run = rows.add_tick(database, job["job_id"], "FAILED")
+    shown = cli.json("jobs", "show", job["job_id"])
+    assert shown["job"] == api.get(f"/jobs/{job['job_id']}").json
+    assert shown["status"] == api.get(f"/jobs/{job['job_id']}/status").json
+    assert shown["executions"] == api.get("/executions").json["items"]
+    text_ = cli.run("jobs", "show", job["job_id"]).stdout
+    assert all(part in text_ for part in (job["job_id"], "FAILING", run, '"user_id":"u_1"'))
+
+
+def test_nothing_is_cancelled_before_it_was_confirmed(api: Api, cli: Cli, database: Database) -> None:
+    register(api)
+    job = created(api, interval())
+    waiting = rows.add_tick(database, job["job_id"])
+    asked = cli.run("jobs", "cancel", job["job_id"], expect=2)
+    assert "--yes" in asked.stderr
+    assert api.get(f"/jobs/{job['job_id']}").json["status"] == "ACTIVE"
+
+    done = cli.json("jobs", "cancel", job["job_id"], "--yes")
+    assert done == {"job": api.get(f"/jobs/{job['job_id']}").json, "cancelled": 1, "asked_to_end": 0}
+    assert done["job"]["status"] == "RETIRED"
+    assert rows.execution(database, waiting).status == "CANCELLED"
+    (event,) = database.fetch(text("SELECT actor FROM execution_events"))
+    assert event.actor == actor().name
+    assert event.actor.startswith("cli:")
+    assert cli.json("jobs", "cancel", job["job_id"], "--yes")["cancelled"] == 0, "again it does nothing"
+
+
+def test_the_exit_status_says_why_not(api: Api, cli: Cli, database: Database) -> None:
+    register(api)
+    over = created(api, one_shot("k"))
+    rows.set_status(database, over["job_id"], "SUCCESS")
+    assert "job_0" in cli.run("jobs", "show", "job_0", expect=3).stderr
+    cli.run("jobs", "cancel", "job_0", "--yes", expect=3)
+    assert "SUCCESS" in cli.run("jobs", "cancel", over["job_id"], "--yes", expect=4).stderr
+    for wrong, said in (
+        (("--status", "GONE"), "retired"),
+        (("--labels", "team"), "key=value"),
+        (("--created-after", "soon"), "7d"),
+        (("--queue", "No Queue"), "--queue"),
+        (("--limit", "0"), "--limit"),
+    ):
+        refused = cli.run("jobs", "list", *wrong, expect=2).stderr
+        assert said in refused
+        assert wrong[0] in refused
+    cli.settings = cli.settings.__class__(database_url="postgresql://nobody:hunter2@127.0.0.1:1/none")
+    assert "hunter2" not in cli.run("jobs", "list", expect=5).stderr
