@@ -7,7 +7,7 @@ exception leaves this module, because Dramatiq would acknowledge the message as 
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import partial
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -16,7 +16,7 @@ from actors.blame import is_targets_fault
 from actors.dispatch import Dispatchers
 from actors.dispatch.base import MAX_BODY_BYTES, NO_HISTORY, History, Identity, SoftLimit
 from actors.judge import judge, line, unexpected, verdict_on
-from actors.lateness import aged, comes_too_late, may_send, rest_ms, too_late, waited_too_long
+from actors.lateness import Ages, aged, comes_too_late, is_news, may_send, rest_ms, too_late, waited_too_long
 from actors.loop import Delivery, DeliveryLoop
 from app.catalog.loader import Catalog, Prepared, SecretUnreadableError
 from app.catalog.retry_policy import RetryPolicy
@@ -29,7 +29,6 @@ from app.executions.reading.queries import uncertain_for
 from app.executions.verdict import Verdict
 from brokers.attempt import Attempt, Stage
 from brokers.rules import FlowRules
-from brokers.target import Target
 from brokers.targets import Bound, Targets
 from schema.states import EndpointType
 
@@ -53,42 +52,50 @@ class Deliveries:
         self._targets = targets or Targets()
         self._rules = rules or FlowRules(database)
 
-    def start(self, attempts: Iterable[Attempt]) -> None:
+    def start(self, attempts: Sequence[Attempt]) -> None:
         """Prepare attempts on the calling thread and pass them to the loop."""
-        prepared = [self._prepare(attempt) for attempt in attempts if attempt.enter(Stage.TAKEN)]
+        ages = Ages(self._database, attempts)
+        prepared = [self._prepare(attempt, ages) for attempt in attempts if attempt.enter(Stage.TAKEN)]
         self._loop.submit([delivery for delivery in prepared if delivery is not None])
 
-    def _prepare(self, attempt: Attempt) -> Delivery | None:
+    def _prepare(self, attempt: Attempt, ages: Ages) -> Delivery | None:
         """Prepare an attempt, or its failure; None when it was handed back."""
         claim = attempt.claim
         try:
             prepared = self._catalog.prepare(claim.endpoint, claim.endpoint_version, claim.input, claim.config_revision)
-            history = NO_HISTORY
-            if prepared.policy.max_age_ms is not None or prepared.endpoint_type is EndpointType.REDIS_STREAM:
-                history = self._past(attempt, prepared)
-                claim = attempt.claim
+            bound = self._targets.bound.get(claim.endpoint)
+            is_longer = bound is None or prepared.spec["timeout_ms"] > bound.target.timeout_ms
+            if bound is None or is_longer or bound.name != prepared.target:
+                bound = self._bind(claim.endpoint, prepared)
+            attempt.target = bound.target
+            if prepared.policy.max_age_ms is not None:
+                self._look_back(attempt, prepared.policy, ages)
+            is_stream = prepared.endpoint_type is EndpointType.REDIS_STREAM
+            history = self._past(claim, prepared) if is_stream else NO_HISTORY
         except Exception as error:  # noqa: BLE001 - one odd row must not end the worker thread
-            return _unprepared(attempt, error, self._database)
-        bound = self._targets.bound.get(claim.endpoint)
-        is_longer = bound is None or prepared.spec["timeout_ms"] > bound.target.timeout_ms
-        if bound is None or is_longer or bound.name != prepared.target:
-            bound = self._bind(claim.endpoint, prepared)
-        attempt.target = bound.target
-        if prepared.policy.max_age_ms is not None:
-            attempt.has_waited = self._may_have_waited(claim, bound.target)
-        if attempt.target.is_shut and not self._is_probe(attempt, prepared):
+            return _unprepared(attempt, error, ages)
+        if attempt.target.is_shut and not self._is_probe(attempt, prepared, ages):
             return None
         # It is in the prepared request now, and an attempt may wait long for its answer.
-        attempt.claim = claim._replace(input=None)
+        attempt.claim = attempt.claim._replace(input=None)
         return Delivery(attempt, lambda dispatchers: deliver(dispatchers, attempt, prepared, history))
 
-    def _may_have_waited(self, claim: Claim, target: Target) -> bool:
-        """Return whether a limit or a breaker may have kept an execution waiting, be it its first attempt."""
-        rules = self._rules.of(claim.endpoint)
-        is_limited = rules is not None and rules.limits is not None
-        return is_limited or target.has_kept(claim.claimed_here - claim.late_seconds)
+    def _look_back(self, attempt: Attempt, policy: RetryPolicy, ages: Ages) -> None:
+        """Note whether a limit or a breaker may have kept an execution waiting, be it its first attempt."""
+        claim = attempt.claim
+        # At most since it was planned; nobody has to know more of the many ticks that are made up for late.
+        longest = max(claim.late_seconds, (claim.claimed_at - claim.scheduled_at).total_seconds())
+        if self._may_have_kept(attempt, longest):
+            attempt.claim = claim = aged(ages, claim, policy)
+            attempt.has_waited = self._may_have_kept(attempt, claim.late_seconds)
 
-    def _is_probe(self, attempt: Attempt, prepared: Prepared) -> bool:
+    def _may_have_kept(self, attempt: Attempt, seconds: float) -> bool:
+        """Return whether a limit or a breaker may have kept waiting what has been due for so long."""
+        rules = self._rules.of(attempt.claim.endpoint)
+        is_limited = rules is not None and rules.limits is not None
+        return is_limited or attempt.target.has_kept(attempt.claim.claimed_here - seconds)
+
+    def _is_probe(self, attempt: Attempt, prepared: Prepared, ages: Ages) -> bool:
         """Let an attempt be the probe of its target, or hand it back."""
         claim, target = attempt.claim, attempt.target
         leads_elsewhere = self._leads_elsewhere(claim, prepared)
@@ -97,14 +104,15 @@ class Deliveries:
         target.want_probe(claim.endpoint)
         if not leads_elsewhere:
             attempt.release(is_noted=False)
-        elif waited_too_long(self._database, attempt, prepared.policy):
+        elif waited_too_long(ages, attempt, prepared.policy):
             verdict = Verdict.fail(too_late(attempt, prepared.policy))
             attempt.conclude(verdict, line(attempt.claim, verdict))
         else:
             # What the newest version leads to must not wait behind what an earlier one does.
             put_off_ms = target.put_off_ms(claim.claimed_at - claim.scheduled_at)
             most_ms = rest_ms(attempt, prepared.policy)
-            attempt.release(put_off_ms=round(min(put_off_ms, most_ms)), is_noted=False)
+            is_noted = is_news(ages, claim, prepared.policy)
+            attempt.release(put_off_ms=round(min(put_off_ms, most_ms)), is_noted=is_noted)
         return False
 
     def _leads_elsewhere(self, claim: Claim, prepared: Prepared) -> bool:
@@ -131,22 +139,19 @@ class Deliveries:
         timeout_ms = prepared.spec["timeout_ms"]
         return self._targets.bind(endpoint, prepared.target, timeout_ms, has_turns=has_turns)
 
-    def _past(self, attempt: Attempt, prepared: Prepared) -> History:
-        """Read how long an attempt has waited, and what the dispatcher of Redis Streams has to know."""
-        claim = attempt.claim = aged(self._database, attempt.claim, prepared.policy)
-        if prepared.endpoint_type is not EndpointType.REDIS_STREAM:
-            return NO_HISTORY
+    def _past(self, claim: Claim, prepared: Prepared) -> History:
+        """Read what the dispatcher of Redis Streams has to know."""
         doubt = uncertain_for(self._database, claim.execution_id) if claim.attempt > 1 else None
         since = None if doubt is None else time.monotonic() - doubt.total_seconds()
         return History(prepared.policy.longest_wait_ms / 1000, since)
 
 
-def _unprepared(attempt: Attempt, error: Exception, database: Database) -> Delivery | None:
+def _unprepared(attempt: Attempt, error: Exception, ages: Ages) -> Delivery | None:
     """Fail an attempt that cannot be prepared; None when it was handed back, because it may be later or elsewhere."""
     match error:
         case TemplateError():
             failure = DeliveryError("TEMPLATE_RESOLUTION_FAILED", error.message, permanent=True)
-        case SecretUnreadableError() if waited_too_long(database, attempt, error.policy):
+        case SecretUnreadableError() if waited_too_long(ages, attempt, error.policy):
             failure = too_late(attempt, error.policy)
         case SecretUnreadableError():
             # The catalogue has told the operator once; all that meet this secret would fill the log.

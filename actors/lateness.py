@@ -2,7 +2,8 @@
 
 import math
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -12,11 +13,27 @@ from app.db import Database
 from app.errors import UnavailableError
 from app.executions.claiming.release import SHORTEST_PUT_OFF_MS
 from app.executions.model import Claim, DeliveryError
-from app.executions.planned import planned
+from app.executions.planned import Planned, planned
 from app.executions.verdict import Tried, is_too_late
 from brokers.attempt import Attempt
 
 MS = timedelta(milliseconds=1)
+
+
+@dataclass(slots=True)
+class Ages:
+    """Since when the executions of one message have been due, which is read for all of them once one has to know."""
+
+    database: Database
+    attempts: Sequence[Attempt]
+    found: dict[str, Planned] | None = None
+
+    def of(self, claim: Claim) -> Planned | None:
+        """Return it for a first attempt; None where its execution is gone."""
+        if self.found is None:
+            first = [attempt.claim.execution_id for attempt in self.attempts if attempt.claim.attempt == 1]
+            self.found = planned(self.database, first)
+        return self.found.get(claim.execution_id)
 
 
 def tried(claim: Claim) -> Tried:
@@ -43,7 +60,7 @@ def too_late(attempt: Attempt, policy: RetryPolicy) -> DeliveryError:
     return DeliveryError("RETRY_TOO_LATE", message, permanent=True)
 
 
-def aged(database: Database, claim: Claim, policy: RetryPolicy, *, is_put_off: bool = False) -> Claim:
+def aged(ages: Ages, claim: Claim, policy: RetryPolicy, *, is_put_off: bool = False) -> Claim:
     """Return a claim with the lateness that it had before it was handed back and put off.
 
     Only a first attempt that its age would rule out and its `run_at` does not is asked for. `is_put_off` says that it
@@ -52,20 +69,31 @@ def aged(database: Database, claim: Claim, policy: RetryPolicy, *, is_put_off: b
     limit = policy.max_age_ms
     if limit is None or claim.attempt > 1 or not claim.late_seconds * 1000 <= limit < tried(claim).age_ms:
         return claim
-    found = planned(database, claim.execution_id)
+    found = ages.of(claim)
     if found is None or not (found.was_handed_back or is_put_off):
         return claim
     return claim._replace(late_seconds=max(claim.late_seconds, (claim.claimed_at - found.since).total_seconds()))
 
 
-def waited_too_long(database: Database, attempt: Attempt, policy: RetryPolicy) -> bool:
+def waited_too_long(ages: Ages, attempt: Attempt, policy: RetryPolicy) -> bool:
     """Return whether an attempt that is about to be put off has waited for too long already."""
     try:
-        attempt.claim = aged(database, attempt.claim, policy, is_put_off=True)
+        attempt.claim = aged(ages, attempt.claim, policy, is_put_off=True)
     except (UnavailableError, SQLAlchemyError):
         return False  # the next claim asks again
     attempt.has_waited = True
     return comes_too_late(attempt, policy)
+
+
+def is_news(ages: Ages, claim: Claim, policy: RetryPolicy) -> bool:
+    """Return whether the history must tell that an execution is put off: else nobody knows later how old it is."""
+    if policy.max_age_ms is None or claim.attempt > 1:
+        return False
+    try:
+        found = ages.of(claim)
+    except (UnavailableError, SQLAlchemyError):
+        return True
+    return found is not None and not found.was_handed_back
 
 
 def rest_ms(attempt: Attempt, policy: RetryPolicy) -> float:

@@ -1,5 +1,6 @@
 """Planned instants: from when on an execution was to start, whatever has put it off since."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -11,13 +12,15 @@ from app.sql import statement
 PLANNED = statement(
     "executions.planned",
     """
-    SELECT GREATEST(e.scheduled_at, e.created_at, COALESCE(noted.asked_at, e.created_at)) AS since,
-           noted.was_handed_back
+    SELECT e.execution_id, GREATEST(e.scheduled_at, e.created_at, COALESCE(noted.asked_at, e.created_at)) AS since,
+           COALESCE(noted.was_handed_back, false) AS was_handed_back
       FROM executions AS e
-     CROSS JOIN (SELECT max(CASE WHEN reason = ANY (CAST(:asked AS TEXT[])) THEN occurred_at END) AS asked_at,
-                        count(CASE WHEN reason = 'HANDED_BACK' THEN 1 END) > 0 AS was_handed_back
-                   FROM execution_events WHERE execution_id = :execution_id) AS noted
-     WHERE e.execution_id = :execution_id
+      LEFT JOIN (SELECT execution_id, count(CASE WHEN reason = 'HANDED_BACK' THEN 1 END) > 0 AS was_handed_back,
+                        max(CASE WHEN reason = ANY (CAST(:asked AS TEXT[])) THEN occurred_at END) AS asked_at
+                   FROM execution_events WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
+                  GROUP BY execution_id) AS noted
+        ON noted.execution_id = e.execution_id
+     WHERE e.execution_id = ANY (CAST(:ids AS TEXT[]))
     """,
 )
 _ASKED = [Reason.RETRIED_BY_HAND, Reason.RUN_BY_HAND, Reason.JOB_RESUMED]
@@ -30,7 +33,7 @@ class Planned(NamedTuple):
     was_handed_back: bool
 
 
-def planned(database: Database, execution_id: str) -> Planned | None:
-    """Read since when an execution has been due; None where it is gone."""
-    rows = database.fetch(PLANNED, {"execution_id": execution_id, "asked": [reason.value for reason in _ASKED]})
-    return Planned(rows[0].since, rows[0].was_handed_back) if rows else None
+def planned(database: Database, execution_ids: Sequence[str]) -> dict[str, Planned]:
+    """Read since when executions have been due, by their ids, without those that are gone."""
+    rows = database.fetch(PLANNED, {"ids": execution_ids, "asked": [reason.value for reason in _ASKED]})
+    return {row.execution_id: Planned(row.since, row.was_handed_back) for row in rows}

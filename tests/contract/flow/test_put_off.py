@@ -2,9 +2,10 @@
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.deliver import Deliveries
@@ -16,6 +17,7 @@ from app.catalog import secrets
 from app.catalog.crypto import SecretBox, generate_key
 from app.db import Database
 from app.dev.receiver import Receiver
+from app.flow.breakers import close
 from brokers.attempt import Stage
 from brokers.rules import FlowRules
 from brokers.worker_process import WorkerProcess
@@ -79,7 +81,7 @@ def test_what_waits_is_put_off_until_it_is_too_late_at_most(database: Database, 
 
 
 @pytest.mark.parametrize(
-    ("event", "is_sent"),
+    ("reason", "is_sent"),
     [("HANDED_BACK", False), (None, True), ("RETRIED_BY_HAND", True), ("RUN_BY_HAND", True), ("JOB_RESUMED", True)],
 )
 def test_a_first_attempt_that_was_put_off_is_as_late_as_it_was(
@@ -87,11 +89,11 @@ def test_a_first_attempt_that_was_put_off_is_as_late_as_it_was(
     process: WorkerProcess,
     loop: DeliveryLoop,
     receiver: Receiver,
-    event: str | None,
+    reason: str | None,
     is_sent: bool,
 ) -> None:
     """Being queued late, as after an outage of the scheduler, is not being put off; nor is what somebody asks for."""
-    path = f"/ok/put-off-{event}-{process.worker_id}"
+    path = f"/ok/put-off-{reason}-{process.worker_id}"
     policy = {"max_attempts": 3, "max_age_ms": 60_000}
     rows.add_endpoint(database, "late", spec={"url": receiver.url(path), "method": "POST"}, retry_policy=policy)
     database.fetch(text("UPDATE endpoints SET limits = '{\"max_in_flight\": 1}' WHERE name = 'late'"))
@@ -99,13 +101,13 @@ def test_a_first_attempt_that_was_put_off_is_as_late_as_it_was(
     rules.refresh()
     (execution_id,) = rows.add_executions(database, endpoint="late", max_attempts=3)
     database.fetch(text(f"UPDATE executions SET {WAITED}"))
-    for reason in filter(None, ["HANDED_BACK" if event else None, event]):
+    for noted in filter(None, ["HANDED_BACK" if reason else None, reason]):
         database.fetch(
             text(
                 "INSERT INTO execution_events (event_id, execution_id, from_status, to_status, attempt_number, reason)"
                 " VALUES (:id, :execution, 'QUEUED', 'QUEUED', 1, :reason) ON CONFLICT DO NOTHING"
             ),
-            {"id": f"evt_{reason}", "execution": execution_id, "reason": reason},
+            {"id": f"evt_{noted}", "execution": execution_id, "reason": noted},
         )
     Deliveries(catalog_of(database), loop, database, process.targets, rules).start([claimed(process)])
     eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
@@ -113,10 +115,15 @@ def test_a_first_attempt_that_was_put_off_is_as_late_as_it_was(
     assert [request.path for request in receiver.requests if request.path == path] == [path] * is_sent
 
 
-def repointed(database: Database, receiver: Receiver, open_for: timedelta, count: int, due_in: timedelta) -> list[str]:
+DEAD = "127.0.0.1:9"
+
+
+def repointed(
+    database: Database, receiver: Receiver, open_for: timedelta, count: int, due_in: timedelta, host: str = DEAD
+) -> list[str]:
     """An endpoint that led to a dead host, with what that one has left, and whose newest version leads elsewhere."""
-    rows.add_endpoint(database, "moved", spec={"url": "http://127.0.0.1:9/old", "method": "POST"})
-    rows.add_breaker(database, "http:127.0.0.1:9", "open", open_for=open_for)
+    rows.add_endpoint(database, "moved", spec={"url": f"http://{host}/ok/left", "method": "POST"})
+    rows.add_breaker(database, f"http:{host}", "open", open_for=open_for)
     old = rows.add_executions(database, count, endpoint="moved", due_in=due_in)
     database.fetch(
         text(
@@ -128,9 +135,9 @@ def repointed(database: Database, receiver: Receiver, open_for: timedelta, count
     return old
 
 
-def lead_elsewhere(process: WorkerProcess, receiver: Receiver) -> None:
+def lead_elsewhere(process: WorkerProcess, receiver: Receiver, host: str = DEAD) -> None:
     """Have a process know that the dead host is shut, and where the newest version leads."""
-    process.targets.bind("moved", "http:127.0.0.1:9", 30_000, has_turns=True)
+    process.targets.bind("moved", f"http:{host}", 30_000, has_turns=True)
     eventually(lambda: process.targets.shut, what="the state of the breaker")
     name = f"http:127.0.0.1:{receiver.base_url.rpartition(':')[2]}"
     process.targets.bind("moved", name, 30_000, has_turns=True)
@@ -183,3 +190,56 @@ def test_what_is_left_for_a_host_that_was_given_up_ends_once_it_is_too_late(
     assert process.finalizer.flush(60)
     assert rows.execution(database, old).status == "FAILED"
     assert rows.attempts(database, old)[0].error["type"] == "RETRY_TOO_LATE"
+
+
+def test_what_was_put_off_for_a_host_that_was_given_up_is_as_old_as_it_was(
+    database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver
+) -> None:
+    """It is due anew each time, and that host may have recovered; its history says once that it was put off."""
+    host = f"localhost:{receiver.base_url.rpartition(':')[2]}"
+    (old,) = repointed(database, receiver, timedelta(hours=1), 1, timedelta(seconds=-10), host)
+    policy = "UPDATE endpoint_versions SET retry_policy = '{\"max_age_ms\": 60000}' WHERE endpoint = 'moved'"
+    database.fetch(text(policy))
+    lead_elsewhere(process, receiver, host)
+    attempts, deliveries = Attempts(process), Deliveries(catalog_of(database), loop, database, process.targets)
+    for _ in range(2):
+        attempt = attempts.next()
+        deliveries.start([attempt])
+        assert process.finalizer.flush(60)
+        assert rows.execution(database, old).status == "QUEUED"
+        database.fetch(text(f"UPDATE executions SET {WAITED}, run_at = now()"))
+        database.fetch(text("UPDATE executions SET scheduled_at = now() - INTERVAL '10 seconds'"))
+    noted = database.fetch(text("SELECT reason FROM execution_events ORDER BY occurred_at"))
+    assert [one.reason for one in noted] == ["CLAIMED", "HANDED_BACK"]
+    database.fetch(text(f"UPDATE executions SET {WAITED}"))
+    close(database, f"http:{host}", "somebody")
+    eventually(lambda: not attempt.target.is_shut)
+    deliveries.start([attempts.next()])
+    eventually(lambda: rows.execution(database, old).status in {"FAILED", "SUCCESS"})
+    assert [tried.error and tried.error["type"] for tried in rows.attempts(database, old)] == ["RETRY_TOO_LATE"]
+
+
+@pytest.mark.parametrize(("limits", "reads"), [(None, 0), ('{"max_in_flight": 9}', 1)], ids=["free", "limited"])
+def test_how_long_ticks_have_waited_that_are_made_up_for_is_read_once_at_most(
+    database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, limits: str | None, reads: int
+) -> None:
+    """All of a message together, and none where nothing may have made them wait: there may be very many of them."""
+    policy = {"max_attempts": 3, "max_age_ms": 60_000}
+    rows.add_endpoint(
+        database, "late", spec={"url": receiver.url("/ok/made-up"), "method": "POST"}, retry_policy=policy
+    )
+    database.fetch(text("UPDATE endpoints SET limits = CAST(:limits AS JSONB) WHERE name = 'late'"), {"limits": limits})
+    rules = FlowRules(database)
+    rules.refresh()
+    ticks = rows.add_executions(database, 3, endpoint="late", max_attempts=3)
+    database.fetch(text(f"UPDATE executions SET {WAITED.partition(',')[0]}"))
+    attempts, asked = Attempts(process), []
+    batch = [attempts.next() for _ in ticks]
+
+    @event.listens_for(database.engine, "before_cursor_execute")
+    def note(_connection: Any, _cursor: Any, statement: str, *_others: Any) -> None:
+        asked.extend([statement] if "was_handed_back" in statement else [])
+
+    Deliveries(catalog_of(database), loop, database, process.targets, rules).start(batch)
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": len(ticks)})
+    assert len(asked) == reads
