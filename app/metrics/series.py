@@ -167,3 +167,50 @@ CHORE_AT = _gauge(
 CHORE_ROWS = _counter(
     "scheduler_chore_changes_total", "What chores have changed, such as executions reclaimed.", "chore", "change"
 )
+
+# Schedulers: what the database tells. Each tells of the whole service.
+QUEUE_DEPTH = _gauge(
+    "queue_depth", "Executions that are due in a queue; up to 10,000 are counted.", "queue", merge=Merge.NEWEST
+)
+QUEUE_AGE = _gauge(
+    "queue_oldest_due_seconds",
+    "For how long the oldest of them has been due; 0 where none is.",
+    "queue",
+    merge=Merge.NEWEST,
+)
+QUEUE_WORKERS = _gauge("queue_workers", "Live worker processes that serve a queue.", "queue", merge=Merge.NEWEST)
+UNSERVED_QUEUES = _gauge(
+    "queues_unserved", "Queues in which something is due and that no live worker serves.", merge=Merge.NEWEST
+)
+WAITING = _gauge(
+    "endpoint_waiting",
+    "Executions that wait at an endpoint that is held back, by what holds it: `paused`, `concurrency` or `rate`; up to "
+    "1,000 are counted of each.",
+    *(ENDPOINT, "hold"),
+    merge=Merge.NEWEST,
+)
+OPENS_IN = _gauge(
+    "endpoint_rate_opens_seconds",
+    "In what time the rate of an endpoint lets the next one start; of those without a label of their own the longest.",
+    ENDPOINT,
+    merge=Merge.NEWEST,
+)
+PAUSED = _gauge("endpoints_paused", "Endpoints that are paused.", merge=Merge.NEWEST)
+NOT_CLOSED = _gauge(
+    "breakers", "Breakers that are not closed, by their state: `open` or `half_open`.", "state", merge=Merge.NEWEST
+)
+WORKERS = _gauge(
+    "workers",
+    "Worker processes of the last day, by their state: `alive`, `lost` without a word, or `dead`.",
+    "state",
+    merge=Merge.NEWEST,
+)
+FLEET_SLOTS = _gauge("fleet_slots", "Slots of all live worker processes.", merge=Merge.NEWEST)
+FLEET_IN_FLIGHT = _gauge(
+    "fleet_jobs_in_flight", "Claims that live worker processes held at their last heartbeats.", merge=Merge.NEWEST
+)
+CATCH_UP_LAG = _gauge(
+    "catch_up_lag_seconds",
+    "For how long the most overdue tick of all jobs has been waiting to become an execution.",
+    merge=Merge.NEWEST,
+)

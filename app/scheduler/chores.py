@@ -24,6 +24,7 @@ from app.scheduler.catch_up import CatchUpPace
 from app.scheduler.chore import BATCH, Chore, Counts, Hint, Stopping, until_short
 from app.scheduler.expirer import Expirer
 from app.scheduler.pruner import Pruner
+from app.scheduler.reporter import REPORT_SECONDS, Reporter
 from app.scheduler.sweeper import Sweeper
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,7 @@ class Chores:
         self.prune_keys, self.prune_gates = pruner.prune_keys, pruner.prune_gates
         self.prune_breakers = pruner.prune_breakers
         self.expire = Expirer(database, shards=lambda: self._served.count, stopping=stopping).expire
+        self.report = Reporter(database, shards=lambda: self._served.count).report
         self.retire = Sweeper(database, self._ahead_ms, pruner.prune_versions, hint=hint, stopping=stopping).retire
         self._unreadable: set[str] = set()
         self._follows_zones = False
@@ -68,6 +70,7 @@ class Chores:
             Chore("finish changes", 60, self.finish),
             Chore("expire", 5, self.expire),
             Chore("exhaust", 300, self.exhaust),
+            Chore("report", REPORT_SECONDS, self.report),
             Chore("time zones", 60, self.follow_time_zones),
             Chore("prune", 3600, self.prune),
             Chore("prune_audit", 3600, self.prune_audit),
