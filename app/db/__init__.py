@@ -16,6 +16,7 @@ from app import ids
 from app.db import deadline, driver_errors, hot
 from app.db.breaker import Breaker
 from app.db.joint import JointTransaction
+from app.db.regions import EVERYWHERE
 from app.db.retry import retried
 from app.db.stalled import ANSWER_SECONDS, StalledConnections
 from app.db.unawaited import Unawaited, server_of
@@ -45,6 +46,7 @@ class Database:
     def __init__(self, engine: Engine, unawaited: Unawaited, *, statement_timeout_seconds: float = 10.0) -> None:
         self.engine = engine
         self.unawaited = unawaited
+        self.regions = EVERYWHERE  # that `fetch` narrows statements to
         pool: Any = engine.pool  # a QueuePool without overflow, see connect()
         self._free = threading.BoundedSemaphore(pool.size())
         self._statement_seconds = statement_timeout_seconds
@@ -68,6 +70,8 @@ class Database:
         this thread's deadline has passed. A statement that is not `repeatable` (its second run would do something
         else) gets no second try after its outcome was lost.
         """
+        if self.regions.names is not None:
+            statement, params = self.regions.narrowed(statement, params)
         if self._joint.connection is not None:
             return self._joint.fetch(statement, params)
         return retried(partial(self._run, statement, params), self._breaker, most_lost=1 if repeatable else 0)

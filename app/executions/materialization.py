@@ -10,7 +10,7 @@ from app.executions.insertion import OF_JOB_FOR_EXECUTION, insert_executions
 from app.formats import EPOCH
 from app.schedule.due_ticks import Advance, DueJob
 from app.schedule.timetable import Timetable
-from app.sql import statement
+from app.sql import of_regions, statement
 from schema.states import EndpointType
 
 # What an earlier version has begun goes on after an update, and the job is busy with it. Only later versions have a
@@ -31,7 +31,7 @@ DUE = statement(
              CASE WHEN j.overlap = 'skip' THEN {_IS_BUSY} ELSE false END AS busy
         FROM jobs AS j
        WHERE j.cron_next_run_at IS NOT NULL
-         AND j.cron_next_run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
+         AND j.cron_next_run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'{of_regions("j")}
          AND (j.cron_next_run_at, j.job_id) > (CAST(:after_run_at AS TIMESTAMPTZ), CAST(:after_job AS TEXT))
        ORDER BY j.cron_next_run_at, j.job_id LIMIT :limit)
     SELECT found.*, now() AS now, now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond' AS horizon

@@ -6,19 +6,19 @@ from datetime import datetime
 
 from app.db import Database
 from app.formats import EPOCH
-from app.sql import statement
+from app.sql import of_regions, statement
 
 # run_at stays: workers claim what is due within 50 ms, and start it at its instant. What is queued late is due from now
 # on, in the same order: it waits behind what is due already, and claims have not read past it yet
 # (app.executions.low_water).
 PROMOTE = statement(
     "executions.promote",
-    """
+    f"""
     WITH due AS MATERIALIZED (
       SELECT execution_id, run_at FROM executions
        WHERE shard = :shard AND status = 'PENDING' AND NOT on_hold
          AND run_at >= CAST(:since AS TIMESTAMPTZ)
-         AND run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
+         AND run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'{of_regions()}
        ORDER BY run_at, execution_id LIMIT :limit FOR UPDATE SKIP LOCKED),
     promoted AS (
       UPDATE executions AS e
@@ -33,7 +33,7 @@ PROMOTE = statement(
               FROM due) AS seen_up_to
       FROM (SELECT 1 AS one) AS always
       LEFT JOIN (SELECT queue, count(*) AS promoted FROM promoted GROUP BY queue) AS counted ON true
-    """,
+    """,  # noqa: S608 - a constant
 )
 
 

@@ -21,7 +21,7 @@ from app.executions.model import DeliveryError
 from app.executions.policy import outcome
 from app.executions.settlement import settlement_of
 from app.executions.verdict import Tried, Verdict, decide
-from app.sql import statement
+from app.sql import of_regions, statement
 from schema.states import ExecutionStatus, LogLevel
 
 # A lease that is over is never renewed (app.workers), so what is lost stays lost between the two reads.
@@ -38,8 +38,8 @@ _CANDIDATES = """
      WHERE e.status = 'RUNNING' AND {condition}
      ORDER BY e.endpoint, e.limit_key, e.worker_id, e.execution_id LIMIT :limit
     """
-LOST = statement("executions.lost", _CANDIDATES.format(condition=_IS_LOST))
-STUCK = statement("executions.stuck", _CANDIDATES.format(condition=_IS_STUCK))
+LOST = statement("executions.lost", _CANDIDATES.format(condition=_IS_LOST + of_regions("e")))
+STUCK = statement("executions.stuck", _CANDIDATES.format(condition=_IS_STUCK + of_regions("e")))
 
 # = ANY is implied by the join; it keeps the plan to the primary key while the table's statistics are old. A request to
 # cancel turns the retry that would follow into the end, a request to abort whatever would follow. A retry although no

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from app.executions.claiming.lane import Wanted
+from app.sql import of_regions
 
 MOST_ARMS = 16
 
@@ -43,7 +44,7 @@ def arms(count: int, columns: str = "", condition: str = "") -> str:
          AND {CLAIMABLE}
          AND run_at >= CAST(:since_{number} AS TIMESTAMPTZ)
          AND run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
-         AND attempt_count < max_attempts{condition.replace("{number}", str(number))}
+         AND attempt_count < max_attempts{of_regions()}{condition.replace("{number}", str(number))}
        ORDER BY run_at, execution_id LIMIT :quota_{number} FOR UPDATE SKIP LOCKED)"""  # noqa: S608 - constants of ours
         for number in range(count)
     )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from app.db import Database
 from app.executions.claiming.arms import CLAIMABLE
 from app.executions.insertion import priority_of, queue_of
-from app.sql import statement
+from app.sql import of_regions, statement
 
 DEEP = 1_000  # due executions of a lane, over all shards
 PROBED = 16  # shards per statement
@@ -29,7 +29,7 @@ DEPTH = statement(
     SELECT count(*) AS due
       FROM (SELECT 1 FROM executions
              WHERE queue = :queue AND shard = CAST(:first AS BIGINT) + {number} AND endpoint = :endpoint
-               AND limit_key = :limit_key AND priority = :priority AND {CLAIMABLE} AND run_at <= now()
+               AND limit_key = :limit_key AND priority = :priority AND {CLAIMABLE} AND run_at <= now(){of_regions()}
              ORDER BY run_at, execution_id LIMIT {DEEP}) AS due_{number}"""  # noqa: S608 - constants of this package
         for number in range(PROBED)
     ),

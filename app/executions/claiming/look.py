@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from app.db import Database
 from app.executions.claiming.lane import Lane
 from app.executions.low_water import SLACK
-from app.sql import hot_statement
+from app.sql import hot_statement, of_regions
 
 PROBED = 16  # shards per statement
 MOST_ROWS = 1000  # that are read of a shard, of what is due and of what comes
@@ -23,9 +23,14 @@ COMMITTED_WITHIN = timedelta(seconds=1)  # of its transaction's start, nearly ev
 # further STEP_MS: whoever claims early enough for the last of them is early enough for all. The last row is the
 # database's clock and the revision of the rules.
 def _looks(shards: int) -> str:
-    due = "run_at >= CAST(:since_{number} AS TIMESTAMPTZ) AND run_at <= now() ORDER BY run_at DESC, execution_id DESC"
-    comes = """run_at > now() AND run_at <= now() + CAST(:horizon_ms AS BIGINT) * INTERVAL '1 millisecond'
-              ORDER BY run_at, execution_id"""
+    due = (
+        f"run_at >= CAST(:since_{{number}} AS TIMESTAMPTZ) AND run_at <= now(){of_regions()}"
+        " ORDER BY run_at DESC, execution_id DESC"
+    )
+    comes = (
+        "run_at > now() AND run_at <= now() + CAST(:horizon_ms AS BIGINT) * INTERVAL '1 millisecond'"
+        f"{of_regions()}\n              ORDER BY run_at, execution_id"
+    )
     step = f", CAST(EXTRACT(EPOCH FROM (run_at - now())) * {1000 // STEP_MS} AS BIGINT)"
     each = "".join(
         f"""

@@ -4,10 +4,10 @@ from collections.abc import Collection
 
 from app.db import Database
 from app.executions.claiming.arms import CLAIMABLE
-from app.sql import statement
+from app.sql import of_regions, statement
 
 # One entry of the index of lanes a hop, however many executions wait in a queue.
-_ENTRY = f"""{CLAIMABLE}
+_ENTRY = f"""{CLAIMABLE}{of_regions()}
      ORDER BY queue, shard, endpoint, limit_key, priority, run_at, execution_id LIMIT 1"""
 NEXT_QUEUE = statement(
     "executions.next_queue",

@@ -10,7 +10,7 @@ from app.db import Database
 from app.executions.claiming.arms import CLAIMABLE
 from app.executions.claiming.lane import Lane
 from app.executions.claiming.look import Due
-from app.sql import hot_statement
+from app.sql import hot_statement, of_regions
 
 HOPS = 16  # in a statement
 MOST_KEPT = 1024  # places of a walk that are remembered, to divide the next sweep by
@@ -26,7 +26,7 @@ def _hops() -> str:
         f"""
     (SELECT CAST({number} AS BIGINT) AS hop, endpoint, limit_key, priority, run_at FROM executions
       WHERE queue = :queue AND shard = :shard_{number}
-        AND {CLAIMABLE}
+        AND {CLAIMABLE}{of_regions()}
         AND (endpoint, limit_key, priority) > (:endpoint_{number}, :key_{number}, :priority_{number})
         AND (endpoint, limit_key, priority) <= (:last_endpoint_{number}, :last_key_{number}, :last_priority_{number})
       ORDER BY endpoint, limit_key, priority, run_at, execution_id LIMIT :one_{number})

@@ -1,0 +1,1 @@
+"""Health: signs of life of the processes of each region, and which regions are alive."""
