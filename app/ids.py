@@ -36,6 +36,7 @@ request_id = partial(_new, "req")
 audit_id = partial(_new, "aud")
 change_id = partial(_new, "chg")
 worker_id = partial(_new, "wrk")  # new at each boot
+process_id = partial(_new, "prc")  # of any other process
 
 
 def shard_of(execution: str, shards: int) -> int:

@@ -16,6 +16,9 @@ from app.db.ready import wait_until_ready
 from app.executions.claiming.lane import Lane
 from app.flow.breaker import BreakerSettings
 from app.flow.rules import Pulse
+from app.health.heartbeat import Component, Kind
+from app.health.region import REGION
+from app.health.thread import HealthThread
 from brokers.breakers import Breakers
 from brokers.counters import Counters
 from brokers.finalizer import Finalizer
@@ -99,6 +102,7 @@ class WorkerProcess:
             in_flight=lambda: len(self.shares),
             on_lost=self.give_up,
         )
+        self._health = HealthThread(database, Component(REGION, Kind.WORKER, self.worker_id))
         self.watchdog = Watchdog(settings.lease_seconds * SILENCE_LEASES, self.give_up)
         self.watchdog.watch("heartbeat", self.heartbeat)
 
@@ -125,6 +129,7 @@ class WorkerProcess:
         self.heartbeat.start()
         self.watchdog.start()
         self.flow.start()
+        self._health.start()
         log.info("worker %s claims from %s", self.worker_id, ", ".join(sorted(queues)))
 
     def serve(self, queue: str) -> None:
@@ -200,6 +205,7 @@ class WorkerProcess:
             log.warning("some results could not be written before the process ended")
         self.flow.stop()
         self.watchdog.stop()
+        self._health.stop()
         self.heartbeat.stop(self.settings.lease_seconds)
         self.database.close()
         self._lease_database.close()

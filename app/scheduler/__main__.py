@@ -6,6 +6,9 @@ import sys
 from app import db, log
 from app.config import SettingError, Settings
 from app.db.ready import NotReadyError, wait_until_ready
+from app.health.heartbeat import Component, Kind
+from app.health.region import REGION
+from app.health.thread import HealthThread
 from app.scheduler.chores import Chores
 from app.scheduler.process import SchedulerProcess
 from app.wakeup import Notifier
@@ -19,15 +22,18 @@ def main() -> int:
         return _refuse(str(error))
     log.configure(settings.log_level, settings.log_format)
     database = db.connect(settings.database_url, pool_size=settings.db_pool_size or 10, application_name="te-scheduler")
+    health = HealthThread(database, Component(REGION, Kind.SCHEDULER))
     process = SchedulerProcess()
     process.catch_signals()
     try:
         wait_until_ready(database, settings.startup_timeout_seconds, stopping=process.is_stopping)
+        health.start()
         hint = Notifier.over(database, settings.wakeup_redis_url).hint
         return process.run(Chores(database, settings, hint=hint, stopping=process.is_stopping).plan())
     except NotReadyError as error:
         return 0 if process.is_stopping() else _refuse(error.message)
     finally:
+        health.stop()
         database.close()
 
 

@@ -49,7 +49,7 @@ class Chores:
         pruner = Pruner(database, settings, survey=self._served.survey, stopping=stopping)
         self.prune, self.prune_audit, self.prune_configs = pruner.prune, pruner.prune_audit, pruner.prune_configs
         self.prune_keys, self.prune_gates = pruner.prune_keys, pruner.prune_gates
-        self.prune_breakers = pruner.prune_breakers
+        self.prune_breakers, self.prune_heartbeats = pruner.prune_breakers, pruner.prune_heartbeats
         self.expire = Expirer(database, shards=lambda: self._served.count, stopping=stopping).expire
         self.report = Reporter(database, shards=lambda: self._served.count).report
         self.retire = Sweeper(database, self._ahead_ms, pruner.prune_versions, hint=hint, stopping=stopping).retire
@@ -78,6 +78,7 @@ class Chores:
             Chore("prune_keys", 3600, self.prune_keys),
             Chore("prune_gates", 3600, self.prune_gates),
             Chore("prune_breakers", 60, self.prune_breakers),
+            Chore("prune_heartbeats", 60, self.prune_heartbeats),
         ]
 
     def materialize(self) -> Counts:

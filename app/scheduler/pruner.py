@@ -12,6 +12,7 @@ from app.db import Database
 from app.executions import pruning
 from app.flow import breaker_pruning, gates
 from app.formats import EPOCH
+from app.health import heartbeat
 from app.scheduler.chore import BATCH, Counts, Stopping, until_short
 
 DAY_MS = 24 * 3600 * 1000
@@ -107,6 +108,11 @@ class Pruner:
             breaker_counts=breaker_pruning.prune_counts(self._database, limit=BATCH, stopping=self._stopping),
             breaker_events=self._until_short(events, 1),
         )
+
+    def prune_heartbeats(self) -> Counts:
+        """Delete the rows of processes of which nothing was heard for ten minutes, however many start and end."""
+        delete = partial(heartbeat.prune, self._database, limit=BATCH)
+        return Counts(heartbeats=self._until_short(delete, BATCH))
 
     def _until_short(self, do_batch: Callable[[], int], size: int) -> int:
         return until_short(do_batch, size, self._stopping)

@@ -87,7 +87,7 @@ Index(
     idempotency_keys.c.idempotency_key,
 )
 
-# For a service that spans several regions: nothing writes these tables yet.
+# A row for each process, which shows that it lives. For a service that spans several regions: nothing acts on it yet.
 region_heartbeats = Table(
     "region_heartbeats",
     metadata,
@@ -99,6 +99,7 @@ region_heartbeats = Table(
     PrimaryKeyConstraint("region", "component", name="pk_region_heartbeats"),
 )
 
+# Read by each process, and not acted on either.
 region_status = Table(
     "region_status",
     metadata,

@@ -15,6 +15,7 @@ from app.dev.process.ports import free_port
 from app.dev.servers import Postgres
 from app.dev.stack import programs
 from app.dev.stack.processes import Processes
+from app.health.heartbeat import Kind, processes
 from schema import migrate
 from tests import rows
 from tests.cron_jobs import add_cron_job, scheduled
@@ -59,8 +60,11 @@ def test_it_works_until_a_signal_and_then_ends_in_order(
     child = start(database_url)
     eventually(lambda: len(scheduled(database, job_id)) >= 3)
     eventually(lambda: rows.execution(database, delayed).status == "QUEUED")
+    (alive,) = eventually(lambda: processes(database, Kind.SCHEDULER))
     child.send(number)
     assert child.wait(60) == 0
+    (ended,) = processes(database, Kind.SCHEDULER)
+    assert (alive.status, ended.status, ended.id) == ("ALIVE", "DEAD", alive.id)
     assert "scheduler stopped" in child.tail()
     assert "Traceback" not in child.tail()
 

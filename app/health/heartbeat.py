@@ -1,0 +1,143 @@
+"""Heartbeats: one row for each worker, scheduler and web process, by region; nothing acts on them.
+
+A worker's right to its claims is its lease (`app.workers`), which they have nothing to do with.
+"""
+
+import json
+import os
+import socket
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+
+from app import ids
+from app.db import Database
+from app.sql import statement
+from app.version import version
+
+BEAT_SECONDS = 5.0
+
+# A process that was called dead, by itself at its end, never comes back: what is late of its beats changes nothing.
+BEAT = statement(
+    "health.beat",
+    """
+    INSERT INTO region_heartbeats (region, component, metadata)
+    VALUES (:region, :component, CAST(:metadata AS JSONB) || jsonb_build_object(
+              'started_at', now() - CAST(:up_ms AS BIGINT) * INTERVAL '1 millisecond'))
+    ON CONFLICT (region, component) DO UPDATE SET last_beat_at = now()
+     WHERE region_heartbeats.status <> 'DEAD'
+    RETURNING component
+    """,
+)
+
+LEAVE = statement(
+    "health.leave",
+    """
+    UPDATE region_heartbeats SET status = 'DEAD', last_beat_at = now()
+     WHERE region = :region AND component = :component
+    RETURNING component
+    """,
+)
+
+PROCESSES = statement(
+    "health.processes",
+    """
+    SELECT region, component, status, last_beat_at, now() - last_beat_at AS silence, metadata FROM region_heartbeats
+     WHERE component LIKE :pattern ORDER BY region, component
+    """,
+)
+
+# Components are new at each start. A process that is only cut off from the database gets its row back.
+PRUNE = statement(
+    "health.prune",
+    """
+    WITH page AS MATERIALIZED (
+      SELECT region, component FROM region_heartbeats
+       WHERE last_beat_at < now() - INTERVAL '10 minutes'
+       ORDER BY region, component LIMIT :limit)
+    DELETE FROM region_heartbeats
+     WHERE (region, component) IN (SELECT region, component FROM page)
+       AND last_beat_at < now() - INTERVAL '10 minutes'
+    RETURNING component
+    """,
+)
+
+
+class Kind(Enum):
+    """What a process is: the first part of its component."""
+
+    WORKER = "worker"
+    SCHEDULER = "scheduler"
+    WEB = "web"
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """This process, as its heartbeats name it; a worker's id is that of its lease."""
+
+    region: str
+    kind: Kind
+    id: str = field(default_factory=ids.process_id)
+    started_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def name(self) -> str:
+        """Its name in the table."""
+        return f"{self.kind.value}/{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What the heartbeats tell of a process; `silence_seconds` since the last one, by the database's clock."""
+
+    region: str
+    id: str
+    status: str
+    host: str
+    pid: int
+    version: str
+    started_at: datetime
+    last_beat_at: datetime
+    silence_seconds: float
+
+
+def beat(database: Database, component: Component) -> None:
+    """Write a sign of life; hardly waits for whoever has locked the table."""
+    metadata = {"host": socket.gethostname(), "pid": os.getpid(), "version": version()}
+    params = {
+        "region": component.region,
+        "component": component.name,
+        "metadata": json.dumps(metadata),
+        "up_ms": int((time.monotonic() - component.started_at) * 1000),
+    }
+    database.fetch_unless_locked(BEAT, params)
+
+
+def leave(database: Database, component: Component) -> None:
+    """Write the last heartbeat, DEAD."""
+    database.fetch_unless_locked(LEAVE, {"region": component.region, "component": component.name})
+
+
+def processes(database: Database, kind: Kind) -> list[Process]:
+    """Read what is known of the processes of a kind, also of those that ended within the last ten minutes."""
+    rows = database.fetch(PROCESSES, {"pattern": f"{kind.value}/%"})
+    return [
+        Process(
+            region=row.region,
+            id=row.component.removeprefix(f"{kind.value}/"),
+            status=row.status,
+            host=row.metadata["host"],
+            pid=row.metadata["pid"],
+            version=row.metadata["version"],
+            started_at=datetime.fromisoformat(row.metadata["started_at"]),
+            last_beat_at=row.last_beat_at,
+            silence_seconds=row.silence.total_seconds(),
+        )
+        for row in rows
+    ]
+
+
+def prune(database: Database, *, limit: int) -> int:
+    """Delete rows without a beat for ten minutes, up to `limit` of them; returns how many."""
+    return len(database.fetch(PRUNE, {"limit": limit}))

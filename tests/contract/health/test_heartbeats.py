@@ -1,0 +1,118 @@
+"""Heartbeats: a row for each process, DEAD at a clean end; nobody waits for them, and they do not pile up."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import text
+
+from app import db
+from app.db import Database
+from app.health import evaluator
+from app.health.heartbeat import Component, Kind, Process, beat, leave, processes
+from app.health.region import REGION
+from app.health.thread import HealthThread
+from tests import rows
+from tests.contract.conftest import worker_process
+from tests.contract.db.test_stalled import frozen
+from tests.contract.scheduler.conftest import chores
+from tests.waiting import eventually
+
+
+@pytest.fixture
+def lease(database_url: str) -> Iterator[Database]:
+    lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
+    yield lease
+    lease.close()
+
+
+def only(database: Database, kind: Kind) -> Process:
+    (process,) = eventually(lambda: processes(database, kind), what="a heartbeat")
+    return process
+
+
+def test_a_worker_beats_until_its_end_and_says_that_it_has_ended(
+    database: Database, database_url: str, lease: Database
+) -> None:
+    own = db.connect(database_url, pool_size=5, application_name="te-test-worker")
+    process = worker_process(own, lease)
+    process.open(["http"])
+    found = only(database, Kind.WORKER)
+    assert (found.region, found.id, found.status) == (REGION, process.worker_id, "ALIVE")
+    eventually(lambda: only(database, Kind.WORKER).last_beat_at > found.last_beat_at, what="the next beat")
+    process.close()
+    ended = only(database, Kind.WORKER)
+    assert (ended.status, ended.started_at, ended.pid) == ("DEAD", found.started_at, found.pid)
+    assert found.started_at <= rows.database_now(database)
+
+
+def test_a_locked_table_costs_no_lease_and_holds_up_no_end(
+    database: Database, database_url: str, lease: Database
+) -> None:
+    own = db.connect(database_url, pool_size=5, application_name="te-test-worker")
+    process = worker_process(own, lease, lease_seconds=6.0)
+    renewed = text("SELECT 1 FROM workers WHERE last_beat_at > started_at AND status = 'ALIVE'")
+    with database.engine.begin() as connection:
+        connection.execute(text("LOCK TABLE region_heartbeats IN ACCESS EXCLUSIVE MODE"))
+        process.open(["http"])
+        eventually(lambda: database.fetch(renewed), what="a renewal")
+        process.close()
+        assert database.fetch(text("SELECT status FROM workers"))[0].status == "DEAD"
+    assert processes(database, Kind.WORKER) == []
+
+
+@pytest.mark.postgresql_only  # freezes the server process of one connection
+def test_a_database_that_hangs_holds_up_no_end(database: Database, database_url: str) -> None:
+    own = db.connect(database_url, pool_size=1, application_name="te-test-web")
+    thread = HealthThread(own, Component(REGION, Kind.WEB))
+    thread.start()
+    only(database, Kind.WEB)
+    with frozen(own):
+        assert not thread.stop(), "it waited for the database"
+    eventually(lambda: only(database, Kind.WEB).status == "DEAD", what="the last heartbeat")
+    own.close()
+
+
+def test_a_database_out_of_reach_is_told_once_and_the_thread_ends(caplog: pytest.LogCaptureFixture) -> None:
+    away = db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-test-away")
+    thread = HealthThread(away, Component(REGION, Kind.WEB))
+    thread.start()
+    eventually(lambda: "no heartbeat for others to see" in caplog.text, what="the warning")
+    assert thread.stop(30)
+    assert caplog.text.count("no heartbeat for others to see") == 1
+
+
+def test_what_is_late_of_a_process_that_has_ended_changes_nothing(database: Database) -> None:
+    component = Component(REGION, Kind.SCHEDULER)
+    beat(database, component)
+    leave(database, component)
+    ended = only(database, Kind.SCHEDULER)
+    beat(database, component)
+    assert only(database, Kind.SCHEDULER).last_beat_at == ended.last_beat_at
+    assert (ended.status, ended.id) == ("DEAD", component.id)
+
+
+def test_a_crowd_that_started_again_and_again_leaves_no_rows(database: Database) -> None:
+    crowd = """
+        INSERT INTO region_heartbeats (region, component, status, last_beat_at)
+        SELECT 'default', 'worker/' || n, 'DEAD', now() - (5 + n % 2 * 10) * INTERVAL '1 minute'
+          FROM generate_series(1, 5000) AS n"""
+    database.fetch(text(crowd))
+    component = Component(REGION, Kind.WORKER)
+    beat(database, component)
+    assert chores(database).prune_heartbeats()["heartbeats"] == 2500
+    (left,) = database.fetch(text("SELECT count(*) AS n FROM region_heartbeats"))
+    assert left.n == 2501
+    database.fetch(text("UPDATE region_heartbeats SET last_beat_at = now() - INTERVAL '1 hour'"))
+    chores(database).prune_heartbeats()
+    beat(database, component)
+    assert only(database, Kind.WORKER).id == component.id, "who was only cut off has a row again"
+
+
+def test_the_evaluator_goes_round_and_ends() -> None:
+    stopping = threading.Event()
+    thread = threading.Thread(target=evaluator.run, args=[stopping])
+    thread.start()
+    stopping.set()
+    thread.join(30)
+    assert not thread.is_alive()
