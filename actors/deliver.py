@@ -169,6 +169,7 @@ def _unprepared(attempt: Attempt, error: Exception, ages: Ages) -> Delivery | No
 
 async def fail(attempt: Attempt, error: DeliveryError) -> None:
     """Conclude an attempt that could not be prepared, so that only the default policy is known."""
+    attempt.tally.started[attempt.claim.endpoint_type, attempt.claim.endpoint][0] += 1
     verdict = judge(error, None, attempt.claim, RetryPolicy())
     attempt.conclude(verdict, line(attempt.claim, verdict))
 
@@ -180,6 +181,7 @@ async def deliver(
     if not attempt.enter(Stage.STARTED):
         return
     claim, policy, target = attempt.claim, prepared.policy, attempt.target
+    attempt.tally.started[claim.endpoint_type, claim.endpoint][0] += 1
     in_time = attempt.still_held if policy.max_age_ms is None else partial(may_send, attempt, policy)
     soft_ms = prepared.spec.get("soft_timeout_ms")
     soft_limit = None if soft_ms is None else SoftLimit(soft_ms, partial(attempt.pass_soft_limit, soft_ms))

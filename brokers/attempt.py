@@ -5,6 +5,7 @@ import math
 import random
 import threading
 import time
+from bisect import bisect_left
 from datetime import timedelta
 from enum import IntEnum, auto
 
@@ -14,6 +15,7 @@ from app.executions.conclusion import Conclusion
 from app.executions.model import Claim, LogLine, NotSentError
 from app.executions.soft_limit import SoftLimitPassed
 from app.executions.verdict import Verdict
+from app.metrics.series import LATENESS
 from brokers.finalizer import Finalizer
 from brokers.sharing.shares import Shares
 from brokers.targets import NO_TARGET
@@ -52,7 +54,7 @@ class Attempt:
     __slots__ = (
         *("_finalizer", "_lock", "_shares"),
         *("began_at", "claim", "due_at", "has_waited", "is_aborted", "is_sent", "latest_at", "stage", "started_at"),
-        "target",
+        *("tally", "target"),
     )
 
     def __init__(self, claim: Claim, finalizer: Finalizer, shares: Shares) -> None:
@@ -65,6 +67,7 @@ class Attempt:
         self.target = NO_TARGET  # until it is prepared
         self._finalizer = finalizer
         self._shares = shares
+        self.tally = finalizer.tally
         self._lock = threading.Lock()
         self.started_at = 0.0  # when its delivery started, on time.monotonic()
         self.began_at = 0.0  # when it began nevertheless, if it had to wait for a connection from then on
@@ -103,7 +106,14 @@ class Attempt:
         if self.target.is_shut and not self.target.lets(self):
             return False
         is_held = self.stage is Stage.STARTED and self._shares.holds(self.claim.key)
-        self.is_sent = self.is_sent or is_held
+        if is_held and not self.is_sent:
+            self.is_sent, claim = True, self.claim
+            # A limit may have put off what was due before: what counts is how long it has been due.
+            due_at = claim.claimed_here - claim.late_seconds if claim.late_seconds else self.due_at
+            late = max(0.0, time.monotonic() - due_at)
+            cell = self.tally.lateness[claim.endpoint_type,]
+            cell[bisect_left(LATENESS.buckets, late) + 1] += 1
+            cell[0] += late
         return is_held
 
     def pass_soft_limit(self, limit_ms: int) -> None:

@@ -9,7 +9,8 @@ from app.db import Database
 from app.flow import targets as store
 from app.flow.breaker import Counts, Reason, Source, Transition, after_probe
 from app.flow.targets import Notes, Publication
-from brokers.counters import Counters
+from app.metrics import series
+from app.metrics.values import Values
 from brokers.target import Target
 from brokers.targets import Targets
 from schema.states import BreakerState
@@ -33,7 +34,7 @@ class Breakers:
         worker_id: str,
         host: str,
         targets: Targets,
-        counters: Counters,
+        values: Values,
         *,
         publish_seconds: float = PUBLISH_SECONDS,
     ) -> None:
@@ -42,7 +43,7 @@ class Breakers:
         self._worker_id = worker_id
         self._host = host
         self._targets = targets
-        self._counters = counters
+        self._values = values
         # Of a revision, as a breaker that closes forgets them: by endpoint and slot; None where the answer was lost.
         self._published: dict[tuple[str, int], Mapping[tuple[str, int], tuple[int, int] | None]] = {}
         self._led: set[tuple[str, str]] = set()  # the endpoints that the database knows of a target
@@ -147,8 +148,7 @@ class Breakers:
         target.learn(note, asked_at + left, self._worker_id)
         if transition.reason is Reason.PROBE_SUCCEEDED:
             self._tell_proof(target)
-        if transition.to is BreakerState.OPEN and before.state is BreakerState.CLOSED:
-            self._counters.add("breaker.opened")
+        self._values.add(series.BREAKERS, transition.to, transition.reason)
         level = logging.INFO if transition.reason in _EXPECTED else logging.WARNING
         log.log(level, "%s", _told(target, transition, left))
         return True

@@ -4,6 +4,7 @@ import logging
 import random
 import threading
 import time
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -25,6 +26,7 @@ from app.executions.model import DeliveryError
 from app.executions.verdict import Tried, decide
 from app.flow.gates import Gate
 from app.flow.gates import add as add_gates
+from app.metrics import series
 from brokers.attempt import Attempt, Stage
 from brokers.discovery import FIRST_IDLE_WAIT_SECONDS, Discovery
 from brokers.gating import Gating
@@ -68,6 +70,9 @@ class ClaimConsumer(Consumer):
         self._survey_at = 0.0
         self._clock = DatabaseClock(learns=not process.database.is_cockroach)
         self._shards = shards.ShardCount(settings.shards, partial(shards.claimable_beyond, process.database, queue))
+        # Of its queue no other thread counts.
+        self._seconds = process.values.cells(series.CLAIM_SECONDS)[queue,]
+        self._rows = process.values.cells(series.CLAIM_ROWS)[queue,]
         process.on_wake(queue, self._hinted)
         process.shares.on_room(queue, self._told_of_room)
         process.on_freed(queue, self._told_of_ends)
@@ -205,6 +210,7 @@ class ClaimConsumer(Consumer):
     def _ask(self, wanted: Sequence[Wanted], gates: Sequence[Gate], claimed: list[Attempt]) -> None:
         """Claim from some lanes, through their gates if they have any, and take in the answer."""
         process, known = self._process, self._gating.revision  # by which the lanes were picked
+        asked_at = time.monotonic()
         taken = (partial(claim_gated, gates=gates) if gates else claim)(
             process.database,
             queue=self._queue,
@@ -221,7 +227,11 @@ class ClaimConsumer(Consumer):
         claimed += [Attempt(one, process.finalizer, process.shares) for one in taken.claims]
         now = time.monotonic()
         process.on_revision(taken.catalog_revision)
-        process.counters.add("claimed", len(taken.claims))
+        took, rows = now - asked_at, len(taken.claims)
+        self._seconds[bisect_left(series.CLAIM_SECONDS.buckets, took) + 1] += 1
+        self._seconds[0] += took
+        self._rows[bisect_left(series.CLAIM_ROWS.buckets, rows) + 1] += 1
+        self._rows[0] += rows
         self._lanes.claimed(wanted, taken.found, taken.now, now)
         if all(taken.found[lane].rows < quota for lane, quota, _ in wanted):
             self._discovery.drained(len(taken.claims), now)
@@ -244,7 +254,7 @@ class ClaimConsumer(Consumer):
         strays = claimed - known - process.shares.claims() - process.finalizer.pending()
         for stray in strays:
             process.finalizer.submit_release(Release(stray))
-        process.counters.add("strays", len(strays))
+        process.values.add(series.STRAYS, amount=len(strays))
         self._uncertain = False
 
     def _hinted(self, lanes: Sequence[Lane], since: datetime | None) -> None:

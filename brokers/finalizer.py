@@ -20,9 +20,11 @@ from app.executions.claiming.release import HandedBack, Release, hand_back
 from app.executions.conclusion import Conclusion, conclude, still_held, written
 from app.executions.model import ClaimKey
 from app.executions.soft_limit import SoftLimitPassed, note
+from app.metrics import series
+from app.metrics.values import Values
 from app.threads import STOP_SECONDS, BackgroundThread
-from brokers.counters import Counters
 from brokers.rules import FlowRules
+from brokers.tally import Tally
 from brokers.unwritten import FITTING, RETRY_SECONDS, TRIES_WHOLE, Batch, Unwritten, by_bytes
 
 T = TypeVar("T", Conclusion, Release, SoftLimitPassed)
@@ -38,14 +40,15 @@ class Finalizer(BackgroundThread):
 
     is_vital = True
 
-    def __init__(self, database: Database, worker_id: str, counters: Counters, rules: FlowRules) -> None:
+    def __init__(self, database: Database, worker_id: str, values: Values, rules: FlowRules) -> None:
         super().__init__("te-finalizer")
         self.tell_handed_back: Callable[[HandedBack], None] = lambda _back: None
         self.tell_freed: dict[str, Callable[[Sequence[tuple[str, str]]], None]] = {}  # by queue
         self._rules = rules
         self._database = database
         self._worker_id = worker_id
-        self._counters = counters
+        self.tally = Tally(values)
+        self._values = values
         self._ready = threading.Condition()
         self._conclusions = Unwritten[Conclusion](lambda conclusion: conclusion.claim.key)
         self._releases = Unwritten[Release](lambda item: item.claim)
@@ -71,6 +74,11 @@ class Finalizer(BackgroundThread):
         with self._ready:
             self._limits.add(passed)
             self._ready.notify_all()
+
+    @property
+    def waiting(self) -> int:
+        """How many results wait to be written."""
+        return self._conclusions.count
 
     @property
     def is_backed_up(self) -> bool:
@@ -100,7 +108,7 @@ class Finalizer(BackgroundThread):
         """Drop everything: the lease is lost, the rows belong to others now."""
         with self._ready:
             self._abandoned = True
-            self._counters.add("results_abandoned", self._conclusions.count)
+            self._values.add(series.ABANDONED, amount=self._conclusions.count)
             self._conclusions.clear()
             self._releases.clear()
             self._limits.clear()
@@ -188,7 +196,7 @@ class Finalizer(BackgroundThread):
                 return
             item = batch.items[0]
             if isinstance(item, Conclusion) and not batch.is_bare:
-                self._counters.add("results_refused", 1)
+                self._values.add(series.REFUSED)
                 log.error("the result of %s was refused: %s", item.claim.execution_id, explained(error))
                 bare = item.without_payload("the result could not be stored")
                 unwritten.put_back(Batch([bare], is_bare=True), now)
@@ -203,14 +211,14 @@ class Finalizer(BackgroundThread):
 
     def _note(self, batch: Batch[SoftLimitPassed]) -> None:
         noted = note(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
-        self._counters.add("soft_limits", noted)
+        self._values.add(series.SOFT_LIMITS, amount=noted)
 
     def _release(self, batch: Batch[Release]) -> None:
         if batch.failures >= TRIES_WHOLE:
             held = still_held(self._database, self._worker_id, [item.claim for item in batch.items])
             batch.items = [item for item in batch.items if item.claim.execution_id in held]
         back = hand_back(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
-        self._counters.add("released", len(back))
+        self._values.add(series.RELEASED, amount=len(back))
         for one in back:
             if one.is_due:
                 self.tell_handed_back(one)
@@ -218,8 +226,9 @@ class Finalizer(BackgroundThread):
     def _conclude(self, batch: Batch[Conclusion]) -> None:
         if batch.failures >= TRIES_WHOLE:
             self._drop_lost(batch)
+        asked_at = time.monotonic()
         effective = conclude(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
-        self._counters.add("concluded", len(effective))
+        self.tally.wrote(batch.items, effective, asked_at)
         if self._rules.capped:
             self._tell_freed(batch.items)
         if len(effective) < len(batch.items):
@@ -236,15 +245,16 @@ class Finalizer(BackgroundThread):
         held = still_held(self._database, self._worker_id, [conclusion.claim.key for conclusion in batch.items])
         ended = [conclusion for conclusion in batch.items if conclusion.claim.execution_id not in held]
         if ended:
+            asked_at = time.monotonic()
             effective = written(self._database, ended)
             batch.items = [conclusion for conclusion in batch.items if conclusion.claim.execution_id in held]
-            self._counters.add("concluded", len(effective))
+            self.tally.wrote(ended, effective, asked_at)
             self._report_lost(ended, effective)
 
     def _report_lost(self, conclusions: list[Conclusion], effective: set[str]) -> None:
         for conclusion in conclusions:
             if conclusion.claim.execution_id not in effective:
-                self._counters.add("leases_lost", 1)
+                self._values.add(series.STALE)
                 log.warning(
                     "the claim on %s (attempt %d) was lost; its result changes nothing",
                     conclusion.claim.execution_id,

@@ -19,8 +19,9 @@ from app.flow.rules import Pulse
 from app.health.heartbeat import Component, Kind
 from app.health.region import REGION
 from app.health.thread import HealthThread
+from app.metrics import series
+from app.metrics.values import Values
 from brokers.breakers import Breakers
-from brokers.counters import Counters
 from brokers.finalizer import Finalizer
 from brokers.flow import FlowThread
 from brokers.heartbeat import Heartbeat
@@ -67,24 +68,29 @@ class WorkerProcess:
     """
 
     def __init__(
-        self, database: Database, lease_database: Database, settings: WorkerSettings, on_revision: Callable[[int], None]
+        self,
+        database: Database,
+        lease_database: Database,
+        settings: WorkerSettings,
+        on_revision: Callable[[int], None],
+        values: Values | None = None,
     ) -> None:
         self.database = database
         self.settings = settings
         self.worker_id = ids.worker_id()
         self._host = socket.gethostname()
-        self.counters = Counters()
+        self.values = values or Values()
         self.shares = Shares(
             settings.capacity,
             stuck_seconds=settings.stuck_seconds,
             is_leased=lambda: self.heartbeat.is_valid(),  # noqa: PLW0108 - there is none yet
         )
         self.rules = FlowRules(database)
-        self.finalizer = Finalizer(database, self.worker_id, self.counters, self.rules)
+        self.finalizer = Finalizer(database, self.worker_id, self.values, self.rules)
         self.finalizer.tell_handed_back = lambda back: self.wake(back.queue, (back.lane,), back.run_at)
         self.flow = FlowThread(database, self.worker_id, self.rules, on_change=self.wake)
         self.targets = Targets(settings.connections_per_host, self._breaker_of, wake=self.flow.hurry)
-        self.breakers = Breakers(database, self.worker_id, self._host, self.targets, self.counters)
+        self.breakers = Breakers(database, self.worker_id, self._host, self.targets, self.values)
         self._moves = Moves(database)
         self.flow.on_pulse(self._pulsed)
         self.flow.on_pulse(self._look_for_moves)
@@ -105,6 +111,20 @@ class WorkerProcess:
         self._health = HealthThread(database, Component(REGION, Kind.WORKER, self.worker_id))
         self.watchdog = Watchdog(settings.lease_seconds * SILENCE_LEASES, self.give_up)
         self.watchdog.watch("heartbeat", self.heartbeat)
+        self.publish: Callable[[], object] = lambda: None  # what was counted; the last time before it gives up
+        self._tell()
+
+    def _tell(self) -> None:
+        """Let gauges be read."""
+
+        def in_use() -> int:
+            return sum(tuple(self.shares.slots.values()))
+
+        self.values.read(series.IN_FLIGHT, lambda: len(self.shares))
+        self.values.read(series.SLOTS, lambda: self.shares.capacity)
+        self.values.read(series.SLOTS_IN_USE, in_use)
+        self.values.read(series.UTILIZATION, lambda: in_use() / self.shares.capacity)
+        self.values.read(series.UNWRITTEN, lambda: self.finalizer.waiting)
 
     def open(self, queues: Collection[str]) -> None:
         """Wait for the database, register this process and start its threads.
@@ -209,7 +229,7 @@ class WorkerProcess:
         self.heartbeat.stop(self.settings.lease_seconds)
         self.database.close()
         self._lease_database.close()
-        log.info("worker %s left: %s", self.worker_id, self.counters.snapshot())
+        log.info("worker %s left: %s", self.worker_id, self.values.totals())
 
     def give_up(self, reason: str) -> None:
         """Exit without writing anything: others take over its claims once its lease has run out."""
@@ -220,6 +240,8 @@ class WorkerProcess:
         log.critical("worker %s lost its lease and exits: %s", self.worker_id, reason)
         self.drain()
         self.finalizer.abandon()
+        self.values.add(series.LOST_LEASES)
+        self.publish()
         logging.shutdown()
         # Not sys.exit: this is not the main thread, and deliveries in flight must not be able to conclude.
         os._exit(EXIT_LEASE_LOST)

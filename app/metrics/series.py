@@ -71,7 +71,7 @@ _STATEMENT_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1
 _REQUEST_SECONDS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)
 _DELIVERY_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _LATENESS_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0, 3600.0)
-_BATCH_ROWS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
+_BATCH_ROWS = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
 _CHORE_SECONDS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0)
 
 # Every process.
@@ -129,9 +129,9 @@ SOFT_LIMITS = _counter("worker_soft_limits_passed_total", "Attempts that went on
 
 # Workers: claims and results.
 CLAIM_SECONDS = _histogram(
-    "worker_claim_duration_seconds", "Statements that claim: from call to answer.", buckets=_STATEMENT_SECONDS
+    "worker_claim_duration_seconds", "Statements that claim: from call to answer.", "queue", buckets=_STATEMENT_SECONDS
 )
-CLAIM_ROWS = _histogram("worker_claim_batch_size", "Executions that a claim has brought.", buckets=_BATCH_ROWS)
+CLAIM_ROWS = _histogram("worker_claim_batch_size", "Executions that a claim has brought.", "queue", buckets=_BATCH_ROWS)
 CONCLUDE_SECONDS = _histogram(
     "worker_conclude_duration_seconds",
     "Statements that write results: from call to answer.",

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from app.metrics.series import ENDPOINT, Series
+from app.metrics.series import ENDPOINT, Kind, Series
 
 OTHER = "other"
 MOST_ENDPOINTS = 100
@@ -84,7 +84,9 @@ class Values:
     def observe(self, series: Series, value: float, *labels: str) -> None:
         """Take a value into a histogram."""
         with self._lock:
-            observe(self._cells_of(series)[labels], series, value)
+            cell = self._cells_of(series)[labels]
+            cell[bisect_left(series.buckets, value) + 1] += 1
+            cell[0] += value
 
     def replace(self, series: Series, values: Mapping[Labels, float]) -> None:
         """Set a gauge, by its labels; what it was before is forgotten."""
@@ -92,6 +94,11 @@ class Values:
             cells = self._cells[series] = Cells(series, self.endpoints)
             for labels, value in values.items():
                 cells[labels][0] = value
+
+    def set(self, series: Series, value: float, *labels: str) -> None:
+        """Set one value of a gauge."""
+        with self._lock:
+            self._cells_of(series)[labels][0] = value
 
     def read(self, series: Series, read: Callable[[], float]) -> None:
         """Let a gauge without labels be read when somebody asks; `read` must neither block nor raise."""
@@ -103,6 +110,12 @@ class Values:
         with self._lock:
             found = [cell for key, cell in self._cells_of(series).items() if key[: len(labels)] == labels]
         return sum(sum(cell[1:]) if series.buckets else cell[0] for cell in found)
+
+    def totals(self) -> dict[str, float]:
+        """Return the sum of each counter that has counted anything, by its name."""
+        with self._lock:
+            sums = {series: sum(cell[0] for cell in list(cells.values())) for series, cells in self._cells.items()}
+        return {series.name: amount for series, amount in sums.items() if series.kind is Kind.COUNTER and amount}
 
     def snapshot(self) -> Snapshot:
         """Copy all values."""
@@ -123,9 +136,3 @@ class Values:
         if cells is None:
             cells = self._cells[series] = Cells(series, self.endpoints)
         return cells
-
-
-def observe(cell: Cell, series: Series, value: float) -> None:
-    """Take a value into the cell of a histogram."""
-    cell[bisect_left(series.buckets, value) + 1] += 1
-    cell[0] += value

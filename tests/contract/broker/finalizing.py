@@ -10,7 +10,7 @@ from app.db import Database
 from app.executions.conclusion import Conclusion
 from app.executions.model import Claim, LogLine
 from app.executions.verdict import Verdict
-from brokers.counters import Counters
+from app.metrics.values import Values
 from brokers.finalizer import Finalizer
 from brokers.rules import FlowRules
 from schema.states import LogLevel
@@ -27,8 +27,8 @@ class Running:
 
     def __init__(self, database: Database, own: Database) -> None:
         self.database = database
-        self.counters = Counters()
-        self.finalizer = Finalizer(own, WORKER, self.counters, FlowRules(own))
+        self.values = Values()
+        self.finalizer = Finalizer(own, WORKER, self.values, FlowRules(own))
         lease_ms = 600_000
         workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms)
         self.finalizer.start()

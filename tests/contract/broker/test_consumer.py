@@ -8,6 +8,7 @@ from sqlalchemy import event, text
 
 from app.db import Database
 from app.executions.verdict import Verdict
+from app.metrics.series import STALE, STRAYS
 from brokers import discovery, middleware
 from brokers.attempt import Attempt, Stage
 from brokers.consumer import ClaimConsumer
@@ -120,9 +121,9 @@ def test_what_is_in_flight_or_being_written_is_no_stray(
     for attempt in (in_flight, late):
         attempt.conclude(OK)
     assert process.finalizer.flush(60)
-    assert process.counters.snapshot()["strays"] == 0
+    assert process.values.total(STRAYS) == 0
     assert rows.statuses(database) == {"SUCCESS": 4}
-    assert process.counters.snapshot().get("leases_lost", 0) == 0
+    assert process.values.total(STALE) == 0
 
 
 def test_a_draining_process_claims_nothing(process: WorkerProcess, shards: int) -> None:

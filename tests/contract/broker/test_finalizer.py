@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
+from app.metrics.series import STALE
 from tests import rows
 from tests.contract.broker.faults import Faults
 from tests.contract.broker.finalizing import Run
@@ -31,7 +32,7 @@ def test_what_the_database_cannot_write_now_is_written_later_in_full(
     faults.clear()
     assert running.finalizer.flush(60)
     assert running.ended(*claims)
-    assert running.counters.snapshot() == {"concluded": 8}
+    assert running.values.totals() == {"worker_jobs_completed_total": 8, "tasks_executed_total": 8}
 
 
 @pytest.mark.parametrize("state", DATABASES_FAULTS)
@@ -50,7 +51,7 @@ def test_a_row_that_cannot_be_written_holds_up_no_other_and_is_not_dropped(
     faults.clear()
     assert running.finalizer.flush(60)
     assert running.ended(odd)
-    assert running.counters.snapshot() == {"concluded": 43}
+    assert running.values.totals() == {"worker_jobs_completed_total": 43, "tasks_executed_total": 43}
 
 
 @pytest.mark.parametrize("state", ROWS_FAULTS)
@@ -67,7 +68,7 @@ def test_a_row_that_is_refused_holds_up_nothing_and_ends_bare_once_it_can(
     faults.clear()
     eventually(lambda: rows.execution(database, odd.execution_id).status == "SUCCESS")
     assert rows.execution(database, odd.execution_id).output is None
-    assert running.counters.snapshot()["results_refused"] == 1
+    assert running.values.totals()["worker_results_refused_total"] == 1
     assert f"SQLSTATE {state}" in caplog.text
 
 
@@ -80,7 +81,7 @@ def test_a_refused_row_is_dropped_once_its_claim_is_lost(database: Database, fau
     faults.clear()
     database.fetch(text("UPDATE executions SET status = 'RETRYING'"))
     faults.set("23505", odd.execution_id)
-    eventually(lambda: running.counters.snapshot().get("leases_lost") == 1)
+    eventually(lambda: running.values.total(STALE) == 1)
     assert running.finalizer.pending() == set()
 
 

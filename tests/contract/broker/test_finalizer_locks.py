@@ -35,7 +35,7 @@ def test_a_locked_row_holds_up_no_other(database: Database, impatient: Database,
         assert running.finalizer.pending() == {kept.key}
     assert running.finalizer.flush(60)
     assert running.ended(kept)
-    assert running.counters.snapshot() == {"concluded": 75}
+    assert running.values.totals() == {"worker_jobs_completed_total": 75, "tasks_executed_total": 75}
 
 
 def test_a_result_whose_claim_is_lost_is_dropped_without_waiting_for_a_lock(
@@ -49,7 +49,11 @@ def test_a_result_whose_claim_is_lost_is_dropped_without_waiting_for_a_lock(
         running.end(lost, *others)
         assert running.finalizer.flush(60)
     assert running.ended(*others)
-    assert running.counters.snapshot() == {"concluded": 9, "leases_lost": 1}
+    assert running.values.totals() == {
+        "worker_jobs_completed_total": 9,
+        "tasks_executed_total": 9,
+        "worker_stale_results_total": 1,
+    }
 
 
 def test_a_locked_hand_back_holds_up_no_other_and_no_result(database: Database, impatient: Database, run: Run) -> None:

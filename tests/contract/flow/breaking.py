@@ -12,8 +12,8 @@ from app.flow import targets as store
 from app.flow.breaker import BreakerSettings, slot_at
 from app.flow.targets import Publication
 from app.formats import EPOCH
+from app.metrics.values import Values
 from brokers.breakers import Breakers
-from brokers.counters import Counters
 from brokers.target import Target
 from brokers.targets import NO_LIMIT, Targets
 from tests.rows import database_now
@@ -41,7 +41,7 @@ class Worker:
             workers.register(database, worker_id=worker_id, host=host, pid=1, queues=[], capacity=1, lease_ms=60_000)
         self.targets = Targets(LIMIT, (settings or {}).get, forget_seconds=0)
         self.breakers = Breakers(
-            database, worker_id, host or worker_id, self.targets, Counters(), publish_seconds=publish_seconds
+            database, worker_id, host or worker_id, self.targets, Values(), publish_seconds=publish_seconds
         )
         self.target = self.bind("endpoint")
 

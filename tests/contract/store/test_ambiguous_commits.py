@@ -18,9 +18,9 @@ from app.executions.claiming.release import Release
 from app.executions.conclusion import Conclusion
 from app.executions.model import Claim
 from app.executions.verdict import Verdict
+from app.metrics.values import Values
 from app.scheduler.chore import Counts
 from brokers.attempt import Stage
-from brokers.counters import Counters
 from brokers.finalizer import Finalizer
 from brokers.rules import FlowRules
 from tests import rows
@@ -92,8 +92,8 @@ def test_a_claim_holds_each_row_once_and_spends_no_attempt(
 def test_a_conclusion_is_written_once_and_counted_as_ours(
     database: Database, faulty: Database, proxy: PgProxy, fault: Fault
 ) -> None:
-    claim, counters = claimed(database), Counters()
-    finalizer = Finalizer(faulty, WORKER, counters, FlowRules(faulty))
+    claim, values = claimed(database), Values()
+    finalizer = Finalizer(faulty, WORKER, values, FlowRules(faulty))
     finalizer.start()
     proxy.arm("tried AS", fault)
     finalizer.submit(Conclusion(claim, ids.attempt_id(), OK, claim.claimed_at, 5, ()))
@@ -103,14 +103,14 @@ def test_a_conclusion_is_written_once_and_counted_as_ours(
     (tried,) = rows.attempts(database, claim.execution_id)
     assert (tried.attempt_number, tried.status) == (1, "SUCCESS")
     assert rows.job_of(database, claim.execution_id).status == "RETIRED"
-    assert counters.snapshot() == {"concluded": 1}
+    assert values.totals() == {"worker_jobs_completed_total": 1, "tasks_executed_total": 1}
 
 
 def test_a_hand_back_returns_its_attempt_once(
     database: Database, faulty: Database, proxy: PgProxy, fault: Fault
 ) -> None:
     claim = claimed(database)
-    finalizer = Finalizer(faulty, WORKER, Counters(), FlowRules(faulty))
+    finalizer = Finalizer(faulty, WORKER, Values(), FlowRules(faulty))
     finalizer.start()
     proxy.arm("unnest", fault)
     finalizer.submit_release(Release(claim.key))

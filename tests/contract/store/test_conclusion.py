@@ -12,6 +12,7 @@ from app import ids
 from app.executions.conclusion import CONCLUDE, Conclusion, conclude
 from app.executions.model import DeliveryError, LogLine
 from app.executions.verdict import Verdict
+from app.metrics.series import REFUSED, STALE
 from brokers.attempt import Attempt, Stage
 from brokers.worker_process import WorkerProcess
 from schema.states import LogLevel
@@ -152,7 +153,7 @@ def test_the_finalizer_keeps_a_bad_row_from_holding_up_its_batch(process: Worker
     assert rows.statuses(process.database) == {"SUCCESS": 3}
     assert rows.execution(process.database, bad.claim.execution_id).output is None
     assert rows.execution(process.database, good.claim.execution_id).output == {"body": "fine"}
-    assert process.counters.snapshot()["results_refused"] == 1
+    assert process.values.total(REFUSED) == 1
 
 
 def test_a_lost_claim_is_counted(process: WorkerProcess) -> None:
@@ -160,7 +161,7 @@ def test_a_lost_claim_is_counted(process: WorkerProcess) -> None:
     take_over(process, mine)
     process.finalizer.submit(conclusion_of(mine, Verdict.success({})))
     assert process.finalizer.flush(60)
-    assert process.counters.snapshot()["leases_lost"] == 1
+    assert process.values.total(STALE) == 1
 
 
 def test_the_first_end_of_an_attempt_wins(process: WorkerProcess) -> None:
