@@ -21,6 +21,9 @@ from app.catalog.crypto import SecretBox
 from app.catalog.loader import Catalog
 from app.collector import spare_what_is_there
 from app.config import SettingError, Settings
+from app.metrics import PROCESS
+from app.metrics.process import GROUP, serving, sharing
+from app.threads import BackgroundThread
 from brokers.broker import ExecutionsBroker
 from brokers.consumer import DELIVER
 from brokers.listener import PostgresSource, RedisSource, WakeupListener
@@ -48,12 +51,14 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
         config_ttl_seconds=settings.config_cache_ttl_seconds,
         secret_ttl_seconds=settings.secret_cache_ttl_seconds,
     )
-    process = WorkerProcess(database, lease_database, _worker_settings(settings, database), on_revision=catalog.observe)
+    process = WorkerProcess(
+        database, lease_database, _worker_settings(settings, database), on_revision=catalog.observe, values=PROCESS
+    )
     loop = DeliveryLoop(lambda: open_dispatchers(settings))
     process.watchdog.watch("delivery loop", loop)
     process.on_drain(loop.drain)
     process.flow.on_pulse(lambda pulse: loop.abort(pulse.aborts))
-    threads = [GatheredLog(), loop, *_listeners(settings, process)]
+    threads = [GatheredLog(), loop, *_listeners(settings, process), *_metrics(settings, process)]
 
     def opened() -> None:
         rotation.warn_of_unreadable(database, box)
@@ -62,6 +67,14 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
     lifecycle = Lifecycle(process, threads, on_open=opened, survey=partial(QueueSurvey, process))
     broker = ExecutionsBroker(process, [lifecycle, Verdicts()])
     return broker, Deliveries(catalog, loop, database, process.targets, process.rules)
+
+
+def _metrics(settings: Settings, process: WorkerProcess) -> list[BackgroundThread]:
+    PROCESS.endpoints.most = settings.metrics_max_endpoints
+    if not settings.worker_metrics_addr:
+        return []
+    process.publish = GROUP.publish
+    return [*sharing("worker"), *serving(settings.worker_metrics_addr)]
 
 
 def _listeners(settings: Settings, process: WorkerProcess) -> list[WakeupListener]:

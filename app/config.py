@@ -136,6 +136,8 @@ class Settings:
     log_level: str = _env("TE_LOG_LEVEL", "INFO", _choice("DEBUG", "INFO", "WARNING", "ERROR"))
     log_format: str = _env("TE_LOG_FORMAT", "text", _choice("text", "json"))
 
+    metrics_max_endpoints: int = _env("TE_METRICS_MAX_ENDPOINTS", 100, _whole(0, 10_000))
+
     listen_addr: str = _env("TE_LISTEN_ADDR", "0.0.0.0:8080", _address)
     web_workers: int = _env("TE_WEB_WORKERS", 2, _whole(1, 128))
     web_threads: int = _env("TE_WEB_THREADS", 8, _whole(1, 128))
@@ -157,6 +159,7 @@ class Settings:
     egress_policy: str = _env("TE_EGRESS_POLICY", "default", _choice("default", "public-only"))
     egress_allow: tuple[str, ...] = _env("TE_EGRESS_ALLOW", (), _networks)
     egress_deny: tuple[str, ...] = _env("TE_EGRESS_DENY", (), _networks)
+    worker_metrics_addr: str = _env("TE_WORKER_METRICS_ADDR", "", _address)
 
     cron_tick_interval_seconds: float = _env("TE_CRON_TICK_INTERVAL_SEC", 1.0, _seconds(0.01))
     misfire_grace_seconds: float = _env("TE_MISFIRE_GRACE_SEC", 60.0, _seconds(0, 10**9))
@@ -167,6 +170,7 @@ class Settings:
     look_ahead_seconds: float = _env("TE_LOOK_AHEAD_SEC", 5.0, _seconds(0))
     retention_days: float = _env("TE_RETENTION_DAYS", 30.0, _days)
     audit_retention_days: float = _env("TE_AUDIT_RETENTION_DAYS", 365.0, _days)
+    scheduler_metrics_addr: str = _env("TE_SCHEDULER_METRICS_ADDR", "", _address)
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str]) -> "Settings":

@@ -9,10 +9,10 @@ from flask import Flask
 from flask.cli import NoAppException
 from flask.json.provider import DefaultJSONProvider
 
-from app.api import audit, auth, breakers, cron, executions, health, idempotency, jobs, operations
+from app.api import audit, auth, breakers, cron, executions, health, idempotency, jobs, metrics, operations
 from app.api.catalog import configs, endpoint_flow, payload_specs, routes, secrets
 from app.api.control import queues, stats, workers
-from app.api.http import body, errors, pagination, request_ids
+from app.api.http import body, errors, pagination, request_ids, requests_counted
 from app.api.openapi import document, swagger_ui
 from app.api.services import EXTENSION, Services, services
 from app.config import SettingError, Settings
@@ -35,6 +35,7 @@ RESOURCES = [
     cron.resource,
     health.resource,
     operations.resource,
+    metrics.resource,
 ]
 
 
@@ -57,6 +58,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     # One path per resource: /jobs/ is not /jobs, and a redirect between them could lose a body.
     app.url_map.merge_slashes = False
     request_ids.register(app)
+    requests_counted.register(app)
     # No request waits for the database for ever: after a while it is answered 504.
     app.before_request(lambda: deadline.begin(built.settings.request_timeout_seconds))
     app.teardown_request(lambda _error: deadline.end())

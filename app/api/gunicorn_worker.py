@@ -14,6 +14,7 @@ from gunicorn.http import errors as http
 from app import ids
 from app.api.arrivals import Head, beginning, read_head
 from app.api.deadlines import Answer, Body, Deadlines
+from app.api.http.requests_counted import count_unread
 from app.api.refusal import refusal
 from app.api.shedding import SheddingWorker
 
@@ -91,6 +92,7 @@ class Worker(SheddingWorker):
             super().handle_error(req, client, addr, exc)
             return
         status = _STATUS.get(type(exc), 400)
+        count_unread(status)
         request_id = ids.request_id()
         log.info("request %s: refused before it was parsed: %s", request_id, type(exc).__name__)
         try:

@@ -23,6 +23,8 @@ from app.db import ready
 from app.errors import UnavailableError
 from app.flow import routing
 from app.flow.routes import Route
+from app.metrics import PROCESS
+from app.metrics.process import sharing
 
 
 def _settings() -> tuple[Settings, SecretBox | None]:
@@ -99,4 +101,14 @@ def post_worker_init(worker: Any) -> None:
     worker.patience_seconds = _SETTINGS.request_timeout_seconds / 4
     # As many as there were to be, unless the hard limit of open files leaves no place for others besides.
     worker.most_queued = min(_IN_LINE, max(worker_connections - 500, worker_connections // 2))
+    PROCESS.endpoints.most = _SETTINGS.metrics_max_endpoints
+    worker.metrics = sharing("web")
+    for thread in worker.metrics:
+        thread.start()
     spare_what_is_there()  # so it looks for cycles among what requests make only
+
+
+def worker_exit(_server: Any, worker: Any) -> None:
+    """Let a worker leave what it has counted for the others."""
+    for thread in getattr(worker, "metrics", ()):
+        thread.stop()

@@ -13,6 +13,7 @@ from typing import Any
 from gunicorn.workers.gthread import ThreadWorker
 
 from app.api.arrivals import Head, beginning, read_head, throw_away
+from app.api.http.requests_counted import count_unread
 from app.api.refusal import busy, refusal, request_id_of
 
 log = logging.getLogger(__name__)
@@ -180,11 +181,13 @@ class SheddingWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no ty
                 self._taken - self._threads,
             )
             self._refused, self._report_at = 0, now + REPORT_SECONDS
+        count_unread(503)
         _send(conn, busy(beginning(conn)))
 
     def _refuse(self, conn: Any, status: int) -> None:
         request_id = request_id_of(beginning(conn))
         log.info("request %s: refused before it was parsed: %d", request_id, status)
+        count_unread(status)
         _send(conn, refusal(status, request_id))
         self._linger(conn)
 

@@ -19,6 +19,8 @@ from app.db import deadline
 from app.db.breaker import Breaker
 from app.db.stalled import ANSWER_SECONDS
 from app.errors import UnavailableError
+from app.metrics import PROCESS
+from app.metrics.series import STATEMENT_RETRIES
 
 T = TypeVar("T")
 
@@ -53,6 +55,7 @@ def retried(run: Callable[[], T], breaker: Breaker, *, most_lost: int = 1) -> T:
                     time.sleep(random.uniform(0, 0.005 * 2**tries))
                 elif (lost := lost + 1) > most_lost or not _may_reconnect(error):
                     raise _unreachable(error, breaker, began) from error
+                PROCESS.add(STATEMENT_RETRIES, sqlstate(error) or "connection")
             else:
                 if breaker.is_open:
                     breaker.reset()

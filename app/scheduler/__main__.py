@@ -9,6 +9,8 @@ from app.db.ready import NotReadyError, wait_until_ready
 from app.health.heartbeat import Component, Kind
 from app.health.region import REGION
 from app.health.thread import HealthThread
+from app.metrics import PROCESS
+from app.metrics.process import serving
 from app.scheduler.chores import Chores
 from app.scheduler.process import SchedulerProcess
 from app.wakeup import Notifier
@@ -21,11 +23,14 @@ def main() -> int:
     except SettingError as error:
         return _refuse(str(error))
     log.configure(settings.log_level, settings.log_format)
+    PROCESS.endpoints.most = settings.metrics_max_endpoints
     database = db.connect(settings.database_url, pool_size=settings.db_pool_size or 10, application_name="te-scheduler")
     health = HealthThread(database, Component(REGION, Kind.SCHEDULER))
     process = SchedulerProcess()
     process.catch_signals()
     try:
+        for thread in serving(settings.scheduler_metrics_addr):
+            thread.start()
         wait_until_ready(database, settings.startup_timeout_seconds, stopping=process.is_stopping)
         health.start()
         hint = Notifier.over(database, settings.wakeup_redis_url).hint

@@ -5,6 +5,7 @@ import logging
 import queue
 import signal
 import threading
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -16,12 +17,14 @@ from apscheduler.schedulers.blocking import BlockingScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
 from app.errors import UnavailableError
-from app.scheduler.chore import Chore
+from app.metrics import PROCESS, series
+from app.scheduler.chore import Chore, Counts
 from app.scheduler.outage_log import OutageLog
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
+_FAILING = frozenset({"expired", "failed"})  # what chores call executions that they have failed
 
 
 class SchedulerProcess:
@@ -100,15 +103,28 @@ def _triggers(plan: Sequence[Chore]) -> BlockingScheduler:
 
 def run_logged(chore: Chore, outages: OutageLog) -> None:
     """Run a chore once and log what it did; never raises, so that no chore can stop the others."""
-    since = outages.count()
+    since, began = outages.count(), time.monotonic()
     try:
         counts = chore.run()
     except UnavailableError as error:
+        PROCESS.add(series.CHORE_FAILURES, chore.name)
         outages.begins(chore.name, error.explained, since=since)
     except Exception:
+        PROCESS.add(series.CHORE_FAILURES, chore.name)
         log.exception("%s failed", chore.name)
     else:
         outages.is_over(chore.name, since=since)
+        _measure(chore, counts, time.monotonic() - began)
         done = [f"{count} {name}" for name, count in counts.items() if count]
         if done:
             log.info("%s: %s", chore.name, ", ".join(done))
+
+
+def _measure(chore: Chore, counts: Counts, seconds: float) -> None:
+    PROCESS.observe(series.CHORE_SECONDS, seconds, chore.name)
+    PROCESS.set(series.CHORE_AT, time.time(), chore.name)
+    for name, count in counts.items():
+        if count:
+            PROCESS.add(series.CHORE_ROWS, chore.name, name, amount=count)
+            if name in _FAILING:
+                PROCESS.add(series.FAILED, chore.name, amount=count)

@@ -16,6 +16,8 @@ from app.errors import TaskExecutorError
 from app.jobs.batch import Outcome, create_many
 from app.jobs.creation import Created
 from app.jobs.model import NewJob
+from app.metrics import PROCESS
+from app.metrics.series import SCHEDULED
 from schema.states import ExecutionStatus
 
 MOST_JOBS = 1000
@@ -66,6 +68,9 @@ def create_batch(body: dict[str, Any]) -> dict[str, Any]:
     outcomes = iter(create_many(services().creator, good))
     results = [next(outcomes) if isinstance(job, NewJob) else job for job in parsed]
     _wake(results)
+    for result in results:
+        if isinstance(result, Created) and result.is_new:
+            PROCESS.add(SCHEDULED, result.job.trigger)
     return {"items": [_shape(result) for result in results]}
 
 

@@ -24,6 +24,8 @@ from app.jobs import cancellation
 from app.jobs.job_filter import JobFilter
 from app.jobs.listing import page_of_jobs
 from app.jobs.queries import get_job
+from app.metrics import PROCESS
+from app.metrics.series import SCHEDULED
 
 resource = Resource("jobs", "Invocations of endpoints: now, later or on a schedule.", write_scope=Scope.JOBS_WRITE)
 
@@ -42,6 +44,8 @@ def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
     """Create a job. The same idempotency key again answers 200 with the first job, whatever the body."""
     body["idempotency_key"] = idempotency.key_of(body)
     created = services().creator.create(new_job(body), together=True)
+    if created.is_new:
+        PROCESS.add(SCHEDULED, created.job.trigger)
     answer = shape_job(created.job)
     return (answer, 201, {}) if created.is_new else (answer, 200, REPLAYED)
 

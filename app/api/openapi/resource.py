@@ -96,17 +96,21 @@ class Resource:
         query: type[Schema] | None = None,
         errors: Sequence[type[TaskExecutorError]] = (),
         own_key: dict[str, Any] | None = None,
+        text: str | None = None,
+        text_example: str = "",
     ) -> Callable[[View], View]:
         """Register a view, which is called with the parsed body or query and the parts of the path by name.
 
         It returns what `returns` dumps, or that and a status; `also` is a second status with the same body. To `errors`
         is added what every operation may answer. A POST that does not only read takes an Idempotency-Key; a view that
-        sees to it by itself describes its `own_key`.
+        sees to it by itself describes its `own_key`. One that answers with `text` of a type returns a response.
         """
         key = own_key or PARAMETER if method == "POST" and self.write_scope is not self.read_scope else None
         is_keyed, is_one = key is not None and own_key is None, self.is_single or path.endswith(">")
         operation = _Operation(method, path, body is not None, key, is_keyed=is_keyed, is_one=is_one)
-        shown = {"schema": returns, "examples": examples.of_answer(returns)}
+        shown: dict[str, Any] = {"schema": returns, "examples": examples.of_answer(returns)}
+        if text is not None:
+            shown = {"schema": {"type": "string"}, "content_type": text, "examples": {"text": {"value": text_example}}}
         layers = [self.blueprint.response(status, **shown, headers=self._answer_headers(operation, returns))]
         if also is not None:
             replayed = REPLAYED_DOC if key is not None else None

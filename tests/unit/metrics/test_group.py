@@ -1,0 +1,148 @@
+"""A group: what its processes have counted is told as one, whoever of them lives."""
+
+import fcntl
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.metrics import series
+from app.metrics.folder import TURN, Folder, folder_of
+from app.metrics.group import Group
+from app.metrics.merging import Figures
+from app.metrics.series import Series
+from app.metrics.values import Values
+
+
+class Process:
+    """What one process of a group has: the lock that says it lives is that of its open file."""
+
+    def __init__(self, path: Path, most_endpoints: int = 100) -> None:
+        self.values = Values(most_endpoints)
+        self._folder = Folder(path)
+        self.group = Group(self.values, self._folder)
+
+    def die(self) -> None:
+        """As by kill -9: what it has left stays as it is."""
+        self._folder.leave()
+
+    def attempt(self, *endpoints: str) -> None:
+        for endpoint in endpoints:
+            self.values.add(series.STARTED, "HTTP", endpoint)
+        self.group.publish()
+
+
+Start = Callable[..., Process]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    return lambda **options: Process(tmp_path / "group", **options)
+
+
+def value(figures: Figures, of: Series, *labels: str) -> float:
+    return figures.get(of, {}).get(labels, [0.0])[0]
+
+
+def by_endpoint(figures: Figures) -> dict[str, float]:
+    return {endpoint: count for (_, endpoint), (count,) in figures[series.STARTED].items()}
+
+
+def test_what_was_counted_outlives_its_process_and_gauges_do_not(start: Start) -> None:
+    first, second = start(), start()
+    for process, count in ((first, 3), (second, 4)):
+        process.values.add(series.RELEASED, amount=count)
+        process.values.observe(series.CONCLUDE_SECONDS, 0.002)
+        process.values.read(series.IN_FLIGHT, lambda count=count: count)
+        process.values.read(series.UTILIZATION, lambda count=count: count)
+        process.values.replace(series.CHORE_AT, {("promote",): count})
+        process.group.publish()
+    told = second.group.figures()
+    assert value(told, series.RELEASED) == value(told, series.IN_FLIGHT) == 7
+    assert value(told, series.UTILIZATION) == 3.5
+    assert value(told, series.CHORE_AT, "promote") == 4, "the newest one's"
+    assert value(told, series.PROCESSES) == 2
+
+    first.die()
+    third = start()
+    for process in (second, third, second):  # also once its files are gone
+        told = process.group.figures()
+        assert value(told, series.RELEASED) == 7
+        assert sum(told[series.CONCLUDE_SECONDS][()][1:]) == 2
+        assert value(told, series.IN_FLIGHT) == 4
+    second.die()
+    assert value(third.group.figures(), series.RELEASED) == 7
+    assert value(third.group.figures(), series.PROCESSES) == 1
+
+
+def test_who_dies_while_it_adds_up_makes_nothing_count_twice(start: Start, tmp_path: Path) -> None:
+    first, second = start(), start()
+    first.values.add(series.RELEASED, amount=3)
+    first.group.publish()
+    shutil.copytree(tmp_path / "group", tmp_path / "before")
+    first.die()
+    assert value(second.group.figures(), series.RELEASED) == 3
+    # Its files are there again, as if they had not been removed after they were added up.
+    shutil.copytree(tmp_path / "before", tmp_path / "group", dirs_exist_ok=True)
+    assert value(second.group.figures(), series.RELEASED) == 3
+    assert value(second.group.figures(), series.RELEASED) == 3
+
+
+def test_nobody_waits_for_a_process_that_stands_still(start: Start, tmp_path: Path) -> None:
+    first, second = start(), start()
+    first.values.add(series.RELEASED, amount=3)
+    first.group.publish()
+    first.die()
+    second.group.publish()
+    turn = os.open(tmp_path / "group" / TURN, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(turn, fcntl.LOCK_EX)
+    second.attempt("new")
+    assert value(second.group.figures(), series.RELEASED) == 3
+    assert series.STARTED not in second.group.figures() or not by_endpoint(second.group.figures())
+    os.close(turn)
+    assert by_endpoint(second.group.figures()) == {"new": 1}
+
+
+def test_the_bound_on_endpoints_holds_for_the_group_and_labels_stay(start: Start) -> None:
+    first, second = start(most_endpoints=2), start(most_endpoints=2)
+    first.attempt("a", "b", "c")
+    second.attempt("x", "a", "a")
+    assert by_endpoint(second.group.figures()) == {"a": 3, "b": 1, "other": 2}
+    first.die()
+    third = start(most_endpoints=2)
+    third.attempt("y", "b")
+    assert by_endpoint(third.group.figures()) == {"a": 3, "b": 2, "other": 3}
+
+
+def test_without_its_folder_a_process_tells_of_itself(
+    start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "group").write_text("not a folder")
+    alone = start()
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            alone.values.add(series.RELEASED)
+            told = alone.group.figures()
+    assert value(told, series.RELEASED) == 3
+    assert len(caplog.records) == 1, "said once"
+
+
+def test_folders_of_dead_groups_are_removed_and_no_others(tmp_path: Path) -> None:
+    mine = folder_of("worker", tmp_path)
+    mine.join()
+    living = Folder(tmp_path / "worker-1-0")
+    living.join()
+    dead = Folder(tmp_path / f"web-{2**22}-1")
+    dead.join()
+    dead.leave()
+    new = Folder(tmp_path / f"web-{2**22}-2")
+    new.join()
+    new.leave()
+    for path in tmp_path.iterdir():
+        if path != new.path:
+            os.utime(path, (0, 0))
+    assert folder_of("worker", tmp_path).path == mine.path
+    assert {path.name for path in tmp_path.iterdir()} == {mine.path.name, living.path.name, new.path.name}

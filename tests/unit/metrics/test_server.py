@@ -1,0 +1,79 @@
+"""The server of metrics: each client gets what it asks for, or is cut off; none of them holds up another."""
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import psutil
+import pytest
+import requests
+
+from app.dev.process.ports import free_port
+from app.metrics.server import MOST_CONNECTIONS, MetricsServer
+from tests.slow_scrapers import slow_scrapers
+from tests.waiting import eventually
+
+TEXT = b"# a long answer\n" * 200_000  # more than sockets buffer
+
+Serve = Callable[[int], MetricsServer]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    servers: list[MetricsServer] = []
+
+    def start(port: int) -> MetricsServer:
+        server = MetricsServer(f"127.0.0.1:{port}", lambda: TEXT)
+        servers.append(server)
+        server.start()
+        return server
+
+    yield start
+    for server in servers:
+        assert server.stop(60)
+
+
+def ask(port: int, path: str = "/metrics", method: str = "GET") -> requests.Response | None:
+    try:
+        return requests.request(method, f"http://127.0.0.1:{port}{path}", timeout=60)
+    except requests.ConnectionError:
+        return None
+
+
+def test_it_answers_metrics_and_nothing_else(serve: Serve) -> None:
+    port = free_port()
+    serve(port)
+    answer = eventually(lambda: ask(port, "/metrics?x=1"))
+    assert (answer.status_code, answer.content) == (200, TEXT)
+    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    for method, path, status in (("GET", "/", 404), ("POST", "/metrics", 405)):
+        refused = ask(port, path, method)
+        assert refused is not None
+        assert refused.status_code == status
+    with closing(socket.create_connection(("127.0.0.1", port), timeout=60)) as endless:
+        endless.sendall(b"GET /metrics HTTP/1.1\r\n" + b"X: y\r\n" * 2000)
+        assert endless.recv(1) == b"", "a head without an end is cut off"
+
+
+def test_scrapers_that_read_nothing_make_place_for_one_that_does(serve: Serve) -> None:
+    port = free_port()
+    serve(port)
+    eventually(lambda: ask(port))
+    with slow_scrapers(port):
+        assert eventually(lambda: ask(port)).content == TEXT
+        assert 1 < held_by_the_server(port) <= MOST_CONNECTIONS
+
+
+def held_by_the_server(port: int) -> int:
+    """Count its connections, which are in this process."""
+    found = psutil.Process().net_connections(kind="tcp")
+    return sum(each.laddr.port == port and each.status != psutil.CONN_LISTEN for each in found)
+
+
+def test_another_one_takes_the_address_over(serve: Serve) -> None:
+    port = free_port()
+    first = serve(port)
+    eventually(lambda: ask(port))
+    serve(port)
+    assert first.stop(60)
+    assert eventually(lambda: ask(port)).content == TEXT
