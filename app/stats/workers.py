@@ -10,8 +10,8 @@ from app.db.paging import Page, PageRequest, page_of
 from app.sql import statement
 
 
-class WorkerState(StrEnum):
-    """What is known of a worker process: LOST is one whose lease has run out without a word."""
+class ProcessState(StrEnum):
+    """What is known of a process: LOST is one that has been silent for too long, DEAD one that said that it ends."""
 
     ALIVE = "ALIVE"
     LOST = "LOST"
@@ -47,7 +47,7 @@ class Worker:
     """A worker process: `in_flight` of its `capacity` slots were in use at its last heartbeat."""
 
     worker_id: str
-    state: WorkerState
+    state: ProcessState
     host: str
     pid: int
     queues: Sequence[str]
@@ -62,12 +62,12 @@ class Worker:
 class Workers:
     """How many workers there are by their state, and the slots of those that are alive."""
 
-    by_state: dict[WorkerState, int]
+    by_state: dict[ProcessState, int]
     capacity: int
     in_flight: int
 
 
-def page(database: Database, state: WorkerState | None, wanted: PageRequest) -> Page[Worker]:
+def page(database: Database, state: ProcessState | None, wanted: PageRequest) -> Page[Worker]:
     """Read a page of workers, those that started last first; rows are kept for a day after a worker's end."""
     params = {"state": state, **wanted.bounds}
     return page_of(
@@ -75,13 +75,13 @@ def page(database: Database, state: WorkerState | None, wanted: PageRequest) -> 
         "started_at",
         "worker_id",
         wanted,
-        lambda row: Worker(**row._asdict() | {"state": WorkerState(row.state)}),
+        lambda row: Worker(**row._asdict() | {"state": ProcessState(row.state)}),
     )
 
 
 def count(database: Database) -> Workers:
     """Count them."""
-    rows = {WorkerState(row.state): row for row in database.fetch(COUNTS)}
-    alive = rows.get(WorkerState.ALIVE)
+    rows = {ProcessState(row.state): row for row in database.fetch(COUNTS)}
+    alive = rows.get(ProcessState.ALIVE)
     slots = (0, 0) if alive is None else (alive.capacity, alive.in_flight)
-    return Workers({state: rows[state].n if state in rows else 0 for state in WorkerState}, *slots)
+    return Workers({state: rows[state].n if state in rows else 0 for state in ProcessState}, *slots)

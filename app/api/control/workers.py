@@ -10,7 +10,7 @@ from app.api.http.pagination import PageQuery, page_answer, page_request, page_s
 from app.api.openapi.resource import Resource
 from app.api.services import services
 from app.stats import workers
-from app.stats.workers import WorkerState
+from app.stats.workers import ProcessState
 
 resource = Resource("workers", "Worker processes, as their heartbeats tell.")
 
@@ -21,7 +21,7 @@ class WorkerSchema(Schema):
     """A worker process."""
 
     worker_id = fields.String(required=True)
-    state = fields.Enum(WorkerState, by_value=True, required=True, metadata=_STATE)
+    state = fields.Enum(ProcessState, by_value=True, required=True, metadata=_STATE)
     host = fields.String(required=True, metadata={"example": "worker-1"})
     pid = fields.Integer(required=True, metadata={"example": 4711})
     queues = fields.List(fields.String(), required=True, metadata={"example": ["http", "kafka", "redis_stream"]})
@@ -37,7 +37,7 @@ class WorkerSchema(Schema):
 class WorkerQuery(PageQuery):
     """Filters of the list."""
 
-    state = fields.Enum(WorkerState, by_value=True)
+    state = fields.Enum(ProcessState, by_value=True)
 
 
 @resource.route("GET", "/workers", query=WorkerQuery, returns=page_schema(WorkerSchema))

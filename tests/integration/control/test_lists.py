@@ -1,4 +1,4 @@
-"""GET /queues and GET /workers."""
+"""GET /queues, GET /workers and GET /schedulers."""
 
 from typing import Any
 
@@ -7,6 +7,10 @@ from sqlalchemy import text
 
 from app import workers
 from app.db import Database
+from app.health import heartbeat
+from app.health.heartbeat import Component, Kind
+from app.stats.schedulers import LOST_SECONDS
+from app.version import version
 from tests import rows
 from tests.integration.client import Api, pointers, problem, walk
 from tests.integration.registered import register
@@ -53,7 +57,7 @@ def test_workers_that_started_last_first_and_how_they_ended(api: Api, database: 
     add_worker(database, "gone", "http")
     workers.leave(database, "gone")
     workers.renew(database, worker_id="well", in_flight=7, lease_ms=600_000)
-    assert walk(api, "/workers", "worker_id") == ["gone", "silent", "well"]
+    assert walk(api, "/workers", "worker_id", limit=1) == ["gone", "silent", "well"]
     by_state = {state: walk(api, "/workers", "worker_id", state=state) for state in ("ALIVE", "LOST", "DEAD")}
     assert by_state == {"ALIVE": ["well"], "LOST": ["silent"], "DEAD": ["gone"]}
     (well,) = api.get("/workers", state="ALIVE").json["items"]
@@ -70,11 +74,29 @@ def test_workers_that_started_last_first_and_how_they_ended(api: Api, database: 
     }
 
 
+def test_schedulers_and_how_they_ended(api: Api, database: Database) -> None:
+    for kind, names in ((Kind.SCHEDULER, ("gone", "silent", "well")), (Kind.WORKER, ("other",))):
+        for name in names:
+            heartbeat.beat(database, Component("default", kind, name))
+    heartbeat.leave(database, Component("default", Kind.SCHEDULER, "gone"))
+    query = """UPDATE region_heartbeats SET last_beat_at = now() - CAST(:seconds AS BIGINT) * INTERVAL '1 second'
+                WHERE component = :component RETURNING 1"""
+    for name, seconds in (("silent", LOST_SECONDS + 1), ("well", LOST_SECONDS - 5)):
+        database.fetch(text(query), {"component": f"scheduler/{name}", "seconds": int(seconds)})
+    assert walk(api, "/schedulers", "scheduler_id", limit=1) == ["well", "silent", "gone"]
+    by_state = {state: walk(api, "/schedulers", "scheduler_id", state=state) for state in ("ALIVE", "LOST", "DEAD")}
+    assert by_state == {"ALIVE": ["well"], "LOST": ["silent"], "DEAD": ["gone"]}
+    (well,) = api.get("/schedulers", state="ALIVE").json["items"]
+    assert set(well) == {"scheduler_id", "state", "region", "host", "pid", "version", "started_at", "last_beat_at"}
+    assert (well["region"], well["version"]) == ("default", version())
+
+
 @pytest.mark.parametrize(
     ("path", "query", "where"),
     [
         ("/workers", {"state": "TIRED"}, "state"),
         ("/queues", {"cursor": "x"}, "cursor"),
+        ("/schedulers", {"state": "TIRED"}, "state"),
         ("/stats", {"seconds": 0}, "seconds"),
         ("/stats", {"seconds": 3601}, "seconds"),
         ("/stats", {"endpoint": "a b"}, "endpoint"),

@@ -1,0 +1,46 @@
+"""/schedulers."""
+
+from dataclasses import asdict
+from typing import Any
+
+from marshmallow import Schema, fields
+
+from app.api.http.fields import Instant
+from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
+from app.api.openapi.resource import Resource
+from app.api.services import services
+from app.stats import schedulers
+from app.stats.workers import ProcessState
+
+resource = Resource("schedulers", "Scheduler processes, as their heartbeats tell.")
+
+_STATE = {
+    "description": f"`LOST`: silent for {schedulers.LOST_SECONDS:g} s; `DEAD`: it was shut down",
+    "example": "ALIVE",
+}
+
+
+class SchedulerSchema(Schema):
+    """A scheduler process."""
+
+    scheduler_id = fields.String(required=True, metadata={"example": "prc_3c2b1a0f9e8d"})
+    state = fields.Enum(ProcessState, by_value=True, required=True, metadata=_STATE)
+    region = fields.String(required=True, metadata={"example": "default"})
+    host = fields.String(required=True, metadata={"example": "scheduler-1"})
+    pid = fields.Integer(required=True, metadata={"example": 4711})
+    version = fields.String(required=True, metadata={"description": "of the program", "example": "0.1.0"})
+    started_at = Instant(required=True)
+    last_beat_at = Instant(required=True)
+
+
+class SchedulerQuery(PageQuery):
+    """Filters of the list."""
+
+    state = fields.Enum(ProcessState, by_value=True)
+
+
+@resource.route("GET", "/schedulers", query=SchedulerQuery, returns=page_schema(SchedulerSchema))
+def list_(query: dict[str, Any]) -> dict[str, Any]:
+    """List scheduler processes, those that started last first; one that has ended is shown for ten minutes."""
+    wanted = page_request(query)
+    return page_answer(schedulers.page(services().database, query.get("state"), wanted), asdict, query)
