@@ -14,7 +14,7 @@ import gunicorn.glogging
 
 from app import db, log
 from app.api import shedding
-from app.api.services import POOL_SIZE
+from app.api.services import EXTENSION, POOL_SIZE
 from app.catalog import rotation
 from app.catalog.crypto import SecretBox
 from app.collector import spare_what_is_there
@@ -23,6 +23,9 @@ from app.db import ready
 from app.errors import UnavailableError
 from app.flow import routing
 from app.flow.routes import Route
+from app.health.heartbeat import Component, Kind
+from app.health.region import REGION
+from app.health.thread import HealthThread
 from app.metrics import PROCESS
 from app.metrics.process import sharing
 
@@ -96,19 +99,24 @@ def on_starting(_server: Any) -> None:
         database.close()
 
 
+def _heartbeat(application: Any) -> list[HealthThread]:
+    services = getattr(application, "extensions", {}).get(EXTENSION)
+    return [] if services is None else [HealthThread(services.database, Component(REGION, Kind.WEB))]
+
+
 def post_worker_init(worker: Any) -> None:
     """Prepare a worker that has loaded the application, before it serves."""
     worker.patience_seconds = _SETTINGS.request_timeout_seconds / 4
     # As many as there were to be, unless the hard limit of open files leaves no place for others besides.
     worker.most_queued = min(_IN_LINE, max(worker_connections - 500, worker_connections // 2))
     PROCESS.endpoints.most = _SETTINGS.metrics_max_endpoints
-    worker.metrics = sharing("web")
-    for thread in worker.metrics:
+    worker.background = [*sharing("web"), *_heartbeat(worker.app.wsgi())]
+    for thread in worker.background:
         thread.start()
     spare_what_is_there()  # so it looks for cycles among what requests make only
 
 
 def worker_exit(_server: Any, worker: Any) -> None:
-    """Let a worker leave what it has counted for the others."""
-    for thread in getattr(worker, "metrics", ()):
+    """Let a worker say that it has ended, and leave what it has counted for the others."""
+    for thread in reversed(getattr(worker, "background", ())):
         thread.stop()

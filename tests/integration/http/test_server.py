@@ -21,6 +21,7 @@ from app.access.api_keys import Scope
 from app.dev.process.ports import free_port
 from app.dev.servers import Postgres
 from app.dev.stack import programs
+from app.health.heartbeat import Kind, Process, processes
 from schema import migrate
 from tests.integration.registered import http_endpoint, one_shot
 from tests.servers import start_or_skip
@@ -103,6 +104,14 @@ def key_for(url: str) -> str:
         database.close()
 
 
+def heartbeats(url: str) -> list[Process]:
+    database = db.connect(url, pool_size=1, application_name="te-test")
+    try:
+        return processes(database, Kind.WEB)
+    finally:
+        database.close()
+
+
 @pytest.fixture(scope="module")
 def web(module_database_url: str) -> Iterator[Web]:
     """One server for all tests that leave it as it was."""
@@ -139,7 +148,11 @@ def test_it_serves_and_stops(database_url: str) -> None:
 
         chunked = session.post(f"{web.base}/configs", data=chunks(), headers={"Content-Type": "application/json"})
         assert (chunked.status_code, chunked.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
+        (alive,) = eventually(lambda: heartbeats(database_url), what="a heartbeat")
+        assert alive.status == "ALIVE"
     assert web.stop() == 0
+    (ended,) = heartbeats(database_url)
+    assert (ended.id, ended.status) == (alive.id, "DEAD")
     assert "Traceback" not in web.log
 
 
