@@ -17,6 +17,7 @@ import psycopg2
 import pytest
 
 from app.dev.process.child import ChildError
+from app.dev.process.ports import free_port
 from app.dev.receiver import Receiver
 from app.dev.stack import programs
 from app.dev.stack.runner import Stack
@@ -112,10 +113,12 @@ def test_it_runs_alone_and_verifies_with_its_extra(
     before = files_of(python)
     stack.run(programs.MIGRATE)
     stack.web()
+    metrics = f"127.0.0.1:{free_port()}"
     stack.worker()
-    stack.scheduler()
+    stack.scheduler(TE_SCHEDULER_METRICS_ADDR=metrics)
     deliver_one(stack.api, receiver, "wheel")
     stack.check()
+    stack.run(("app.metrics.probe", metrics, "--worked-within", "60"))
     assert stack.terminate("worker-1") == 0
     del stack.env["READ_ONLY"]
     with pytest.raises(ChildError, match=r"pip install 'task-executor\[verify\]'"):

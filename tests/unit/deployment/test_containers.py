@@ -7,13 +7,9 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import fields
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import requires
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import psycopg2.extensions
@@ -24,6 +20,7 @@ from packaging.requirements import Requirement
 from app.config import Settings
 from app.db.engine_doubts import doubts_about_version
 from schema.url import database_url
+from tests.unit.deployment.answers import answering
 
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
@@ -91,33 +88,16 @@ def test_the_image_is_healthy_while_its_api_says_that_it_is_ready(answer: int | 
     found = re.search(r"^HEALTHCHECK [^\[]*CMD (\[.+\])$", DOCKERFILE.replace("\\\n", ""), re.MULTILINE)
     assert found
     _, *arguments = json.loads(found.group(1))
-    with readiness(answer) as port:
+    with answering(answer, "/health/ready") as port:
         command = [sys.executable, *(word.replace("8080", str(port)) for word in arguments)]
         assert subprocess.run(command, check=False, capture_output=True).returncode == status
 
 
-@contextmanager
-def readiness(answer: int | None) -> Iterator[int]:
-    """Serve /health/ready with this status, or nothing at all; yields the port."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(answer or 0 if self.path == "/health/ready" else 404)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        port = server.server_port
-        if answer:
-            Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
-            try:
-                yield port
-            finally:
-                server.shutdown()
-    if not answer:
-        yield port
+def test_containers_are_asked_where_they_answer(services: dict[str, Any]) -> None:
+    for name in ("worker", "scheduler"):
+        port = services[name]["environment"][f"TE_{name.upper()}_METRICS_ADDR"].rpartition(":")[2]
+        assert services[name]["healthcheck"]["test"][1:5] == ["python", "-m", "app.metrics.probe", f"127.0.0.1:{port}"]
+    assert "healthcheck" not in services["api"], "that of the image is its own"
 
 
 def test_docker_compose_itself_understands_the_file() -> None:
@@ -137,7 +117,6 @@ def test_what_is_fetched_is_pinned(services: dict[str, Any]) -> None:
     assert undigested == {"cockroachdb/cockroach"}, "as the head of the file says"
     assert re.search(r"^ARG PYTHON=python:[\d.]+-\S+@sha256:[0-9a-f]{64}$", DOCKERFILE, re.MULTILINE)
     assert set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)) == {"${PYTHON}"}
-    assert re.search(r"nixpkgs/[0-9a-f]{40}", (ROOT / "flake.nix").read_text())
 
 
 def test_the_image_installs_what_the_product_needs_and_nothing_else() -> None:

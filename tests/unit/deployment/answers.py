@@ -1,0 +1,31 @@
+"""A small HTTP server that answers as it is told, for what probes ask."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+
+@contextmanager
+def answering(status: int | None, path: str, text: str = "") -> Iterator[int]:
+    """Answer GETs of the path with this status, or nobody listens at all; yields the port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status or 0 if self.path == path else 404)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        port = server.server_port
+        if status is not None:
+            Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+            try:
+                yield port
+            finally:
+                server.shutdown()
+    if status is None:
+        yield port

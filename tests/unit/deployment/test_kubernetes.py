@@ -1,0 +1,161 @@
+"""deploy/kubernetes: valid by the schemas of Kubernetes, and of one piece with the product."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from inspect import getsource
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from app.api import health
+from app.config import Settings
+from app.dev.stack import programs
+from app.metrics.series import PREFIX, SERIES
+from tests.unit.deployment.test_containers import SETTINGS
+
+FOLDER = Path(__file__).parents[3] / "deploy" / "kubernetes"
+OLDEST, NEWEST = "1.30", "1.37"  # of Kubernetes
+POD_IS_SEALED = {"runAsNonRoot": True, "runAsUser": 10001, "runAsGroup": 10001}
+CONTAINER_IS_SEALED = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+
+
+def documents(text: str) -> list[dict[str, Any]]:
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+BASE = [
+    document
+    for file in sorted((FOLDER / "base").glob("*.yaml"))
+    if file.name != "kustomization.yaml"
+    for document in documents(file.read_text())
+]
+KUSTOMIZATION = yaml.safe_load((FOLDER / "base" / "kustomization.yaml").read_text())
+CONFIG = dict(line.split("=", 1) for line in KUSTOMIZATION["configMapGenerator"][0]["literals"])
+
+
+def of(kind: str) -> dict[str, dict[str, Any]]:
+    return {document["metadata"]["name"]: document for document in BASE if document["kind"] == kind}
+
+
+def pods() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Give the name, the pod and its container of each workload."""
+    for name, workload in (of("Deployment") | of("Job")).items():
+        pod = workload["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        yield name, pod, container
+
+
+def rendered(folder: str) -> list[dict[str, Any]]:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("needs kubectl")
+    done = subprocess.run([kubectl, "kustomize", str(FOLDER / folder)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return documents(done.stdout)
+
+
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+def test_every_object_is_valid(version: str) -> None:
+    assert BASE
+    for document in BASE:
+        kubernetes_validate.validate(document, version, strict=True)
+
+
+def test_the_example_overlay_renders_what_is_valid_and_its_own() -> None:
+    objects = rendered("overlays/example")
+    for document in objects:
+        kubernetes_validate.validate(document, NEWEST, strict=True)
+    kinds = {document["kind"] for document in objects}
+    assert kinds == {document["kind"] for document in BASE} | {"Namespace", "ConfigMap"}
+    images = {
+        container["image"]
+        for document in objects
+        if document["kind"] in {"Deployment", "Job"}
+        for container in document["spec"]["template"]["spec"]["containers"]
+    }
+    assert images == {"registry.example.com/task-executor:0.1.0"}
+    (configured,) = (document["data"] for document in objects if document["kind"] == "ConfigMap")
+    assert set(configured) <= SETTINGS
+    Settings.from_env(configured | {"TE_DATABASE_URL": "postgresql://db/te"})
+
+
+def test_the_base_has_all_its_files_and_settings_that_work() -> None:
+    files = {file.name for file in (FOLDER / "base").glob("*.yaml")} - {"kustomization.yaml"}
+    assert set(KUSTOMIZATION["resources"]) == files
+    assert set(CONFIG) <= SETTINGS
+    Settings.from_env(CONFIG | {"TE_DATABASE_URL": "postgresql://db/te"})
+    assert not of("Secret"), "a key that is known is none"
+
+
+def test_each_process_runs_its_program_sealed_and_is_given_time_to_end() -> None:
+    worker = programs.worker(processes=1)
+    expected = {"api": programs.WEB, "worker": worker, "scheduler": ("python", "-m", *programs.SCHEDULER)}
+    expected["migrate"] = programs.MIGRATE
+    assert {name: tuple(container["args"]) for name, _, container in pods()} == expected
+    for _, pod, container in pods():
+        assert POD_IS_SEALED.items() <= pod["securityContext"].items()
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert pod["automountServiceAccountToken"] is False
+        assert container["securityContext"] == CONTAINER_IS_SEALED
+        assert container["resources"]["requests"]
+        assert container["resources"]["limits"]["memory"]
+        assert container["envFrom"] == [
+            {"configMapRef": {"name": "task-executor"}},
+            {"secretRef": {"name": "task-executor"}},
+        ]
+    grace = of("Deployment")["worker"]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+    assert grace > Settings.from_env(CONFIG | {"TE_DATABASE_URL": "postgresql://db/te"}).worker_shutdown_timeout_seconds
+
+
+def test_probes_ask_what_answers() -> None:
+    asked = {
+        (name, probe["httpGet"]["path"], container["ports"][0]["containerPort"])
+        for name, _, container in pods()
+        for kind, probe in container.items()
+        if kind.endswith("Probe") and "httpGet" in probe
+    }
+    port = {name: int(CONFIG[f"TE_{name.upper()}_METRICS_ADDR"].rpartition(":")[2]) for name in ("worker", "scheduler")}
+    api = int(CONFIG["TE_LISTEN_ADDR"].rpartition(":")[2])
+    assert asked == {
+        ("api", "/health/live", api),
+        ("api", "/health/ready", api),
+        ("worker", "/metrics", port["worker"]),
+        ("scheduler", "/metrics", port["scheduler"]),
+    }
+    assert {path for name, path, _ in asked if name == "api"} == set(re.findall('"GET", "(/.+?)"', getsource(health)))
+    probes = {name: {kind for kind in container if kind.endswith("Probe")} for name, _, container in pods()}
+    assert all({"livenessProbe", "readinessProbe"} <= probes[name] for name in ("api", "worker", "scheduler"))
+    for name, number in port.items():
+        annotations = of("Deployment")[name]["spec"]["template"]["metadata"]["annotations"]
+        assert annotations["prometheus.io/port"] == str(number)
+
+
+def test_budgets_scalers_and_services_mean_what_is_there() -> None:
+    deployments = of("Deployment")
+    labels = {name: item["spec"]["template"]["metadata"]["labels"] for name, item in deployments.items()}
+    assert set(of("PodDisruptionBudget")) == set(deployments)
+    for name, budget in of("PodDisruptionBudget").items():
+        assert budget["spec"]["selector"]["matchLabels"] == labels[name]
+    for name, scaler in of("HorizontalPodAutoscaler").items():
+        assert scaler["spec"]["scaleTargetRef"]["name"] == name
+        assert "replicas" not in deployments[name]["spec"], "each apply would undo the scaler"
+        assert scaler["spec"]["minReplicas"] > 1
+    assert of("Service")["api"]["spec"]["selector"] == labels["api"]
+
+
+def test_workers_scale_by_a_figure_that_exists() -> None:
+    (metric,) = of("HorizontalPodAutoscaler")["worker"]["spec"]["metrics"]
+    (rule,) = yaml.safe_load((FOLDER / "prometheus-adapter.yaml").read_text())["rules"]["external"]
+    assert metric["external"]["metric"]["name"] == rule["name"]["as"]
+    named = set(re.findall(r"task_executor_\w+", rule["metricsQuery"] + rule["seriesQuery"]))
+    assert len(named) == 3
+    assert named <= {PREFIX + name for name in SERIES}
