@@ -100,17 +100,21 @@ def create_crowd(client: NewClient, ledger: Ledger, endpoint: str, count: int, w
     """Create so many jobs for an endpoint as fast as the API takes them, each with `word` in its input."""
     keys = [f"{endpoint}-{word}-{number}" for number in range(count)]
     bodies = [{"endpoint": endpoint, "idempotency_key": key, "input": {"key": key, "word": word}} for key in keys]
-    create_all(client, ledger, bodies)
+    create_all(client, ledger, bodies, threading.Event())
 
 
-def create_all(client: NewClient, ledger: Ledger, bodies: Sequence[Mapping[str, Any]]) -> None:
+def create_all(
+    client: NewClient, ledger: Ledger, bodies: Sequence[Mapping[str, Any]], stopping: threading.Event
+) -> None:
     """Create jobs that are due at once as fast as the API takes them, in about this order."""
-    never, clients = threading.Event(), threading.local()
+    clients = threading.local()
 
     def create(body: Mapping[str, Any]) -> None:
+        if stopping.is_set():
+            return
         if not hasattr(clients, "api"):
             clients.api = client()
-        answer = ask(clients.api, ledger, "/jobs", {"trigger": Trigger.IMMEDIATE, **body}, never)
+        answer = ask(clients.api, ledger, "/jobs", {"trigger": Trigger.IMMEDIATE, **body}, stopping)
         if answer is not None:
             ledger.accept(Accepted(answer["job_id"], body["idempotency_key"], Trigger.IMMEDIATE))
 
@@ -138,7 +142,10 @@ def ask(
     conflict_is_fine: bool = False,
     method: str = "POST",
 ) -> Any:
-    """Send a request until it has an answer; None when it was refused, or has none after all patience."""
+    """Send a request until it has an answer; None when it was refused, or has none after all patience.
+
+    Who is stopping sends it once more at the most: the API may be gone for good.
+    """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < deadline:
         response = _send(api, ledger, method, path, body)
@@ -151,7 +158,8 @@ def ask(
             return None
         with ledger.counting():
             ledger.repeats += 1
-        stopping.wait(_PAUSE_SECONDS)
+        if stopping.wait(_PAUSE_SECONDS):
+            break
     with ledger.counting():
         ledger.unanswered += 1
     return None

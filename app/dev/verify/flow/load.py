@@ -47,7 +47,7 @@ class FlowLoad:
         while number * _WAVE_SECONDS < self._seconds:
             if self._stopping.wait(max(0.0, began + number * _WAVE_SECONDS - time.monotonic())):
                 break
-            create_all(self._client, self._ledger, self._endpoints.wave(number))
+            create_all(self._client, self._ledger, self._endpoints.wave(number), self._stopping)
             number += 1
         # Who ends the run early does not wait for an hour's two fifths.
         self._stopping.wait(max(0.0, began + self._seconds * _BROKEN_SHARE - time.monotonic()))
