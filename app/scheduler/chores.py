@@ -70,7 +70,6 @@ class Chores:
             Chore("finish changes", 60, self.finish),
             Chore("expire", 5, self.expire),
             Chore("exhaust", 300, self.exhaust),
-            Chore("report", REPORT_SECONDS, self.report),
             Chore("time zones", 60, self.follow_time_zones),
             Chore("prune", 3600, self.prune),
             Chore("prune_audit", 3600, self.prune_audit),
@@ -79,6 +78,7 @@ class Chores:
             Chore("prune_gates", 3600, self.prune_gates),
             Chore("prune_breakers", 60, self.prune_breakers),
             Chore("prune_heartbeats", 60, self.prune_heartbeats),
+            *([Chore("report", REPORT_SECONDS, self.report)] if settings.scheduler_metrics_addr else ()),
         ]
 
     def materialize(self) -> Counts:

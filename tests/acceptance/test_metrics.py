@@ -146,6 +146,8 @@ def test_the_api_and_the_scheduler_tell_what_they_do(stack: Stack, api: Api, end
         assert not [sample for sample in told.samples if created in sample.labels.values()]
     chores = eventually(lambda: scheduler_told(port), what="the first run of chores")
     assert chores.sum("scheduler_chore_last_success_timestamp_seconds", chore="promote") > 1.7e9
+    told = eventually(lambda: waiting_told(port), what="what the database tells")
+    assert told.sum("breakers", state="open") == told.sum("queues_unserved") == 0
 
 
 def api_scraper(api: Api) -> requests.Session:
@@ -159,6 +161,11 @@ def api_told(url: str, session: requests.Session) -> Scrape | None:
     told = Scrape(session.get(f"{url}/metrics", timeout=30))
     is_whole = told.sum("processes") == 2 and told.sum("tasks_scheduled_total") >= 15
     return told if is_whole else None
+
+
+def waiting_told(port: int) -> Scrape | None:
+    told = scrape(port)
+    return told if any(sample.name == "task_executor_queues_unserved" for sample in told.samples) else None
 
 
 def scheduler_told(port: int) -> Scrape | None:
