@@ -15,7 +15,7 @@ from schema.states import BreakerState
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What waits and what holds it back; `queues` are the first MOST_QUEUES by name."""
+    """What waits and what holds it back; `queues` are MOST_QUEUES at most."""
 
     queues: Sequence[Queue]
     held: Sequence[Held]
@@ -28,7 +28,7 @@ class Figures:
     def read(cls, database: Database, shards: int) -> Self:
         """Read them, one after the other."""
         return cls(
-            queues.read(database, queues.names(database)[: queues.MOST_QUEUES], shards),
+            queues.read(database, queues.names(database, queues.MOST_QUEUES), shards),
             held.read(database),
             held.count_paused(database),
             breakers.count_by_state(database),

@@ -68,12 +68,15 @@ class Queue:
         return not self.workers and self.due > 0
 
 
-def names(database: Database) -> list[str]:
-    """Return the queues that workers serve, that endpoints and routes name, and those in which executions wait.
+def names(database: Database, most: int | None = None) -> list[str]:
+    """Return the queues in which executions wait, that workers serve, and that endpoints and routes name.
 
-    In the order of their names; of the last kind there may be more than MOST_QUEUES, of which the first are meant.
+    In the order of their names. Of the first kind there may be more than MOST_QUEUES; of more than `most` in all, the
+    others are left out first.
     """
-    return sorted({*_serving(database), *named_queues(database), *claimable_queues(database, MOST_QUEUES)})
+    claimable = claimable_queues(database, MOST_QUEUES)
+    others = sorted({*_serving(database), *named_queues(database)}.difference(claimable))
+    return sorted([*claimable, *others][:most])
 
 
 def read(database: Database, queues: Collection[str], shards: int) -> list[Queue]:

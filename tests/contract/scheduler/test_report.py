@@ -15,6 +15,7 @@ from app.errors import UnavailableError
 from app.metrics.values import Labels, Values
 from app.scheduler import reporter
 from app.scheduler.reporter import Reporter
+from app.stats import queues
 from tests import rows
 
 NAMES = ["a-full", "b-rate", "c-rate", "d-open", "e-paused", "f-idle"]
@@ -67,7 +68,7 @@ def test_all_that_the_database_tells(database: Database) -> None:
         close_gate(database, name, minutes)
     limit(database, "f-idle", CAPPED)
     database.fetch(text("UPDATE endpoints SET paused_at = now() WHERE name = 'e-paused' RETURNING 1"))
-    database.fetch(text("UPDATE endpoints SET queue = 'named' WHERE name = 'f-idle' RETURNING 1"))
+    database.fetch(text("UPDATE endpoints SET queue = 'a-named' WHERE name = 'f-idle' RETURNING 1"))
     database.fetch(text("UPDATE executions SET queue = 'bulk' WHERE endpoint = 'e-paused' RETURNING 1"))
     for worker_id, lease_ms in (("well", 600_000), ("lost", 0)):
         workers.register(database, worker_id=worker_id, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms)
@@ -79,6 +80,8 @@ def test_all_that_the_database_tells(database: Database) -> None:
                                                   THEN - INTERVAL '5 minutes' ELSE INTERVAL '1 day' END"""
     database.fetch(text(late))
 
+    assert queues.names(database, 2) == ["bulk", "http"], "those in which nothing waits are left out first"
+
     values = Values(most_endpoints=1)
     assert not Reporter(database, shards=lambda: 1, values=values).report()
     found = shown(values)
@@ -86,15 +89,15 @@ def test_all_that_the_database_tells(database: Database) -> None:
     assert {labels: 0 < age < 300 for labels, age in ages.items()} == {
         ("bulk",): True,
         ("http",): True,
-        ("named",): False,
+        ("a-named",): False,
     }
     opens_in, lag = found.pop("endpoint_rate_opens_seconds"), found.pop("catch_up_lag_seconds")
     assert set(opens_in) == {("other",)}
     assert 25 * 60 < opens_in["other",] <= 30 * 60, "the longest of them"
     assert 300 <= lag[()] < 600
     assert found == {
-        "queue_depth": {("bulk",): 3, ("http",): 12, ("named",): 0},
-        "queue_workers": {("bulk",): 0, ("http",): 1, ("named",): 0},
+        "queue_depth": {("bulk",): 3, ("http",): 12, ("a-named",): 0},
+        "queue_workers": {("bulk",): 0, ("http",): 1, ("a-named",): 0},
         "queues_unserved": {(): 1},
         "endpoint_waiting": {("a-full", "concurrency"): 3, ("other", "rate"): 6, ("other", "paused"): 3},
         "endpoints_paused": {(): 1},
