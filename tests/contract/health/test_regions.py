@@ -8,16 +8,19 @@ from sqlalchemy import text
 
 from app import workers
 from app.db import Database
-from app.db.regions import EVERYWHERE
+from app.db.regions import EVERYWHERE, RegionFilter
 from app.executions.claiming.queues import claimable_of, claimable_queues
 from app.executions.claiming.sweep import Sweep
+from app.health.heartbeat import Component, Kind
 from app.health.region import REGION, RegionStatus
+from app.health.thread import HealthThread
 from app.sql import IN_REGIONS, REGISTRY, in_regions
 from tests import rows
 from tests.claiming import TARGET, add_to, lanes_of, take
 from tests.contract.scheduler.conftest import chores
 from tests.cron_jobs import add_interval_job
 from tests.gated import add_gates, take_gated
+from tests.waiting import eventually
 
 WORKER, EU = "wrk_1", "eu-central-1"
 LIMITS = {"max_in_flight": 10}
@@ -131,3 +134,10 @@ def test_the_region_is_read_and_one_region_narrows_nothing(database: Database) -
     status = RegionStatus(database)
     status.refresh()
     assert (status.alive, status.active_regions, database.regions) == ({REGION: True}, (REGION,), EVERYWHERE)
+
+
+def test_a_process_is_narrowed_as_soon_as_it_has_other_regions(database: Database) -> None:
+    thread = HealthThread(database, Component(REGION, Kind.WORKER), RegionStatus(database, (EU,)))
+    thread.start()
+    eventually(lambda: database.regions == RegionFilter((EU,)), what="the filter")
+    assert thread.stop(30)
