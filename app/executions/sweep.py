@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from app.db import Database
 from app.db.paging import Position
@@ -110,10 +111,15 @@ class Stretch:
     held: list[str]
 
 
+def exhausted(database: Database, *, limit: int) -> Sequence[Row[Any]]:
+    """Read the ids and statuses of executions that wait although all their attempts are used up."""
+    return database.fetch(EXHAUSTED, {"limit": limit})
+
+
 def fail_exhausted(database: Database, *, limit: int) -> int:
     """Fail executions that wait although all their attempts are used up; returns how many."""
 
-    found = database.fetch(EXHAUSTED, {"limit": limit})
+    found = exhausted(database, limit=limit)
     if not found:
         return 0
     params = {"ids": [row.execution_id for row in found], "statuses": [row.status for row in found]}

@@ -21,6 +21,10 @@ from tests.integration.registered import created, interval, one_shot, register
 from tests.integration.statements import Statements
 
 ROOT = Path(__file__).parents[3]
+# A shell starts background jobs, such as a run of the tests, with SIGINT ignored.
+PROGRAM = (
+    "import signal, flask.__main__; signal.signal(signal.SIGINT, signal.default_int_handler); flask.__main__.main()"
+)
 
 
 @pytest.fixture
@@ -97,7 +101,7 @@ def test_tail_follows_until_ctrl_c(api: Api, cli: Cli, database: Database) -> No
     register(api)
     job = created(api, interval())
     with subprocess.Popen(
-        [sys.executable, "-m", "flask", "--app", "app", "executions", "tail", "--every", "0.2"],
+        [sys.executable, "-c", PROGRAM, "--app", "app", "executions", "tail", "--every", "0.2"],
         cwd=ROOT,
         env=os.environ | {"TE_DATABASE_URL": cli.settings.database_url},
         stdout=subprocess.PIPE,
@@ -110,5 +114,8 @@ def test_tail_follows_until_ctrl_c(api: Api, cli: Cli, database: Database) -> No
         run = rows.add_tick(database, job["job_id"])
         assert run in process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 0
-        assert process.stderr.read() == ""
+        try:
+            assert process.wait(timeout=60) == 0
+            assert process.stderr.read() == ""
+        finally:
+            process.kill()

@@ -1,0 +1,69 @@
+"""`flask doctor`: run all checks, show what they find, and repair what can be repaired safely."""
+
+import sys
+from collections.abc import Callable, Iterator
+
+import click
+from flask.cli import with_appcontext
+
+from app.api.services import services
+from app.cli.console import json_option, print_json, show_line, show_table
+from app.cli.doctor import clocks, rows, schema_drift, surroundings
+from app.cli.doctor.finding import Finding, Patient
+from app.cli.errors import FAILED, one_line
+
+Check = Callable[[Patient], Iterator[Finding]]
+
+CHECKS: list[Check] = [
+    *(clocks.this_machine, schema_drift.revision, schema_drift.shape),
+    *(surroundings.server, surroundings.queues, surroundings.secrets, surroundings.bloat),
+    *(rows.overdue, rows.lost, rows.stuck, rows.exhausted, rows.cut_off),
+]
+
+
+@click.command("doctor")
+@click.option("--fix", "repairs", is_flag=True, help="repair what a scheduler would repair, too")
+@json_option
+@with_appcontext
+def command(repairs: bool, as_json: bool) -> None:
+    """Look for what is wrong, and say for each finding what puts it right.
+
+    Exits with 0 when all is well, or was repaired, with 1 when findings are left.
+    """
+    with one_line():
+        found = _examine(Patient(services()), tell=not as_json)
+        repairable = {id(each): each.repair for each in found if repairs}
+        repaired = {key: repair() for key, repair in repairable.items() if repair is not None}
+    if as_json:
+        print_json({"findings": [_shape(each, repaired.get(id(each))) for each in found]})
+    else:
+        _show(found, repaired)
+    if any(id(each) not in repaired for each in found):
+        raise click.exceptions.Exit(FAILED)
+
+
+def _examine(patient: Patient, *, tell: bool) -> list[Finding]:
+    found = list[Finding]()
+    with click.progressbar(length=len(CHECKS), label="looking", file=sys.stderr, hidden=not tell) as progress:
+        for check in CHECKS:
+            found += check(patient)
+            progress.update(1)
+            if any(each.ends for each in found):
+                break
+    return found
+
+
+def _shape(finding: Finding, repaired: int | None) -> dict[str, object]:
+    shaped = {"check": finding.check, "problem": finding.problem, "fix": finding.fix}
+    return shaped | {"fixable": finding.repair is not None, "repaired": repaired}
+
+
+def _show(found: list[Finding], repaired: dict[int, int]) -> None:
+    rows_ = [
+        (each.check, each.problem, f"repaired: {repaired[id(each)]}" if id(each) in repaired else each.fix)
+        for each in found
+    ]
+    if rows_:
+        show_table(("CHECK", "PROBLEM", "FIX"), rows_)
+    else:
+        show_line("all is well")

@@ -1,0 +1,107 @@
+"""`flask doctor`."""
+
+import json
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+from sqlalchemy import text
+
+from app import workers
+from app.cli.doctor import surroundings
+from app.db import Database
+from tests import rows
+from tests.integration.cli.conftest import Cli
+from tests.integration.client import Api
+from tests.integration.command_line import flask_app
+from tests.integration.registered import created, interval, register, register_all
+
+SOON = {"TE_RECLAIM_INTERVAL_SEC": "0.01"}
+
+
+def examined(cli: Cli, *options: str, expect: int = 1, **environment: str) -> dict[str, dict[str, Any]]:
+    """Run it, and return what it finds by the beginning of each problem."""
+    found = json.loads(cli.run("doctor", "--json", *options, expect=expect, **SOON | environment).stdout)["findings"]
+    return {each["problem"]: each for each in found}
+
+
+def test_a_healthy_service_has_no_findings(api: Api, cli: Cli) -> None:
+    register_all(api)
+    created(api, interval())
+    assert examined(cli, expect=0) == {}
+    assert "all is well" in cli.run("doctor").stdout
+
+
+def test_a_schema_that_drifted_is_told_with_what_puts_it_right(cli: Cli, database: Database) -> None:
+    database.fetch(text("DROP INDEX idx_executions_pickup"))
+    ((problem, found),) = examined(cli).items()
+    assert "idx_executions_pickup" in problem
+    made = found["fix"]
+    assert made.startswith("CREATE INDEX CONCURRENTLY idx_executions_pickup ON executions (queue, shard, run_at")
+    database.fetch(text(made))
+    assert examined(cli, expect=0) == {}
+    database.fetch(text("DROP TABLE gate_windows"))
+    (problem,) = examined(cli)
+    assert "gate_windows" in problem
+
+
+def test_without_a_schema_it_says_only_that(empty_database_url: str) -> None:
+    done = flask_app(empty_database_url, "doctor")
+    assert done.exit_code == 1
+    assert "db upgrade" in done.stdout
+    assert "gate_windows" not in done.stdout
+    assert flask_app("postgresql://nobody:hunter2@127.0.0.1:1/none", "doctor").exit_code == 5
+
+
+def test_secrets_without_their_key_are_named_and_not_shown(api: Api, cli: Cli) -> None:
+    register_all(api)
+    for key in (Fernet.generate_key().decode(), ""):
+        ((problem, found),) = examined(cli, TE_SECRET_ENCRYPTION_KEY=key).items()
+        assert problem == "1 secrets cannot be decrypted: token"
+        assert not found["fixable"]
+
+
+def test_rows_that_stand_still_are_found_and_moved(api: Api, cli: Cli, database: Database) -> None:
+    register(api)
+    job = created(api, interval())["job_id"]
+    lost, exhausted, waits = (rows.add_tick(database, job, status) for status in ("RUNNING", "RETRYING", "QUEUED"))
+    pending = rows.add_tick(database, job, "PENDING")
+    database.fetch(text("UPDATE executions SET run_at = now() - INTERVAL '1 hour'"))
+    spent = "UPDATE executions SET attempt_count = 3 WHERE execution_id = :id"
+    database.fetch(text(spent), {"id": exhausted})
+    database.fetch(text("UPDATE jobs SET cron_next_run_at = now() - INTERVAL '1 hour'"))
+    found = examined(cli)
+    assert [(each["check"], each["fixable"]) for each in found.values()] == [
+        ("queues", False),
+        ("schedules", False),
+        ("schedules", False),
+        ("executions", True),
+        ("executions", True),
+    ]
+    unserved, overdue, late, gone, spent_ = found
+    assert "'http'" in unserved
+    assert job in overdue
+    assert "1 executions are due, but PENDING" in late
+    assert "1 executions run on workers that are gone" in gone
+    assert "1 executions wait although their attempts are used up" in spent_
+    assert rows.execution(database, lost).status == "RUNNING", "it only looks"
+
+    workers.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
+    fixed = examined(cli, "--fix")
+    assert [each["repaired"] for each in fixed.values()] == [None, None, 1, 1]
+    by_id = {each: rows.execution(database, each).status for each in (lost, exhausted, waits, pending)}
+    assert list(by_id.values()) == ["RETRYING", "FAILED", "QUEUED", "PENDING"]
+    assert len(examined(cli)) == 2, "no scheduler runs yet"
+
+
+@pytest.mark.postgresql_only
+def test_what_keeps_dead_rows_is_named(cli: Cli, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    database.fetch(text("CREATE INDEX idx_broken ON workers (pid)"))
+    database.fetch(text("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'idx_broken'::regclass"))
+    (problem,) = examined(cli)
+    assert "idx_broken is invalid" in problem
+    database.fetch(text("DROP INDEX idx_broken"))
+    monkeypatch.setattr(surroundings, "LEAST_DEAD", 0)
+    monkeypatch.setattr(surroundings, "DEAD_SHARE", 0)
+    found = examined(cli)
+    assert any(each["fix"].startswith("VACUUM (ANALYZE) executions") for each in found.values())
