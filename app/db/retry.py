@@ -55,7 +55,7 @@ def retried(run: Callable[[], T], breaker: Breaker, *, most_lost: int = 1) -> T:
                     time.sleep(random.uniform(0, 0.005 * 2**tries))
                 elif (lost := lost + 1) > most_lost or not _may_reconnect(error):
                     raise _unreachable(error, breaker, began) from error
-                PROCESS.add(STATEMENT_RETRIES, sqlstate(error) or "connection")
+                PROCESS.add(STATEMENT_RETRIES, sqlstate(error) or "connection", amount=tries < MAX_TRIES)
             else:
                 if breaker.is_open:
                     breaker.reset()

@@ -1,6 +1,7 @@
 """Group: the processes that answer a scrape as one."""
 
 import logging
+import threading
 
 from app.metrics import merging
 from app.metrics.folder import Folder
@@ -23,12 +24,18 @@ class Group:
         self.folder = folder
         self._labels: dict[str, str] = {}  # of endpoints, as all processes of the group have them
         self._has_failed = False
+        self._version = version()
+        # Whoever publishes, scrapes or gives up: what is newer must not be overwritten by what is older.
+        self._publishing = threading.Lock()
         values.read(PROCESSES, lambda: 1.0)
-        values.replace(BUILD, {(version(),): 1.0})
 
     def publish(self) -> Snapshot:
         """Leave the newest values of this process for the others, and return them."""
-        snapshot = self._values.snapshot()
+        with self._publishing:
+            self._values.set(BUILD, 1.0, self._version)
+            return self._published(self._values.snapshot())
+
+    def _published(self, snapshot: Snapshot) -> Snapshot:
         if self.folder is None:
             return snapshot
         try:

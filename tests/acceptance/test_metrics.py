@@ -143,6 +143,7 @@ def test_the_api_and_the_scheduler_tell_what_they_do(stack: Stack, api: Api, end
         assert told.sum("http_requests_total", route="/jobs", method="POST", status_class="2xx") == 11
         assert told.sum("http_request_duration_seconds_count", route="/jobs", method="POST") == 11
         assert told.sum("http_requests_total", route="/metrics", status_class="4xx") == 1
+        assert told.sum("build_info") == 1
         assert not [sample for sample in told.samples if created in sample.labels.values()]
     chores = eventually(lambda: scheduler_told(port), what="the first run of chores")
     assert chores.sum("scheduler_chore_last_success_timestamp_seconds", chore="promote") > 1.7e9

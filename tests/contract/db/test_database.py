@@ -16,6 +16,8 @@ from app.db import Database, deadline
 from app.db.engine_doubts import doubts, facts
 from app.db.retry import MAX_LOCK_WAITS, MAX_TRIES
 from app.errors import TimedOutError, UnavailableError
+from app.metrics import PROCESS
+from app.metrics.series import STATEMENT_RETRIES
 from tests.contract.races.racing import schedulers
 
 
@@ -36,9 +38,11 @@ def runs(database: Database) -> Callable[[], int]:
 def test_a_conflict_is_tried_again_and_ends_as_unavailable(
     database: Database, runs: Callable[[], int], state: str, tries: int
 ) -> None:
+    before = PROCESS.total(STATEMENT_RETRIES, state)
     with pytest.raises(UnavailableError, match="too busy"):
         database.fetch(text(raising(state)))
     assert runs() == tries
+    assert PROCESS.total(STATEMENT_RETRIES, state) - before == tries - 1
 
 
 @pytest.mark.parametrize(

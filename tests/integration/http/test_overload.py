@@ -86,7 +86,7 @@ def clients(web: Web, key: str) -> Iterator[Clients]:
 
 
 def test_what_cannot_be_served_soon_is_refused_at_once_and_health_is_answered(
-    web: Web, clients: Clients, module_database_url: str
+    web: Web, key: str, clients: Clients, module_database_url: str
 ) -> None:
     with held_endpoint(module_database_url):
         for number in range(CLIENTS):
@@ -102,6 +102,9 @@ def test_what_cannot_be_served_soon_is_refused_at_once_and_health_is_answered(
     clients.wait_for(CLIENTS)
     assert {status for status, *_ in clients.answers[refused:]} == {201}
     assert "refused 1 of the latest requests" in web.log
+    told = requests.get(f"{web.base}/metrics", headers={"Authorization": f"Bearer {key}"}, timeout=60).text
+    counted = 'task_executor_http_requests_total{method="none",route="none",status_class="5xx"}'
+    assert f"{counted} {refused:.1f}" in told
 
 
 def test_who_waits_too_long_for_a_thread_is_refused_while_all_are_held(database_url: str) -> None:

@@ -4,6 +4,7 @@ import fcntl
 import logging
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def value(figures: Figures, of: Series, *labels: str) -> float:
 
 
 def by_endpoint(figures: Figures) -> dict[str, float]:
-    return {endpoint: count for (_, endpoint), (count,) in figures[series.STARTED].items()}
+    return {endpoint: count for (_, endpoint), (count,) in figures.get(series.STARTED, {}).items()}
 
 
 def test_what_was_counted_outlives_its_process_and_gauges_do_not(start: Start) -> None:
@@ -101,7 +102,7 @@ def test_nobody_waits_for_a_process_that_stands_still(start: Start, tmp_path: Pa
     fcntl.flock(turn, fcntl.LOCK_EX)
     second.attempt("new")
     assert value(second.group.figures(), series.RELEASED) == 3
-    assert series.STARTED not in second.group.figures() or not by_endpoint(second.group.figures())
+    assert by_endpoint(second.group.figures()) == {}
     os.close(turn)
     assert by_endpoint(second.group.figures()) == {"new": 1}
 
@@ -115,6 +116,26 @@ def test_the_bound_on_endpoints_holds_for_the_group_and_labels_stay(start: Start
     third = start(most_endpoints=2)
     third.attempt("y", "b")
     assert by_endpoint(third.group.figures()) == {"a": 3, "b": 2, "other": 3}
+
+
+def test_what_is_newer_is_not_overwritten_by_what_is_older(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    busy, other = start(), start()
+    told: list[float] = []
+
+    def publish() -> None:
+        for _ in range(200):
+            busy.attempt("a")
+
+    threads = [threading.Thread(target=publish) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        told.append(by_endpoint(other.group.figures()).get("a", 0.0))
+    for thread in threads:
+        thread.join()
+    assert told == sorted(told), "a counter has become less"
+    assert by_endpoint(other.group.figures()) == {"a": 800}
+    assert caplog.messages == []
 
 
 def test_without_its_folder_a_process_tells_of_itself(

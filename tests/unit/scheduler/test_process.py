@@ -9,6 +9,8 @@ import pytest
 from apscheduler.schedulers.blocking import BlockingScheduler
 
 from app.errors import UnavailableError
+from app.metrics import PROCESS
+from app.metrics.series import CHORE_AT, FAILED, SERIES
 from app.scheduler.chore import Chore, Counts
 from app.scheduler.outage_log import OutageLog
 from app.scheduler.process import SchedulerProcess, run_logged
@@ -64,11 +66,20 @@ def sets(event: threading.Event) -> Callable[[], Counts]:
     return body
 
 
-def test_a_run_that_did_something_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_that_did_something_is_one_line_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        run_logged(chore("sweep", lambda: Counts(rows=3, more=0)), OutageLog())
+        run_logged(chore("sweep", lambda: Counts(rows=3, failed=2, more=0)), OutageLog())
         run_logged(chore("sweep"), OutageLog())
-    assert caplog.messages == ["sweep: 3 rows"]
+        run_logged(chore("sweep", unreachable), OutageLog())
+    assert caplog.messages[0] == "sweep: 3 rows, 2 failed"
+    counted = {found.name: PROCESS.total(found, "sweep") for found in SERIES.values() if "chore" in found.labels}
+    assert counted.pop(CHORE_AT.name) > 0
+    assert counted == {
+        "scheduler_chore_duration_seconds": 2,
+        "scheduler_chore_changes_total": 5,
+        "scheduler_chore_failures_total": 1,
+    }
+    assert PROCESS.total(FAILED, "sweep") == 2
 
 
 TRYING = "first: the database cannot be reached; the scheduler goes on trying"

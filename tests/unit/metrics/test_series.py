@@ -1,0 +1,50 @@
+"""The declarations: what Prometheus reads is what they say, and each is counted somewhere."""
+
+import re
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.metrics import series
+from app.metrics.exposition import rendered
+from app.metrics.series import PREFIX, SERIES, Kind, Series
+
+ROOT = Path(__file__).parents[3]
+ODD = 'a "quoted" \\ name\n'
+
+
+def figures_of(declared: Series) -> dict[tuple[str, ...], list[float]]:
+    return {tuple(ODD for _ in declared.labels): [float(n) for n in range(1, declared.cell_size + 1)]}
+
+
+def test_prometheus_reads_what_is_declared() -> None:
+    text = rendered({declared: figures_of(declared) for declared in SERIES.values()}).decode()
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    assert len(families) == len(SERIES)
+    for declared in SERIES.values():
+        family = families[PREFIX + declared.name.removesuffix("_total")]
+        assert family.type == declared.kind.name.lower()
+        assert family.documentation == declared.help
+        for sample in family.samples:
+            assert {name: value for name, value in sample.labels.items() if name != "le"} == dict.fromkeys(
+                declared.labels, ODD
+            )
+        if declared.kind is Kind.HISTOGRAM:
+            counts = [sample.value for sample in family.samples if sample.name.endswith("_bucket")]
+            assert counts == sorted(counts)
+            assert counts[-1] == sum(range(2, declared.cell_size + 1))
+
+
+def test_names_follow_the_conventions_of_prometheus() -> None:
+    for declared in SERIES.values():
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", declared.name)
+        assert declared.name.endswith("_total") is (declared.kind is Kind.COUNTER), declared.name
+        assert declared.help.endswith("."), declared.name
+        assert list(declared.buckets) == sorted(declared.buckets), declared.name
+
+
+def test_each_is_counted_somewhere() -> None:
+    names = {name for name, value in vars(series).items() if isinstance(value, Series)}
+    files = [path for package in ("actors", "app", "brokers") for path in (ROOT / package).rglob("*.py")]
+    text = "\n".join(path.read_text() for path in files if path.name != "series.py")
+    assert {name for name in names if not re.search(rf"\b{name}\b", text)} == set()
