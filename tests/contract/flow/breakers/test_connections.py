@@ -4,7 +4,7 @@ from app.db import Database
 from app.executions.claiming.lane import Lane
 from app.flow.breakers import close
 from brokers.targets import NO_LIMIT
-from tests.contract.flow.breaking import LIMIT, NAME, TIMEOUT_MS, NewWorker, room_of
+from tests.contract.flow.breakers.breaking import LIMIT, NAME, TIMEOUT_MS, NewWorker, room_of
 
 
 def test_no_more_is_claimed_than_finds_a_connection(database: Database, new_worker: NewWorker) -> None:

@@ -120,3 +120,9 @@ def half_open(database: Database, workers: list[Worker]) -> Worker:
 def reasons(database: Database) -> list[str]:
     rows = database.fetch(text("SELECT reason FROM breaker_events ORDER BY occurred_at, event_id"))
     return [found.reason for found in rows]
+
+
+def statuses(database: Database) -> list[tuple[str, int]]:
+    """Return where the executions of the endpoint are, and how many attempts each has used."""
+    found = database.fetch(text("SELECT status, attempt_count FROM executions WHERE endpoint = 'shut' ORDER BY 1, 2"))
+    return [(row.status, row.attempt_count) for row in found]

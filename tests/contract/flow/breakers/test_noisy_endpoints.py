@@ -11,7 +11,7 @@ from app.dev.receiver import Receiver
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.broker.delivering import Attempts, catalog_of
-from tests.contract.flow.breaking import LIMIT, NewWorker, Worker, beat, failed_before, reasons, row
+from tests.contract.flow.breakers.breaking import LIMIT, NewWorker, Worker, beat, failed_before, reasons, row
 from tests.waiting import eventually
 
 

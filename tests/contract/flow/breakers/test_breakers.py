@@ -11,7 +11,7 @@ from app.db import Database
 from app.flow.breaker import BreakerSettings
 from app.flow.breaker_pruning import prune
 from app.flow.breakers import close
-from tests.contract.flow.breaking import (
+from tests.contract.flow.breakers.breaking import (
     LIMIT,
     NAME,
     NewWorker,

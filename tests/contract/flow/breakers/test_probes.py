@@ -9,7 +9,7 @@ from app.db import Database
 from app.flow import targets as store
 from app.flow.breaker import PROBE_SLACK_MS
 from schema.states import BreakerState
-from tests.contract.flow.breaking import (
+from tests.contract.flow.breakers.breaking import (
     LIMIT,
     NAME,
     TIMEOUT_MS,
