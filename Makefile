@@ -49,7 +49,7 @@ lock: $(STAMP)  ## write requirements.lock, the hashes of what the image install
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==0.13.9
 	echo setuptools | $(BIN)/uv pip compile --quiet --no-config --no-annotate --universal --python-version 3.12 \
 	  --default-index https://pypi.org/simple --generate-hashes -c constraints.txt \
-	  --custom-compile-command 'make lock' -o requirements.lock pyproject.toml -
+	  --custom-compile-command 'make lock' --extra all -o requirements.lock pyproject.toml -
 
 clean:  ## remove what these targets made
 	rm -rf $(VENV) .dev .pytest_cache .mypy_cache .ruff_cache .import_linter_cache *.egg-info

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from importlib.metadata import distributions
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -51,10 +52,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def python(wheel: Path, tmp_path: Path) -> Path:
-    """The Python of a new environment that holds the wheel and what it depends on."""
-    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
-    python = tmp_path / "venv" / "bin" / "python"
-    install(python, str(wheel))
+    """The Python of a new environment that holds the wheel and what all its processes depend on."""
+    return environment(tmp_path, f"{wheel}[all]")
+
+
+def environment(folder: Path, what: str) -> Path:
+    """Make an empty environment, install what is asked for, and return its Python."""
+    run(sys.executable, "-m", "venv", "--without-pip", folder / "venv")
+    python = folder / "venv" / "bin" / "python"
+    install(python, what)
     return python
 
 
@@ -136,6 +142,45 @@ def test_it_runs_alone_and_verifies_with_its_extra(
     assert files_of(python) == before
     assert list((tmp_path / "empty").iterdir()) == []
     assert left_by_verify(database_url) == {"endpoints": 0, "keys": 0, "schemas": 0}, "only history stays"
+
+
+# What starts each part, with all that it imports later on, and distributions that only others need.
+PARTS = {
+    "web": (
+        """
+import app, app.api.gunicorn_worker, app.api.server
+from importlib.metadata import entry_points
+app.create_app()
+assert [command.load() for command in entry_points(group="flask.commands")]
+""",
+        {"dramatiq", "confluent-kafka", "apscheduler"},
+    ),
+    "worker": (
+        "import actors, app.metrics.probe, dramatiq.cli",
+        {"flask", "gunicorn", "jsonschema", "apscheduler"},
+    ),
+    "scheduler": (
+        "import app.scheduler.__main__, app.metrics.probe",
+        {"flask", "jsonschema", "dramatiq", "confluent-kafka", "uvloop"},
+    ),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_alone_has_all_it_imports_and_nothing_of_the_others(part: str, wheel: Path, tmp_path: Path) -> None:
+    program, foreign = PARTS[part]
+    python = environment(tmp_path, f"{wheel}[{part}]")
+    done = subprocess.run(
+        [python, "-c", program],
+        cwd=tmp_path,
+        env=os.environ | ALONE | {"TE_DATABASE_URL": "cockroachdb://nobody@127.0.0.1:1/none"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (installed,) = python.parents[1].glob("lib/python*/site-packages")
+    assert {found.metadata["name"].lower() for found in distributions(path=[str(installed)])} & foreign == set()
 
 
 def left_by_verify(database_url: str) -> dict[str, int]:

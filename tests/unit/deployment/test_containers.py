@@ -121,7 +121,10 @@ def test_what_is_fetched_is_pinned(services: dict[str, Any]) -> None:
 
 def test_the_image_installs_what_the_product_needs_and_nothing_else() -> None:
     """By hash, in the versions that the tests run with."""
-    product = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    parts = project["optional-dependencies"]
+    assert parts["all"] == ["task-executor[scheduler,web,worker]"]
+    product = [*project["dependencies"], *parts["scheduler"], *parts["web"], *parts["worker"]]
     locked, tested = versions("requirements.lock"), versions("constraints.txt")
     assert set(locked) == needed(product) | {"setuptools"}, "run make lock"
     assert {name: tested.get(name, version) for name, version in locked.items()} == locked, "run make lock"
