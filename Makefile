@@ -3,9 +3,11 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+TOOLS  := .tools
+LOCKED  = $$(sed -n 's/==.*//p' requirements.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo dev test check lint types imports bench lock clean
+.PHONY: help install demo dev test check lint types imports bench lock licences sbom audit clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,5 +53,27 @@ lock: $(STAMP)  ## write requirements.lock, the hashes of what the image install
 	  --default-index https://pypi.org/simple --generate-hashes -c constraints.txt \
 	  --custom-compile-command 'make lock' --extra all -o requirements.lock pyproject.toml -
 
+$(TOOLS)/.installed: Makefile
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/pip install --quiet --disable-pip-version-check cyclonedx-bom==7.5.0 pip-audit==2.10.1 pip-licenses==5.5.5
+	@touch $@
+
+licences: $(STAMP) $(TOOLS)/.installed  ## write docs/licences.md, the licences of what requirements.lock names, anew
+	@(sed '/^|/,$$d' docs/licences.md; \
+	  $(TOOLS)/bin/pip-licenses --python $(BIN)/python --format markdown --packages $(LOCKED)) > docs/licences.new
+	@mv docs/licences.new docs/licences.md
+
+sbom: $(TOOLS)/.installed  ## write dist/sbom.json (CycloneDX), what requirements.lock installs, with hashes
+	@mkdir -p dist
+	$(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --validate \
+	  -o dist/sbom.json requirements.lock
+
+audit: $(TOOLS)/.installed  ## look for known vulnerabilities of what requirements.lock names; asks pypi.org
+	@log=$$(mktemp); $(TOOLS)/bin/pip-audit --progress-spinner off --require-hashes --disable-pip -r requirements.lock 2> $$log; \
+	status=$$?; tail -5 $$log >&2; \
+	if grep -q 'requests.exceptions\|ServiceError\|ConnectionError' $$log; then \
+	  echo "make audit: the advisories at pypi.org can't be read, so NOTHING was checked" >&2; status=3; fi; \
+	rm $$log; exit $$status
+
 clean:  ## remove what these targets made
-	rm -rf $(VENV) .dev .pytest_cache .mypy_cache .ruff_cache .import_linter_cache *.egg-info
+	rm -rf $(VENV) $(TOOLS) .dev .pytest_cache .mypy_cache .ruff_cache .import_linter_cache *.egg-info
