@@ -38,4 +38,4 @@ def one_line() -> Iterator[None]:
 
 def _worded(error: TaskExecutorError) -> str:
     faults = [f"{detail['pointer']}: {detail['message']}" for detail in error.details]
-    return "; ".join([error.explained, *faults])
+    return "; ".join([error.explained, *(fault for fault in faults if fault not in error.explained)])

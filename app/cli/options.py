@@ -14,6 +14,7 @@ from app.api.jobs.labels import LabelSelector
 from app.catalog.endpoints.flow_spec import queue_field
 from app.db.paging import Page, PageRequest
 from app.formats import duration_ms, marshmallow_faults
+from app.schedule.interval import LONGEST_MS
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,6 +53,21 @@ class Moment(click.ParamType[datetime]):
             return Instant().deserialize(value)  # type: ignore[no-any-return]
         except ValidationError:
             self.fail("use how long ago (30m, 2h, 7d) or a time with offset (2030-01-31T09:00:00Z)", param, ctx)
+
+
+class Duration(click.ParamType[timedelta]):
+    """A length of time."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """Read 500ms, 10s, 5m, 2h or 1d."""
+        if isinstance(value, timedelta):
+            return value
+        milliseconds = duration_ms(value)
+        if milliseconds is None or milliseconds > LONGEST_MS:
+            self.fail("use a number with a unit, such as 500ms, 10s, 5m, 2h or 30d, up to 366d", param, ctx)
+        return timedelta(milliseconds=milliseconds)
 
 
 TEXT = Value("text", fields.String(validate=validate.Length(1, _MAX_TEXT)))

@@ -123,6 +123,15 @@ def command(execution_id: str | None, every: float, as_json: bool, **filters: An
         raise click.exceptions.Exit(0) from None
 
 
+def until_its_end(life: Life, every: float = 0.2) -> ExecutionStatus:
+    """Wait for the end of an execution, and return how it ended."""
+    while True:
+        _, status = life.look()
+        if status in FINAL:
+            return status
+        time.sleep(every)
+
+
 def at(step: Step) -> str:
     """Write when a step was made, with a sign where that is estimated."""
     return f"{'~' if step.is_estimated else ''}{shown(step.at)}"

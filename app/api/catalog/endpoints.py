@@ -119,7 +119,7 @@ def create(body: dict[str, Any]) -> Any:
     endpoint = versions.create(
         services().database,
         body["name"],
-        _definition(body),
+        definition_of(body),
         change(),
         stuck_timeout_ms=_stuck_timeout_ms(),
         flow=flow_of(body),
@@ -154,7 +154,7 @@ def replace(body: dict[str, Any], name: str) -> Any:
     endpoint = versions.replace(
         services().database,
         name,
-        _definition(body),
+        definition_of(body),
         change(),
         stuck_timeout_ms=_stuck_timeout_ms(),
         flow=flow_of(body),
@@ -174,7 +174,8 @@ def flow_of(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: body[name] for name in ("queue", "priority", "limits", "breaker") if name in body}
 
 
-def _definition(body: dict[str, Any]) -> Definition:
+def definition_of(body: Mapping[str, Any]) -> Definition:
+    """Return the definition that a parsed body gives."""
     return Definition(
         type=body["type"],
         payload_spec=body.get("payload_spec"),

@@ -1,0 +1,1 @@
+"""`flask catalog`: payload specs, configs, endpoints and routes as a YAML document."""

@@ -1,0 +1,185 @@
+"""The document: what the catalogue holds, but for the values of secrets, read from the database and from YAML."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import yaml
+from marshmallow import ValidationError, fields
+
+from app.api.catalog.endpoints import ChangedEndpointSchema
+from app.api.catalog.routes import RouteSchema
+from app.api.http.body import parse_json
+from app.api.http.fields import Body, Name, SecretName
+from app.catalog.configs import CONFIGS
+from app.catalog.endpoints import versions
+from app.catalog.endpoints.flow_spec import DEFAULT_PRIORITY
+from app.catalog.endpoints.rows import Endpoint
+from app.catalog.json_schema import check_schema
+from app.catalog.named_table import Named
+from app.catalog.payload_specs import PAYLOAD_SPECS
+from app.catalog.secrets import SECRETS
+from app.cli.errors import CommandError
+from app.cli.options import gather
+from app.db import Database
+from app.db.paging import Page, PageRequest
+from app.errors import InvalidRequestError, TaskExecutorError
+from app.flow import routing
+from app.flow.routing import Routing
+from app.formats import marshmallow_faults, pointer
+from schema.states import KeepResponse, RouteSource
+
+T = TypeVar("T", Named, Endpoint)
+MOST = 100_000  # of each kind
+_MOST_FAULTS = 20
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+# What an endpoint has when nothing is said of it.
+_DEFAULTS = {
+    "payload_spec": None,
+    "config": None,
+    "retry_policy": None,
+    "keep_response": KeepResponse.ALWAYS.value,
+    "queue": None,
+    "priority": DEFAULT_PRIORITY,
+    "limits": None,
+    "breaker": None,
+}
+
+
+class _DocumentSchema(Body):
+    payload_specs = fields.Dict(keys=Name(), values=fields.Raw(allow_none=True), load_default=dict)
+    configs = fields.Dict(keys=Name(), values=fields.Dict(), load_default=dict)
+    secrets = fields.List(SecretName(), load_default=list)
+    endpoints = fields.Dict(keys=Name(), values=fields.Nested(ChangedEndpointSchema), load_default=dict)
+    routes = fields.List(fields.Nested(RouteSchema))
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A catalogue in JSON: schemas, values and endpoints by their names, names of secrets, and routes.
+
+    Endpoints leave out what has its default. Without routes the document says nothing about them.
+    """
+
+    payload_specs: Mapping[str, Any] = field(default_factory=dict)
+    configs: Mapping[str, Any] = field(default_factory=dict)
+    secrets: list[str] = field(default_factory=list)
+    endpoints: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    routes: list[dict[str, str]] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what is in it, in the order in which it is to be applied."""
+        names = ("payload_specs", "configs", "secrets", "endpoints", "routes")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The catalogue as it is stored, with the tags of its states."""
+
+    payload_specs: Mapping[str, Named]
+    configs: Mapping[str, Named]
+    secrets: list[str]
+    endpoints: Mapping[str, Endpoint]
+    routing: Routing
+
+    @classmethod
+    def read(cls, database: Database) -> "Stored":
+        """Read it; no secret is decrypted, or leaves the database."""
+        return cls(
+            _named(lambda page: PAYLOAD_SPECS.page(database, page)),
+            _named(lambda page: CONFIGS.page(database, page)),
+            sorted(_named(lambda page: SECRETS.page(database, page))),
+            _named(lambda page: versions.page(database, page)),
+            routing.load(database),
+        )
+
+    def document(self) -> Document:
+        """Write it as a document. Routes of TE_ROUTES are no part of it."""
+        routes = [{"pattern": route.pattern, "queue": route.queue} for route in self.routing.routes]
+        return Document(
+            {name: each.value for name, each in self.payload_specs.items()},
+            {name: each.value for name, each in self.configs.items()},
+            self.secrets,
+            {name: written(each) for name, each in self.endpoints.items()},
+            routes if self.routing.source is RouteSource.API else None,
+        )
+
+
+def written(endpoint: Endpoint) -> dict[str, Any]:
+    """Write an endpoint, without what has its default."""
+    definition = endpoint.definition
+    own = {
+        "type": definition.type.value,
+        "spec": definition.spec,
+        "payload_spec": definition.payload_spec,
+        "config": definition.config,
+        "retry_policy": definition.retry_policy,
+        "keep_response": definition.keep_response.value,
+    }
+    flow = {name: getattr(endpoint, name) for name in ("queue", "priority", "limits", "breaker")}
+    return without_defaults(own | flow)
+
+
+def without_defaults(endpoint: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out of an endpoint what has its default."""
+    return {key: value for key, value in endpoint.items() if key not in _DEFAULTS or value != _DEFAULTS[key]}
+
+
+def dumped(value: object) -> str:
+    """Write a value as YAML."""
+    plain = json.loads(json.dumps(value))
+    return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=120, default_flow_style=False))
+
+
+def parsed(text: str, where: str) -> Document:
+    """Read a document; raises CommandError with what is wrong, and where."""
+    try:
+        value = parse_json(json.dumps(yaml.load(text, Loader=_Loader) or {}))  # noqa: S506 - a SafeLoader
+        loaded = _DocumentSchema().load(value)
+    except yaml.YAMLError as error:
+        raise CommandError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from None
+    except (TypeError, InvalidRequestError) as error:
+        raise CommandError(f"{where} holds what JSON has not: {error}") from None
+    except ValidationError as error:
+        faults = [f"{pointer(_plain(path))}: {fault}" for path, fault in marshmallow_faults(error.messages)]
+        raise CommandError(f"{where} is not a catalogue: {'; '.join(faults[:_MOST_FAULTS])}") from None
+    for name, schema in loaded["payload_specs"].items():
+        try:
+            check_schema(schema)
+        except TaskExecutorError as error:
+            raise CommandError(f"{where}: /payload_specs/{name}: {error.message}") from None
+    given = value.get("endpoints", {})
+    endpoints = {name: without_defaults(each) for name, each in given.items()}
+    for each in endpoints.values():
+        # The name of an entry need not be repeated in it.
+        each.pop("name", None)
+    return Document(loaded["payload_specs"], loaded["configs"], loaded["secrets"], endpoints, value.get("routes"))
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """YAML without dates, which JSON has not, and without a key that comes twice."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML declares it of the class
+        first: [pair for pair in pairs if pair[0] != _TIMESTAMP]
+        for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        """Read a mapping."""
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        twice = next((key for number, key in enumerate(keys) if key in keys[:number]), None)
+        if twice is not None:
+            raise yaml.constructor.ConstructorError(None, None, f"the key {twice!r} comes twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+def _named(read_page: Callable[[PageRequest], Page[T]]) -> dict[str, T]:
+    found, _ = gather(read_page, MOST)
+    return {each.name: each for each in sorted(found, key=lambda each: each.name)}
+
+
+def _plain(path: tuple[str, ...]) -> list[str]:
+    # marshmallow puts "key" or "value" between the name of an entry and what is wrong with it.
+    return [part for number, part in enumerate(path) if number != 2 or part not in {"key", "value"}]

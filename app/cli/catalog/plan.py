@@ -1,0 +1,176 @@
+"""The plan: the changes that make the stored catalogue that of a document, each made by what the API calls."""
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from werkzeug.datastructures import ETags
+
+from app.api.catalog.endpoints import ChangedEndpointSchema, definition_of, flow_of
+from app.api.services import services, wake
+from app.audit.change import AuditedChange, Condition
+from app.catalog import payload_specs
+from app.catalog.check_spec import check_retry_policy, check_spec
+from app.catalog.configs import CONFIGS
+from app.catalog.endpoints import versions
+from app.catalog.named_table import Named
+from app.catalog.payload_specs import PAYLOAD_SPECS
+from app.catalog.retry_policy import RetryPolicy
+from app.cli.catalog.document import Document, Stored, dumped, written
+from app.cli.errors import CommandError
+from app.cli.session import actor
+from app.db import Database
+from app.errors import TaskExecutorError
+from app.flow import routing
+from app.flow.routes import Route
+from schema.states import EndpointType, RouteSource
+
+Apply = Callable[[Database], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change: what is done to which resource, the values before and after, and the function that does it."""
+
+    action: str
+    kind: str
+    name: str
+    before: Any
+    after: Any
+    apply: Apply
+
+    def difference(self) -> list[str]:
+        """Return the lines that change."""
+        old, new = (dumped(value).splitlines() if value is not None else [] for value in (self.before, self.after))
+        return [line for line in difflib.unified_diff(old, new, lineterm="", n=2) if line[:3] not in {"---", "+++"}]
+
+
+def missing_secrets(document: Document, stored: Stored) -> list[str]:
+    """Return the secrets that the document names and nobody has stored; their values are no part of it."""
+    return sorted({*document.secrets} - {*stored.secrets})
+
+
+def steps(document: Document, stored: Stored, *, delete: bool) -> list[Step]:
+    """Plan the changes, in an order in which all that is referred to is there; what is as it should be has none."""
+    changes = [
+        *_of_table("payload spec", document.payload_specs, stored.payload_specs, payload_specs),
+        *_of_table("config", document.configs, stored.configs, CONFIGS),
+        *_of_endpoints(document, stored),
+        *_of_routes(document, stored),
+    ]
+    return [*changes, *_deletions(document, stored)] if delete else changes
+
+
+def check_endpoints(document: Document, stored: Stored) -> None:
+    """Check all endpoints of a document together with what they refer to, before anything is changed.
+
+    Raises CommandError with the first that is wrong.
+    """
+    now = stored.document()
+    configs, schemas = {**now.configs, **document.configs}, {**now.payload_specs, **document.payload_specs}
+    secrets = {*stored.secrets, *document.secrets}
+    for name, endpoint in document.endpoints.items():
+        for field, there in (("config", configs), ("payload_spec", schemas)):
+            if endpoint.get(field) is not None and endpoint[field] not in there:
+                raise CommandError(f"/endpoints/{name}/{field}: there is no {field} named {endpoint[field]!r}")
+        try:
+            check_retry_policy(endpoint.get("retry_policy"))
+            check_spec(
+                EndpointType(endpoint["type"]),
+                endpoint["spec"],
+                config=configs.get(endpoint.get("config") or ""),
+                secret_names_exist=lambda names: {*names} & secrets,
+                payload_schema=schemas.get(endpoint.get("payload_spec") or ""),
+                stuck_timeout_ms=_stuck_timeout_ms(),
+            )
+        except TaskExecutorError as error:
+            where = error.details[0]["pointer"] if error.details else ""
+            raise CommandError(f"/endpoints/{name}{where}: {error.message}") from None
+
+
+def _of_table(
+    kind: str,
+    wanted: Mapping[str, Any],
+    stored: Mapping[str, Named],
+    table: Any,
+) -> Iterator[Step]:
+    for name, value in wanted.items():
+        now = stored.get(name)
+        if now is None:
+            yield Step("create", kind, name, None, value, partial(_change, table.create, name, value, None))
+        elif now.value != value:
+            yield Step("change", kind, name, now.value, value, partial(_change, table.replace, name, value, now.tag))
+
+
+def _of_endpoints(document: Document, stored: Stored) -> Iterator[Step]:
+    for name, wanted in document.endpoints.items():
+        endpoint = stored.endpoints.get(name)
+        if endpoint is None:
+            yield Step(
+                "create", "endpoint", name, None, wanted, partial(_endpoint, versions.create, name, wanted, None)
+            )
+            continue
+        now = written(endpoint)
+        if _comparable(now) != _comparable(wanted):
+            apply = partial(_endpoint, versions.replace, name, wanted, endpoint.tag)
+            yield Step("change", "endpoint", name, now, wanted, apply)
+
+
+def _of_routes(document: Document, stored: Stored) -> Iterator[Step]:
+    now = stored.document().routes
+    if document.routes is not None and document.routes != (now or []):
+        apply = partial(_routes, document.routes, stored.routing.tag)
+        yield Step("change", "routes", "", now, document.routes, apply)
+
+
+def _deletions(document: Document, stored: Stored) -> Iterator[Step]:
+    for name in sorted(stored.endpoints.keys() - document.endpoints.keys()):
+        now = stored.endpoints[name]
+        yield Step("delete", "endpoint", name, written(now), None, partial(_delete, versions.delete, name, now.tag))
+    for kind, table, there, wanted in (
+        ("config", CONFIGS, stored.configs, document.configs),
+        ("payload spec", PAYLOAD_SPECS, stored.payload_specs, document.payload_specs),
+    ):
+        for name in sorted(there.keys() - wanted.keys()):
+            apply = partial(_delete, table.delete, name, there[name].tag)
+            yield Step("delete", kind, name, there[name].value, None, apply)
+
+
+def _comparable(endpoint: Mapping[str, Any]) -> dict[str, Any]:
+    # A retry policy that spells its defaults out is the same one.
+    return {**endpoint, "retry_policy": RetryPolicy.from_json(endpoint.get("retry_policy")).as_json()}
+
+
+def _audited(tag: str | None) -> AuditedChange:
+    """Return the change of a state that the plan has seen, so that nobody's change in between is lost."""
+    return AuditedChange(actor(), Condition(match=ETags([tag.strip('"')])) if tag else Condition())
+
+
+def _change(make: Callable[..., object], name: str, value: Any, tag: str | None, database: Database) -> None:
+    make(database, name, value, _audited(tag))
+
+
+def _endpoint(
+    make: Callable[..., Any], name: str, wanted: Mapping[str, Any], tag: str | None, database: Database
+) -> None:
+    body = ChangedEndpointSchema().load(dict(wanted))
+    # What the document leaves out has its default: twice the same document is twice the same endpoint.
+    flow = dict.fromkeys(("queue", "priority", "limits", "breaker")) | flow_of(body)
+    definition = definition_of(body)
+    endpoint = make(database, name, definition, _audited(tag), stuck_timeout_ms=_stuck_timeout_ms(), flow=flow)
+    wake(endpoint.queue_in_effect)
+
+
+def _stuck_timeout_ms() -> int:
+    return round(services().settings.stuck_timeout_seconds * 1000)
+
+
+def _routes(wanted: list[dict[str, str]], tag: str, database: Database) -> None:
+    routes = [Route(**route) for route in wanted]
+    routing.change_routes(database, routes, RouteSource.API, _audited(tag))
+
+
+def _delete(delete: Callable[..., object], name: str, tag: str, database: Database) -> None:
+    delete(database, name, _audited(tag))

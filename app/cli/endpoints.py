@@ -1,0 +1,139 @@
+"""`flask endpoints`: what an endpoint would send for an input, without its secrets, and a delivery of it."""
+
+import json
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+from flask.cli import AppGroup
+
+from app.api.http.body import parse_json
+from app.api.services import services
+from app.catalog.configs import CONFIGS
+from app.catalog.endpoints import versions
+from app.catalog.endpoints.rows import Endpoint
+from app.catalog.scrub import MASK
+from app.catalog.secrets import SECRETS
+from app.catalog.specs import TRANSPORTS, compile_spec
+from app.catalog.templates.compilation import STAND_IN
+from app.cli import tail
+from app.cli.console import json_option, print_json, show_fields, show_line
+from app.cli.errors import FAILED, REFUSED, CommandError
+from app.cli.session import ready_database
+from app.db import Database
+from app.errors import SecretNotFoundError
+from app.executions.model import ExecutionWithInput
+from app.executions.reading.queries import get_execution
+from app.jobs.model import NewJob
+from schema.states import ExecutionStatus, Trigger
+
+group = AppGroup("endpoints", help="Endpoints: try one.")
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What an endpoint would send; no secret was read for it, and names of those that are missing."""
+
+    endpoint: Endpoint
+    target: str | None
+    spec: dict[str, Any]
+    missing: list[str]
+
+
+def _input(_context: click.Context, _parameter: click.Parameter, text: str) -> dict[str, Any]:
+    try:
+        value = parse_json(Path(text[1:]).read_text() if text.startswith("@") else text)
+    except OSError as error:
+        raise click.BadParameter(f"{text[1:]} cannot be read: {error.strerror}") from None
+    if not isinstance(value, dict):
+        raise click.BadParameter("use a JSON object, or @FILE with one")
+    return value
+
+
+@group.command("test")
+@click.argument("name")
+@click.option("--input", "input_", default="{}", callback=_input, help="of the job: a JSON object, or @FILE with one")
+@click.option("--send", is_flag=True, help="send it once: create a job, and wait for its end")
+@json_option
+def test(name: str, input_: dict[str, Any], send: bool, as_json: bool) -> None:
+    """Show what an endpoint would send for an input, with [secret] for each secret, and with --send do send it.
+
+    Sending is a job like any other: it needs a worker, and limits, pauses, breakers and retries count. Exits with 1
+    when the input does not fit, a template cannot be resolved, a secret is missing, or the delivery fails.
+    """
+    with ready_database() as database:
+        # As at the creation of a job: the input has to fit its payload spec.
+        services().creator.targets.fitting(name, input_)
+        rendered = _render(database, name, input_)
+        if not as_json:
+            _show(rendered)
+        if rendered.missing:
+            raise CommandError(f"secrets that do not exist: {', '.join(rendered.missing)}; create them first")
+        sent = _send(database, rendered.endpoint, input_) if send else None
+    if as_json:
+        print_json(_shape(rendered, sent))
+    elif sent is not None:
+        show_line("")
+        show_fields({"execution": sent.execution_id, "status": sent.status, "output": sent.output})
+        show_fields({"error": sent.last_error, "duration_ms": sent.duration_ms})
+    if sent is not None and sent.status is not ExecutionStatus.SUCCESS:
+        raise click.exceptions.Exit(FAILED)
+
+
+def _render(database: Database, name: str, input_: dict[str, Any]) -> Rendered:
+    endpoint = versions.get(database, name)
+    definition = endpoint.definition
+    config = CONFIGS.get(database, definition.config).value if definition.config else {}
+    template = compile_spec(definition.type, definition.spec)
+    spec = template.render(input_, config, dict.fromkeys(template.secret_refs, STAND_IN))
+    try:
+        target = TRANSPORTS[definition.type].target(spec).replace(STAND_IN, MASK)
+    except ValueError:
+        target = None
+    shown = json.loads(json.dumps(spec).replace(STAND_IN, MASK))
+    missing = [each for each in sorted(template.secret_refs) if not _exists(database, each)]
+    return Rendered(endpoint, target, shown, missing)
+
+
+def _exists(database: Database, secret: str) -> bool:
+    try:
+        SECRETS.get(database, secret)
+    except SecretNotFoundError:
+        return False
+    return True
+
+
+def _send(database: Database, endpoint: Endpoint, input_: dict[str, Any]) -> ExecutionWithInput:
+    if endpoint.paused_at is not None:
+        raise CommandError(f"the endpoint {endpoint.name!r} is paused; resume it first", REFUSED)
+    key = f"cli-test-{secrets.token_hex(8)}"
+    new = NewJob(endpoint=endpoint.name, trigger=Trigger.IMMEDIATE, input=input_, idempotency_key=key)
+    execution = services().creator.create(new).job.execution
+    if execution is None:
+        raise CommandError("the job has no execution")
+    click.echo(f"sending as {execution.execution_id}; Ctrl-C leaves it to the workers", err=True)
+    look_ahead = timedelta(seconds=services().settings.look_ahead_seconds)
+    tail.until_its_end(tail.Life(database, execution.execution_id, look_ahead))
+    return get_execution(database, execution.execution_id)
+
+
+def _show(rendered: Rendered) -> None:
+    definition = rendered.endpoint.definition
+    about = {"endpoint": rendered.endpoint.name, "version": rendered.endpoint.version, "type": definition.type}
+    show_fields(about | {"target": rendered.target, "queue": rendered.endpoint.queue_in_effect})
+    show_line("")
+    for line in json.dumps(rendered.spec, indent=2, ensure_ascii=False).splitlines():
+        show_line(line)
+
+
+def _shape(rendered: Rendered, sent: ExecutionWithInput | None) -> dict[str, Any]:
+    endpoint = rendered.endpoint
+    shaped = {"endpoint": endpoint.name, "version": endpoint.version, "type": endpoint.definition.type}
+    shaped |= {"target": rendered.target, "spec": rendered.spec, "sent": None}
+    if sent is not None:
+        names = ("execution_id", "status", "output", "last_error", "duration_ms")
+        shaped["sent"] = {each: getattr(sent, each) for each in names}
+    return shaped
