@@ -1,0 +1,156 @@
+"""An upgrade while jobs flow: the release before and this one, on one database, and nobody notices.
+
+The release before is what the repository was before the last revision of the schema: a wheel of it is built from there.
+"""
+
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from datetime import timedelta
+from io import BytesIO
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app import db
+from app.db import Database
+from app.dev.receiver import Receiver
+from app.dev.stack import programs
+from app.dev.stack.client import Api
+from app.dev.stack.runner import Stack
+from tests.acceptance.conftest import client_of
+from tests.acceptance.load import Load, check_deliveries
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
+
+ROOT = Path(__file__).parents[2]
+REVISIONS = Path("schema", "migrations", "versions")
+SOURCES = ["actors", "app", "brokers", "schema", "pyproject.toml", "README.md", "LICENSE"]
+TICK = timedelta(milliseconds=500)
+
+
+def git(*arguments: str) -> bytes:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip(f"needs a clone with its history: {done.stderr.decode()}")
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def python_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with the wheel of the release before; the libraries are those of this one."""
+    newest = max(path.name for path in (ROOT / REVISIONS).glob("[0-9]*.py"))
+    added = git("log", "--reverse", "--diff-filter=A", "--format=%H", "--", str(REVISIONS / newest)).decode().split()
+    before = f"{added[0]}^" if added else "HEAD"
+    source, built, home = (tmp_path_factory.mktemp(name) for name in ("source", "built", "before"))
+    with tarfile.open(fileobj=BytesIO(git("archive", before, *SOURCES))) as archive:
+        archive.extractall(source, filter="data")
+    assert not (source / REVISIONS / newest).exists()
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    run(*pip, "wheel", "--no-deps", "--wheel-dir", built, source)
+    run(sys.executable, "-m", "venv", "--without-pip", home)
+    python = home / "bin" / "python"
+    (wheel,) = built.glob("*.whl")
+    run(*pip, "--python", python, "install", "--no-deps", "--no-compile", wheel)
+    (own,) = home.glob("lib/python*/site-packages")
+    # Behind its own: of what is in both, the release before counts.
+    (own / "libraries.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+    return python
+
+
+def run(*command: str | Path) -> None:
+    done = subprocess.run(command, text=True, capture_output=True, check=False, env=os.environ | {"PYTHONPATH": ""})
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture
+def before(python_before: Path, empty_database_url: str, tmp_path: Path) -> Iterator[Stack]:
+    """The processes of the release before, over an empty database."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    stack = Stack(
+        database_url=empty_database_url,
+        commands={},
+        env={"PYTHONPATH": ""},
+        logs=tmp_path / "before",
+        cwd=empty,
+        python=python_before,
+    )
+    yield stack
+    stack.stop(timeout=0)
+
+
+@pytest.fixture
+def after(before: Stack, tmp_path: Path) -> Iterator[Stack]:
+    """The processes of this release, over the same database, with the same key."""
+    key = {"TE_SECRET_ENCRYPTION_KEY": before.env["TE_SECRET_ENCRYPTION_KEY"]}
+    stack = Stack(database_url=before.database_url, commands={}, env=key, logs=tmp_path / "after")
+    yield stack
+    stack.stop(timeout=0)
+
+
+@pytest.fixture
+def database(before: Stack) -> Iterator[Database]:
+    database = db.connect(before.database_url, pool_size=5, application_name="te-test")
+    yield database
+    database.close()
+
+
+def add_endpoint(api: Api, receiver: Receiver, name: str) -> str:
+    path = f"/ok/{name}"
+    api.post("/endpoints", {"name": name, "type": "HTTP", "spec": {"url": receiver.base_url + path}})
+    return path
+
+
+def test_nothing_is_lost_or_refused_while_releases_change(
+    before: Stack, after: Stack, database: Database, receiver: Receiver
+) -> None:
+    before.run(programs.MIGRATE)
+    for process in (before.web, before.worker, before.scheduler):
+        process()
+    api = client_of(before, database)
+    paths = [add_endpoint(api, receiver, name) for name in ("before", "ticks")]
+    every = {"trigger": "INTERVAL", "every": "500ms", "catch_up": "all", "max_catch_up": None}
+    ticking = api.post("/jobs", {"endpoint": "ticks", "idempotency_key": "ticks", "input": {}} | every)["job_id"]
+    with Load(api, "before") as old_clients:
+        after.run(programs.MIGRATE)
+        old_clients.wait_for_more(20)
+        after.web()
+        new_api = client_of(after, database)
+        paths.append(add_endpoint(new_api, receiver, "after"))
+        with Load(new_api, "after") as new_clients:
+            receiver.wait_for(20, path=paths[2])  # from the new API, by the old worker
+            after.worker()
+            after.scheduler()
+            old_clients.wait_for_more(50)
+            assert before.terminate("worker-1") == 0
+            assert before.terminate("scheduler-1") == 0
+            sent = len(receiver.wait_for(0, path=paths[0]))
+            receiver.wait_for(sent + 20, path=paths[0])  # from the old API, by the new worker
+            ticks = len(receiver.wait_for(0, path=paths[1]))
+            receiver.wait_for(ticks + 3, path=paths[1])
+    assert before.terminate("web") == 0
+    new_api.post(f"/jobs/{ticking}/cancel")
+    for clients, path in ((old_clients, paths[0]), (new_clients, paths[2])):
+        assert (clients.refusals, clients.broken) == ([], 0)
+        check_deliveries(database, receiver, path, clients.accepted)
+    check_ticks(database, ticking)
+
+
+def check_ticks(database: Database, job_id: str) -> None:
+    """Each tick has become one execution, without a gap, and has succeeded unless the cancellation came first."""
+    query = text("SELECT scheduled_at, status FROM executions WHERE job_id = :job_id ORDER BY scheduled_at")
+
+    def final() -> list[Any]:
+        found = database.transact(lambda connection: connection.execute(query, {"job_id": job_id}).all())
+        return list(found) if all(row.status in {"SUCCESS", "CANCELLED"} for row in found) else []
+
+    ticks = eventually(final, what="the end of all ticks")
+    assert {later.scheduled_at - earlier.scheduled_at for earlier, later in pairwise(ticks)} == {TICK}
+    assert "CANCELLED" not in {tick.status for tick in ticks[:-20]}
