@@ -92,8 +92,9 @@ def mixed(*priorities: int, apart: int = 100) -> Evidence:
     return run.evidence()
 
 
-def broke(*changes: tuple[int, BreakerState, BreakerState], starts: tuple[int, ...] = ()) -> Evidence:
+def broke(*changes: tuple[int, BreakerState, BreakerState], starts: tuple[int, ...] = (), **flow: object) -> Evidence:
     run = Run(
+        **flow,
         breaker_changes=tuple(BreakerChange("target", before, after, at(when)) for when, before, after in changes),
         breakers={"target": "limited"},
     )
@@ -151,6 +152,10 @@ BREACHES: dict[str, tuple[str, Evidence]] = {
     "a state was skipped": (BREAKERS, broke((0, CLOSED, OPEN), (9, HALF_OPEN, CLOSED))),
     "it was half open without having been open": (BREAKERS, broke((0, CLOSED, HALF_OPEN))),
     "it went on while it was open": (BREAKERS, broke(*LEGAL_STEPS, starts=(1001,))),
+    "it went on for longer than a lease lasts": (
+        BREAKERS,
+        broke((0, CLOSED, OPEN), starts=(5001,), disturbed=(Span(at(900), at(950)),)),
+    ),
     "two probes": (BREAKERS, broke(*LEGAL_STEPS, starts=(5010, 5020))),
 }
 
@@ -177,6 +182,7 @@ LEGAL: dict[str, Evidence] = {
     "a fault made it wait": Run(disturbed=(Span(at(0), at(10)),)).ran(0, 1).ran(6000, 6001, due=0).evidence(),
     "nothing was due": Run().ran(0, 1).ran(9000, 9001, due=9000).evidence(),
     "its breaker was open": broke(*LEGAL_STEPS, HEALED, starts=(0, 900, 5010, 9010, 9101, 9102)),
+    "its worker could not know": broke((0, CLOSED, OPEN), starts=(4999,), disturbed=(Span(at(900), at(950)),)),
 }
 
 

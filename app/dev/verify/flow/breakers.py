@@ -8,7 +8,9 @@ from app.dev.verify.flow.evidence import BreakerChange, Span
 from schema.states import BreakerState
 
 LEARNT = timedelta(seconds=1)
-"""By then every process knows that a breaker has opened."""
+"""By then every process that reaches the database knows that a breaker has opened."""
+CUT_OFF = timedelta(seconds=5)
+"""By then one that does not has lost its lease, and sends nothing."""
 
 _S = BreakerState
 _LEGAL = {
@@ -31,7 +33,8 @@ def breakers_hold(evidence: Evidence) -> Iterator[str]:
         state = BreakerState.CLOSED
         for change, span in evidence.flow.states_of(target):
             yield from _step(change, state)
-            yield from _starts(change, span, attempts)
+            is_disturbed = evidence.flow.is_disturbed(span.since, span.since + LEARNT)
+            yield from _starts(change, span, attempts, CUT_OFF if is_disturbed else LEARNT)
             state = change.after
 
 
@@ -43,8 +46,8 @@ def _step(change: BreakerChange, state: BreakerState) -> Iterator[str]:
         yield f"{step} is not legal"
 
 
-def _starts(change: BreakerChange, span: Span, attempts: Sequence[Attempt]) -> Iterator[str]:
-    since = span.since + LEARNT if change.before is BreakerState.CLOSED else span.since
+def _starts(change: BreakerChange, span: Span, attempts: Sequence[Attempt], learnt: timedelta) -> Iterator[str]:
+    since = span.since + learnt if change.before is BreakerState.CLOSED else span.since
     started = [attempt for attempt in attempts if attempt.started_at and since < attempt.started_at < span.until]
     if change.after is BreakerState.OPEN and started:
         yield f"{change.target}: {_shown(started)} started while it was open, from {span.since} to {span.until}"
@@ -53,4 +56,7 @@ def _starts(change: BreakerChange, span: Span, attempts: Sequence[Attempt]) -> I
 
 
 def _shown(attempts: Sequence[Attempt]) -> str:
-    return ", ".join(f"{attempt.execution_id} ({attempt.number})" for attempt in attempts[:3])
+    return ", ".join(
+        f"{attempt.execution_id} ({attempt.number}, at {attempt.started_at} by {attempt.worker_id})"
+        for attempt in attempts[:3]
+    )
