@@ -4,12 +4,10 @@ import logging
 import random
 import threading
 import time
-from bisect import bisect_left
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
-from operator import attrgetter
 
 from dramatiq.broker import Consumer, MessageProxy
 from dramatiq.message import Message
@@ -17,17 +15,12 @@ from dramatiq.message import Message
 from app.catalog.retry_policy import RetryPolicy
 from app.errors import UnavailableError
 from app.executions.claiming import shards
-from app.executions.claiming.claim import claim, claims_of
-from app.executions.claiming.gated import claim_gated
-from app.executions.claiming.lane import Lane, Wanted
-from app.executions.claiming.release import DUE_NOW_MS, Release
-from app.executions.database_clock import DatabaseClock
+from app.executions.claiming.lane import Lane
+from app.executions.claiming.release import DUE_NOW_MS
 from app.executions.model import DeliveryError
 from app.executions.verdict import Tried, decide
-from app.flow.gates import Gate
-from app.flow.gates import add as add_gates
-from app.metrics import series
 from brokers.attempt import Attempt, Stage
+from brokers.claimer import Claimer
 from brokers.discovery import FIRST_IDLE_WAIT_SECONDS, Discovery
 from brokers.gating import Gating
 from brokers.sharing.lanes import Lanes
@@ -51,7 +44,6 @@ class ClaimConsumer(Consumer):
         self._queue = queue
         self._timeout = timeout_ms / 1000
         self._wake = threading.Event()
-        self._claimed: list[Attempt] = []  # not handed out yet
         self._paused_until = 0.0
         # From other threads: lanes with something due, and since when; without lanes a look is asked for.
         self._hints = deque[tuple[Sequence[Lane], datetime | None]]()
@@ -67,21 +59,18 @@ class ClaimConsumer(Consumer):
         self._gating = Gating(process.rules, self._lanes, settings.capacity)
         longest_wait = settings.poll_interval_ms / 1000
         self._discovery = Discovery(process.database, queue, self._lanes, longest_wait=longest_wait, ahead=ahead)
+        self._claimer = Claimer(process, queue, self._lanes, self._gating, self._discovery)
         self._survey_at = 0.0
-        self._clock = DatabaseClock(learns=not process.database.is_cockroach)
         self._shards = shards.ShardCount(settings.shards, partial(shards.claimable_beyond, process.database, queue))
-        # Of its queue no other thread counts.
-        self._seconds = process.values.cells(series.CLAIM_SECONDS)[queue,]
-        self._rows = process.values.cells(series.CLAIM_ROWS)[queue,]
         process.on_wake(queue, self._hinted)
         process.shares.on_room(queue, self._told_of_room)
         process.on_freed(queue, self._told_of_ends)
 
     def __next__(self) -> MessageProxy | None:
-        deadline = time.monotonic() + self._timeout
+        deadline, claimer = time.monotonic() + self._timeout, self._claimer
         while not self._process.draining.is_set():
-            if self._claimed:
-                batch, self._claimed = self._claimed[:MOST_PER_MESSAGE], self._claimed[MOST_PER_MESSAGE:]
+            if claimer.claimed:
+                batch, claimer.claimed = claimer.claimed[:MOST_PER_MESSAGE], claimer.claimed[MOST_PER_MESSAGE:]
                 return MessageProxy(Message(self._queue, DELIVER, args=(batch,), kwargs={}, options={}))
             now = time.monotonic()
             if now >= deadline:
@@ -125,8 +114,8 @@ class ClaimConsumer(Consumer):
 
     def close(self) -> None:
         """Hand back what was claimed and not handed out; may be called twice."""
-        while self._claimed:
-            self._claimed.pop().release(put_off_ms=DUE_NOW_MS)
+        while self._claimer.claimed:
+            self._claimer.claimed.pop().release(put_off_ms=DUE_NOW_MS)
 
     def after_lost_answer(self) -> None:
         """Pause, and before the next claim hand back what a claim whose answer was lost may have taken."""
@@ -148,8 +137,10 @@ class ClaimConsumer(Consumer):
                 if not self._is_look_late:
                     revision = self._discovery.step()
                     if revision > process.rules.revision:
-                        self._learn(revision)
-            self._claim()
+                        self._claimer.learn(revision)
+            self._has_room = False  # who is refused from here on is told
+            if self._claimer.claim():
+                self._is_away = False
         except UnavailableError as error:
             if not self._is_away:
                 log.warning("cannot claim from %s, trying again: %s", self._queue, error.explained)
@@ -159,103 +150,11 @@ class ClaimConsumer(Consumer):
     def _take_stock(self) -> None:
         """Look for strays after an answer was lost, and now and then for shards that the setting does not know."""
         if self._uncertain:
-            self._hand_back_strays()
+            self._claimer.hand_back_strays()
+            self._uncertain = False
         if time.monotonic() >= self._survey_at:
             self._lanes.extend(self._shards.survey())
             self._survey_at = time.monotonic() + shards.SURVEY_SECONDS
-
-    def _claim(self) -> None:
-        """Claim from the lanes whose turn it is, as far as their endpoints have room and their gates may be open."""
-        process, rules, gating, now = self._process, self._process.rules, self._gating, time.monotonic()
-        self._has_room = False  # who is refused from here on is told
-        if gating.freed or gating.revision != rules.revision:
-            gating.follow(now)
-        shares, targets = process.shares, process.targets
-        if targets.shut:
-            self._shut_lanes(now)
-        shares.want(self._queue, self._lanes.wanting(now))
-        quick, others = shares.quick, shares.others
-        if rules.windowed:
-            # What a window has counted must not wait for a connection, nor behind what others have claimed ahead.
-            quick, others = quick - rules.windowed, others | (quick & rules.windowed)
-        take = targets.taking(shares.slots, shares.reserve, quick, others)
-        wanted = gating.pick(now, take) if rules.by_endpoint else self._lanes.pick(now, take)
-        if not wanted:
-            return
-        reserved = Counter[str]()
-        for lane, quota, _ in wanted:
-            reserved[lane.endpoint] += quota
-        claimed: list[Attempt] = []
-        try:
-            for part, gates in gating.parts(wanted) if rules.by_endpoint else ((wanted, ()),):
-                self._ask(part, gates, claimed)
-        finally:
-            shares.settle(reserved, claimed, now)
-            # By instant, and what is due already by priority before that.
-            claimed.sort(key=attrgetter("due_at"))
-            if len({attempt.claim.priority for attempt in claimed}) > 1:
-                now = time.monotonic()
-                claimed.sort(key=lambda one: -one.claim.priority if one.due_at <= now else 1)
-            self._claimed = claimed
-        self._is_away = False
-
-    def _shut_lanes(self, now: float) -> None:
-        """Leave alone what has something due for a target whose breaker is open; it wants no slots meanwhile."""
-        shut = self._process.targets.shut
-        for endpoint in shut.keys() & set(self._lanes.wanting(now)):
-            until = shut[endpoint].shut_until(now, endpoint)
-            if until > now:
-                self._lanes.shut(endpoint, until)
-
-    def _ask(self, wanted: Sequence[Wanted], gates: Sequence[Gate], claimed: list[Attempt]) -> None:
-        """Claim from some lanes, through their gates if they have any, and take in the answer."""
-        process, known = self._process, self._gating.revision  # by which the lanes were picked
-        asked_at = time.monotonic()
-        taken = (partial(claim_gated, gates=gates) if gates else claim)(
-            process.database,
-            queue=self._queue,
-            worker_id=process.worker_id,
-            wanted=wanted,
-            ahead_ms=process.settings.claim_ahead_ms,
-            flow_revision=known,
-            clock=self._clock,
-        )
-        if taken.flow_revision > known:
-            # Nothing was claimed, and of its lanes nothing is known: they are asked again, by the rules in force.
-            self._learn(taken.flow_revision)
-            return
-        claimed += [Attempt(one, process.finalizer, process.shares) for one in taken.claims]
-        now = time.monotonic()
-        process.on_revision(taken.catalog_revision)
-        took, rows = now - asked_at, len(taken.claims)
-        self._seconds[bisect_left(series.CLAIM_SECONDS.buckets, took) + 1] += 1
-        self._seconds[0] += took
-        self._rows[bisect_left(series.CLAIM_ROWS.buckets, rows) + 1] += 1
-        self._rows[0] += rows
-        self._lanes.claimed(wanted, taken.found, taken.now, now)
-        if all(taken.found[lane].rows < quota for lane, quota, _ in wanted):
-            self._discovery.drained(len(taken.claims), now)
-        if gates and (missing := self._gating.answered(wanted, gates, taken, now)):
-            add_gates(process.database, missing)
-
-    def _learn(self, revision: int) -> None:
-        """Read rules that are newer than those that are known here."""
-        self._process.rules.observe(revision)
-        self._process.rules.refresh()
-
-    def _hand_back_strays(self) -> None:
-        """Hand back the executions of a claim whose answer was lost.
-
-        Only this thread claims from this queue, so whatever is neither in flight nor being written is a stray.
-        """
-        process = self._process
-        known = process.shares.claims() | process.finalizer.pending()
-        claimed = claims_of(process.database, process.worker_id, self._queue)
-        strays = claimed - known - process.shares.claims() - process.finalizer.pending()
-        for stray in strays:
-            process.finalizer.submit_release(Release(stray))
-        process.values.add(series.STRAYS, amount=len(strays))
-        self._uncertain = False
 
     def _hinted(self, lanes: Sequence[Lane], since: datetime | None) -> None:
         self._hints.append((lanes, since))
