@@ -2,12 +2,14 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import click
 from flask.cli import AppGroup
 
 from app.access import api_keys
-from app.access.api_keys import Scope
+from app.access.api_keys import Scope, StoredKey
+from app.cli.console import json_option, print_json
 from app.cli.errors import NOT_FOUND, CommandError
 from app.cli.session import actor, ready_database
 
@@ -59,19 +61,23 @@ def create(name: str, scopes: list[Scope], expires: datetime | None) -> None:
 
 @group.command("list")
 @click.argument("prefix", default="")
-def list_(prefix: str) -> None:
+@json_option
+def list_(prefix: str, as_json: bool) -> None:
     """List all keys, or those whose name, id or key begins with PREFIX.
 
     The part of a key before its second underscore is te_ and the id shown here.
     """
     with ready_database() as database:
         stored = api_keys.list_keys(database, prefix)
+    if as_json:
+        return print_json({"items": [_shape(key) for key in stored]})
     click.echo(f"{'ID':<17} {'STATE':<8} {'SCOPES':<22} {'LAST USED':<20} {'EXPIRES':<20} NAME")
     for key in stored:
         click.echo(
             f"{key.key_id:<17} {key.state:<8} {','.join(key.scopes):<22} {_show(key.last_used_at):<20} "
             f"{_show(key.expires_at):<20} {key.name}"
         )
+    return None
 
 
 @group.command("revoke")
@@ -83,6 +89,12 @@ def revoke(key_id: str) -> None:
     if name is None:
         raise CommandError(f"there is no key with the id {key_id!r}; see `flask --app app api-keys list`", NOT_FOUND)
     click.echo(f"key {name!r} ({api_keys.id_in(key_id)}) is revoked")
+
+
+def _shape(key: StoredKey) -> dict[str, Any]:
+    instants = {name: _show(getattr(key, name)) for name in ("last_used_at", "expires_at")}
+    given = {name: None if shown == "-" else shown for name, shown in instants.items()}
+    return {"key_id": key.key_id, "name": key.name, "state": key.state, "scopes": key.scopes} | given
 
 
 def _show(instant: datetime | None) -> str:

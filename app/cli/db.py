@@ -4,6 +4,7 @@ import click
 from flask.cli import AppGroup
 
 from app.api.services import services
+from app.cli.console import json_option, print_json
 from app.cli.errors import one_line
 from app.db import Database, ready
 from schema import migrate
@@ -23,11 +24,15 @@ def upgrade() -> None:
 
 
 @group.command("current")
-def current() -> None:
+@json_option
+def current(as_json: bool) -> None:
     """Show the revision that the database is at, and the newest one."""
     with one_line():
         revision = services().database.transact(migrate.current)
+    if as_json:
+        return print_json({"revision": revision, "newest": migrate.head()})
     click.echo(f"{revision or 'not migrated'} (newest: {migrate.head()})")
+    return None
 
 
 def _reach(database: Database) -> None:

@@ -12,7 +12,7 @@ from schema.lease import MigrationBusyError
 
 # 2 is click's, for a command line that makes no sense.
 FAILED, NOT_FOUND, REFUSED, UNAVAILABLE = 1, 3, 4, 5
-_BY_HTTP_STATUS = {404: NOT_FOUND, 409: REFUSED, 412: REFUSED, 503: UNAVAILABLE, 504: UNAVAILABLE}
+_BY_HTTP_STATUS = {404: NOT_FOUND, 409: REFUSED, 412: REFUSED}
 
 
 class CommandError(click.ClickException):
@@ -29,7 +29,8 @@ def one_line() -> Iterator[None]:
     try:
         yield
     except TaskExecutorError as error:
-        raise CommandError(_worded(error), _BY_HTTP_STATUS.get(error.status, FAILED)) from error
+        otherwise = UNAVAILABLE if error.retryable else FAILED
+        raise CommandError(_worded(error), _BY_HTTP_STATUS.get(error.status, otherwise)) from error
     except MigrationBusyError as error:
         raise CommandError(str(error), UNAVAILABLE) from error
     except SQLAlchemyError as error:

@@ -179,7 +179,7 @@ def _queue(queue: Queue) -> tuple[str, ...]:
 def _deliveries(each: Deliveries) -> tuple[str, ...]:
     late, took = each.lateness_ms, each.duration_ms
     figures = (each.failed, late.p50, late.p99, took.p50, took.p99, each.in_flight)
-    return (each.endpoint or "all", f"{each.per_second:.1f}", *map(shown, figures))
+    return (each.endpoint or "all", f"{each.per_second:.2f}", *map(shown, figures))
 
 
 def _seconds(seconds: float | None) -> str:

@@ -7,6 +7,7 @@ from app.api.services import secret_box, services
 from app.catalog import crypto, rotation
 from app.catalog.crypto import VARIABLE, SecretBox
 from app.catalog.rotation import KeyUse
+from app.cli.console import json_option, print_json
 from app.cli.errors import one_line
 from app.db import ready
 
@@ -23,15 +24,19 @@ def generate_key() -> None:
 
 
 @group.command("status")
+@json_option
 @with_appcontext
-def status() -> None:
+def status(as_json: bool) -> None:
     """Count the secrets under each key of TE_SECRET_ENCRYPTION_KEY; exits with 1 when none of them decrypts some."""
     database = services().database
     with one_line():
         box = secret_box()
         ready.check_ready(database)
         use = rotation.key_use(database, box)
-    _show(box, use)
+    if as_json:
+        print_json({"keys": {key: use.counts[key] for key in box.key_ids}, "unreadable": use.unreadable})
+    else:
+        _show(box, use)
     _refuse_unreadable(use)
 
 

@@ -77,6 +77,9 @@ def command(
     grace = timedelta(seconds=services().settings.misfire_grace_seconds)
     stretch = Stretch(begin, begin + length, outage, takes, grace)
     subjects = [_what_if(subject, **options) for subject in _subjects(begin, **options)]
+    if start is not None:
+        # What is due before it has been started by then.
+        subjects = [replace(subject, next_tick=None) for subject in subjects]
     loads = _simulate(subjects, stretch, tell=not as_json)
     total = Load()
     for load in loads.values():
@@ -183,7 +186,7 @@ def _show(stretch: Stretch, loads: dict[str, Load], total: Load) -> None:
         }
     )
     show_line("")
-    _chart(total)
+    _chart(stretch, total)
     collisions = _collisions(total)
     if collisions:
         show_line("")
@@ -195,12 +198,12 @@ def _show(stretch: Stretch, loads: dict[str, Load], total: Load) -> None:
     show_table(header, rows, right=header[1:])
 
 
-def _chart(total: Load) -> None:
+def _chart(stretch: Stretch, total: Load) -> None:
     """Draw the mean and the most of each hour of the day, in UTC."""
     by_hour: dict[int, list[int]] = {hour: [] for hour in range(24)}
     for at, number in total.hours.items():
         by_hour[at.hour].append(number)
-    days = max(1, len({at.date() for at in total.hours}))
+    days = max(1.0, (stretch.end - stretch.start) / timedelta(days=1))
     highest = max((max(numbers, default=0) for numbers in by_hour.values()), default=0)
     show_line("starts in each hour of the day, UTC: mean █, most ░")
     for hour, numbers in by_hour.items():

@@ -1,5 +1,6 @@
 """The commands, run as users run them: the program `flask` with `--app app ...`."""
 
+import json
 import os
 import re
 import subprocess
@@ -38,6 +39,16 @@ def test_from_an_empty_database_to_a_working_key(empty_database_url: str) -> Non
     (line,) = [line for line in listed.splitlines() if key_id in line]
     assert line.split()[1:3] == ["active", "read,jobs:write"]
     assert key.split("_")[2] not in listed
+
+    (told,) = json.loads(flask_app(url, "api-keys", "list", "ci", "--json").stdout)["items"]
+    assert (told["key_id"], told["name"], told["state"], told["scopes"]) == (
+        key_id,
+        "ci",
+        "active",
+        ["read", "jobs:write"],
+    )
+    current = json.loads(flask_app(url, "db", "current", "--json").stdout)
+    assert current["revision"] == current["newest"]
 
     for prefix, expected in (("ci", 1), (key_id[:6], 1), (key[:9], 1), (key, 1), ("nope", 0), ("i", 0)):
         assert flask_app(url, "api-keys", "list", prefix).stdout.count(key_id) == expected, prefix

@@ -59,6 +59,9 @@ def test_secrets_without_their_key_are_named_and_not_shown(api: Api, cli: Cli) -
         ((problem, found),) = examined(cli, TE_SECRET_ENCRYPTION_KEY=key).items()
         assert problem == "1 secrets cannot be decrypted: token"
         assert not found["fixable"]
+    key = Fernet.generate_key().decode()
+    told = json.loads(cli.run("secrets", "status", "--json", expect=1, TE_SECRET_ENCRYPTION_KEY=key).stdout)
+    assert (list(told["keys"].values()), told["unreadable"]) == ([0], ["token"])
 
 
 def test_rows_that_stand_still_are_found_and_moved(api: Api, cli: Cli, database: Database) -> None:
