@@ -15,6 +15,7 @@ from actors.dispatch.resolver import Resolver
 from app.catalog.scrub import Scrubber
 from app.executions.model import Claim
 from app.formats import rfc3339
+from app.tracing.context import TraceContext
 
 MAX_BODY_BYTES = 16_384
 """Length to which a receiver's answer is kept. Dispatchers return SCRUB_MARGIN_BYTES more, so that the caller, who
@@ -60,6 +61,7 @@ class Identity:
     attempt: int
     scheduled_at: datetime
     traceparent: str
+    tracestate: str = ""
     scrubber: Scrubber = NO_SECRETS
     """Knows the secrets in the spec: for what a library logs by itself."""
     may_send: Callable[[], bool] = _always
@@ -83,14 +85,22 @@ class Identity:
         *,
         begin: Callable[[], None] = at_any_time,
     ) -> Self:
-        """Return the identity of a claimed attempt; the trace is the execution's, the span the attempt's."""
-        trace = hashlib.blake2b(claim.execution_id.encode(), digest_size=16).hexdigest()
+        """Return the identity of a claimed attempt.
+
+        Its trace is that of the request which created its job, if that was in one; nothing is added to it. Else it is
+        the execution's, and the span the attempt's.
+        """
+        context = None if claim.trace_context is None else TraceContext.stored(claim.trace_context)
+        if context is None or context.is_link:
+            trace = hashlib.blake2b(claim.execution_id.encode(), digest_size=16).hexdigest()
+            context = TraceContext(f"00-{trace}-{random.getrandbits(64):016x}-01")
         return cls(
             execution_id=claim.execution_id,
             job_id=claim.job_id,
             attempt=claim.attempt,
             scheduled_at=claim.scheduled_at,
-            traceparent=f"00-{trace}-{random.getrandbits(64):016x}-01",
+            traceparent=context.traceparent,
+            tracestate=context.tracestate,
             scrubber=scrubber,
             may_send=may_send,
             history=history,
@@ -117,7 +127,7 @@ class Identity:
             "te-attempt": str(self.attempt),
             "te-scheduled-at": self.scheduled_at_text,
             "traceparent": self.traceparent,
-        }
+        } | ({"tracestate": self.tracestate} if self.tracestate else {})
 
 
 class Network:

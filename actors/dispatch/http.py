@@ -28,6 +28,7 @@ _OWN = frozenset(
         "x-task-executor-attempt",
         "x-task-executor-scheduled-at",
         "traceparent",
+        "tracestate",
         "content-length",
     }
 )
@@ -113,7 +114,7 @@ def _own(identity: Identity) -> str:
         f"X-Task-Executor-Attempt: {identity.attempt}\r\n"
         f"X-Task-Executor-Scheduled-At: {identity.scheduled_at_text}\r\n"
         f"traceparent: {identity.traceparent}\r\n"
-    )
+    ) + (f"tracestate: {identity.tracestate}\r\n" if identity.tracestate else "")
 
 
 def _encode(body: Any, given: _Given) -> bytes:

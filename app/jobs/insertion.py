@@ -38,6 +38,7 @@ JOB_COLUMNS = {
     "input": "JSONB",
     "max_attempts": "BIGINT",
     "run_at": "TIMESTAMPTZ",
+    "trace_context": "TEXT",
 }
 REPEATING_COLUMNS = {
     "status": "TEXT",
@@ -184,7 +185,7 @@ SEVERAL_REPEATING = statement(
 )
 
 _PLAIN = ("job_id", "trigger_type", "execution_id", "shard")
-_RARE = ("name", "labels", "queue", "priority", "limit_key", "run_at")
+_RARE = ("name", "labels", "queue", "priority", "limit_key", "run_at", "trace_context")
 _NOTHING = {None, NO_KEY}
 _target_of = itemgetter(*_OF_TARGET)
 _NO_EXECUTION = {"execution_id": None, "shard": None}
@@ -214,6 +215,7 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
         "limit_key": NO_KEY if target.limit_key is None else target.limit_key.key_of(new.input),
         "input": compact_json(new.input),
         "run_at": new.run_at,
+        "trace_context": None if new.trace is None else new.trace.as_text(is_link=new.trigger.repeats),
         "cron_next_run_at": new.first_tick,
     }
     if new.timetable is not None:

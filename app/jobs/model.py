@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from app.schedule.timetable import Timetable
+from app.tracing.context import TraceContext
 from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
 
 
@@ -30,6 +31,7 @@ class NewJob:
     timetable: Timetable | None = None
     starts_now: bool = False
     first_tick: datetime | None = None
+    trace: TraceContext | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from app.jobs.model import Job, NewJob
 from app.jobs.retirement import Settled
 from app.schedule.timetable import DEFAULT_MAX_CATCH_UP, Timetable
 from app.sql import statement
+from app.tracing.context import TraceContext
 from schema.states import CatchUp, JobStatus, Trigger
 
 _FOREIGN = {Trigger.CRON: ("every_ms", "fixed_delay"), Trigger.INTERVAL: ("cron", "timezone")}
@@ -53,8 +54,14 @@ TAKEN = statement(
 _MARGIN_MS = 60_000
 
 
-def update_job(creator: Creator, job_id: str, changes: Mapping[str, Any], actor: str | None = None) -> Job:
-    """Make the next version of a repeating job and return it.
+def update_job(
+    creator: Creator,
+    job_id: str,
+    changes: Mapping[str, Any],
+    actor: str | None = None,
+    trace: TraceContext | None = None,
+) -> Job:
+    """Make the next version of a repeating job and return it; its executions link to `trace`.
 
     `changes` are fields of Timetable, and `name`, `labels`, `queue`, `priority` and `input`.
     What `changes` leaves out stays as it is. The new version takes the endpoint as it is now, and stays paused when the
@@ -68,7 +75,7 @@ def update_job(creator: Creator, job_id: str, changes: Mapping[str, Any], actor:
     target = creator.targets.fitting(wanted.endpoint, wanted.input)
     for _ in range(MAX_TRIES):
         try:
-            first = _replace(creator, (job_id, new_id), changes, target, scope)
+            first = _replace(creator, (job_id, new_id), changes, target, scope, trace=trace)
             retirement.settle_the_rest(database, job_id, scope, first)
         except _EndpointChangedError:
             target = creator.targets.checked(wanted.endpoint, wanted.input)
@@ -82,7 +89,13 @@ class _EndpointChangedError(Exception):
 
 
 def _replace(
-    creator: Creator, ids_: tuple[str, str], changes: Mapping[str, Any], target: CachedEndpoint, scope: Scope
+    creator: Creator,
+    ids_: tuple[str, str],
+    changes: Mapping[str, Any],
+    target: CachedEndpoint,
+    scope: Scope,
+    *,
+    trace: TraceContext | None,
 ) -> Settled:
     """Replace the old version by the new one; raises _EndpointChangedError."""
     job_id, new_id = ids_
@@ -98,7 +111,7 @@ def _replace(
             raise JobNotUpdatableError(f"The job {job_id!r} was updated or retired at the same moment.")
         settled = retirement.settle(connection, job_id, scope)
         taken = _last_taken_tick(connection, old, locked.now, creator.look_ahead_ms)
-        new = _scheduled(old, changes, locked.now, taken)
+        new = replace(_scheduled(old, changes, locked.now, taken), trace=trace)
         params = insertion.params_of(new, target, new_id, creator.shards) | _versions(old)
         if connection.execute(insertion.REPEATING, params).first() is None:
             raise _EndpointChangedError

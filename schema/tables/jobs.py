@@ -57,6 +57,8 @@ jobs = Table(
     # What the endpoint's limit per key makes of the input; '' where it has none.
     word("limit_key", default=""),
     instant("run_at"),
+    # The trace that it was created in; NULL where that is none (app.tracing.context).
+    word("trace_context"),
     word("cron_expression"),
     word("cron_timezone"),
     instant("cron_starts_at"),

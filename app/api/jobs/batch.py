@@ -8,6 +8,7 @@ from marshmallow import ValidationError, fields, validate
 from app.api.http.body import details_of, invalid
 from app.api.http.errors import ErrorBodySchema
 from app.api.http.fields import Body, WrittenSchema
+from app.api.http.traces import trace_of_request
 from app.api.jobs.answer_schemas import JobSchema, shape_job
 from app.api.jobs.request_schemas import NewJobSchema, new_job
 from app.api.jobs.views import resource
@@ -18,6 +19,7 @@ from app.jobs.creation import Created
 from app.jobs.model import NewJob
 from app.metrics import PROCESS
 from app.metrics.series import SCHEDULED
+from app.tracing.context import TraceContext
 from schema.states import ExecutionStatus
 
 MOST_JOBS = 1000
@@ -63,7 +65,8 @@ class BatchResultSchema(WrittenSchema):
 @resource.route("POST", "/jobs/batch", body=BatchSchema, returns=BatchResultSchema)
 def create_batch(body: dict[str, Any]) -> dict[str, Any]:
     """Create up to 1,000 jobs; one that cannot be created leaves the others alone."""
-    parsed = [_parse(job) for job in body["jobs"]]
+    trace = trace_of_request()
+    parsed = [_parse(job, trace) for job in body["jobs"]]
     good = [job for job in parsed if isinstance(job, NewJob)]
     outcomes = iter(create_many(services().creator, good))
     results = [next(outcomes) if isinstance(job, NewJob) else job for job in parsed]
@@ -74,14 +77,14 @@ def create_batch(body: dict[str, Any]) -> dict[str, Any]:
     return {"items": [_shape(result) for result in results]}
 
 
-def _parse(job: Mapping[str, Any]) -> NewJob | TaskExecutorError:
+def _parse(job: Mapping[str, Any], trace: TraceContext | None) -> NewJob | TaskExecutorError:
     try:
         fields_of_job = _JOB.load(job)
     except ValidationError as error:
         return invalid(details_of(error.messages, in_body=True))
     if fields_of_job.get("idempotency_key") is None and not fields_of_job["trigger"].repeats:
         return invalid([{"pointer": "/idempotency_key", "message": "Needed here, for each job of a batch."}])
-    return new_job(fields_of_job)
+    return new_job(fields_of_job, trace)
 
 
 def _wake(results: list[Outcome]) -> None:

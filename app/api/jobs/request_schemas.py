@@ -16,6 +16,7 @@ from app.formats import EPOCH
 from app.jobs.model import NewJob
 from app.schedule.interval import SHORTEST_MS
 from app.schedule.timetable import DEFAULT_MAX_CATCH_UP, Timetable
+from app.tracing.context import TraceContext
 from schema.states import CatchUp, JobStatus, Overlap, Trigger
 
 MAX_NAME = 200
@@ -165,8 +166,8 @@ class JobQuery(PageQuery):
     created_before = QueryInstant()
 
 
-def new_job(body: Mapping[str, Any]) -> NewJob:
-    """Return the job that a parsed body requests."""
+def new_job(body: Mapping[str, Any], trace: TraceContext | None = None) -> NewJob:
+    """Return the job that a parsed body requests, in a trace if its request is in one."""
     trigger, starts_at = body["trigger"], body.get("starts_at")
     timetable = None
     if trigger.repeats:
@@ -186,6 +187,7 @@ def new_job(body: Mapping[str, Any]) -> NewJob:
         run_at=body.get("run_at"),
         timetable=timetable,
         starts_now=starts_at is None,
+        trace=trace,
     )
 
 

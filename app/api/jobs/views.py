@@ -7,6 +7,7 @@ from app.api.executions.schemas import CancelQuery, ExecutionOfJobQuery, Executi
 from app.api.http.conditions import actor
 from app.api.http.idempotency_keys import REPLAYED
 from app.api.http.pagination import page_answer, page_request, page_schema
+from app.api.http.traces import trace_of_request
 from app.api.jobs import idempotency
 from app.api.jobs.answer_schemas import JobSchema, shape_job
 from app.api.jobs.request_schemas import JobQuery, NewJobSchema, new_job
@@ -43,7 +44,7 @@ resource = Resource("jobs", "Invocations of endpoints: now, later or on a schedu
 def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
     """Create a job. The same idempotency key again answers 200 with the first job, whatever the body."""
     body["idempotency_key"] = idempotency.key_of(body)
-    created = services().creator.create(new_job(body), together=True)
+    created = services().creator.create(new_job(body, trace_of_request()), together=True)
     if created.is_new:
         PROCESS.add(SCHEDULED, created.job.trigger)
     answer = shape_job(created.job)

@@ -13,7 +13,7 @@ MAX_TIMEOUT_MS = 24 * 3600 * 1000
 F = TypeVar("F", bound=fields.Field[Any])
 
 # The names under which a delivery carries its ids.
-RESERVED_METADATA = re.compile(r"traceparent|te-.*")
+RESERVED_METADATA = re.compile(r"trace(parent|state)|te-.*")
 
 _RULE = "template_rule"
 # The OpenAPI document shows patterns as they are: spelt so that they mean the same in ECMAScript, and to `match`.

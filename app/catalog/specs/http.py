@@ -23,7 +23,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 # Headers of ours, of the connection, or by which two readers may disagree about where a message ends.
 _RESERVED = re.compile(
-    r"idempotency-key|traceparent|x-task-executor-.*|host|connection|content-length|transfer-encoding"
+    r"idempotency-key|trace(parent|state)|x-task-executor-.*|host|connection|content-length|transfer-encoding"
     r"|te|trailer|upgrade|expect|keep-alive|proxy-connection|webhook-(id|timestamp|signature)"
 )
 

@@ -84,6 +84,7 @@ def _claim(row: Any, lane: Lane, queue: str, worker_id: str, claimed_here: float
         late_seconds=max(0.0, -due_in),
         claimed_here=claimed_here,
         input=row.input,
+        trace_context=row.trace_context,
         queue=queue,
         shard=lane.shard,
         limit_key=lane.limit_key,

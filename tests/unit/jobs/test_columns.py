@@ -102,8 +102,8 @@ def test_a_job_holds_every_column() -> None:
         reads = Reads(row(trigger))
         Job.from_columns(reads)
         read |= reads.names
-    # The number of attempts is the endpoint's, and shown with the execution.
-    assert set(tables.jobs.c.keys()) - {"crdb_region", "max_attempts"} == read - EXECUTION.keys()
+    # The number of attempts is the endpoint's, and shown with the execution; the trace is for deliveries only.
+    assert set(tables.jobs.c.keys()) - {"crdb_region", "max_attempts", "trace_context"} == read - EXECUTION.keys()
 
 
 def test_a_timetable_is_read_as_it_was_written() -> None:
@@ -140,7 +140,7 @@ def test_every_field_of_a_change_is_taken() -> None:
 
 def test_every_field_of_a_new_job_can_be_asked_for() -> None:
     """Else add it to NewJobSchema, in app.api.jobs.request_schemas."""
-    known = (names_of(NewJob) - {"timetable", "starts_now", "first_tick"}) | names_of(Timetable)
+    known = (names_of(NewJob) - {"timetable", "starts_now", "first_tick", "trace"}) | names_of(Timetable)
     assert known - {"every_ms"} | {"every"} == NewJobSchema().fields.keys()
 
 

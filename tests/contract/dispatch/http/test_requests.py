@@ -41,13 +41,15 @@ def test_a_request_carries_body_headers_and_identity(receiver):
 
 def test_no_endpoint_overrides_the_identity(receiver):
     """Requests with the same headers share what is written of them."""
-    headers = {"idempotency-key": "mine", "X-Task-Executor-Attempt": "9", "Traceparent": "mine", "X-Mine": "yes"}
+    headers = {"idempotency-key": "mine", "X-Task-Executor-Attempt": "9", "Traceparent": "mine", "Tracestate": "a=1"}
+    headers["X-Mine"] = "yes"
     for number in (1, 2):
         send(receiver.url("/ok/own"), identity(f"exec_{number}", attempt=number), headers=headers)
     for number, received in enumerate(receiver.wait_for(2, path="/ok/own"), 1):
         assert received.headers.getall("Idempotency-Key") == [f"exec_{number}"]
         assert received.headers.getall("X-Task-Executor-Attempt") == [str(number)]
         assert received.headers.getall("traceparent") == [TRACEPARENT]
+        assert "tracestate" not in received.headers
         assert received.headers["X-Mine"] == "yes"
 
 

@@ -1,0 +1,25 @@
+"""Trace context: what a job's row keeps of the trace that it was created in, as one line of text."""
+
+from typing import NamedTuple, Self
+
+_LINK = "link "
+
+
+class TraceContext(NamedTuple):
+    """The position in a trace from which a job continues, or to which it only links, in the words of the headers."""
+
+    traceparent: str
+    tracestate: str = ""
+    is_link: bool = False
+
+    @classmethod
+    def stored(cls, text: str) -> Self:
+        """Read what a row holds."""
+        is_link = text.startswith(_LINK)
+        traceparent, _, tracestate = text.removeprefix(_LINK).partition(" ")
+        return cls(traceparent, tracestate, is_link)
+
+    def as_text(self, *, is_link: bool) -> str:
+        """Return what a row is to hold: a link where each execution of the job is to have a trace of its own."""
+        position = f"{self.traceparent} {self.tracestate}" if self.tracestate else self.traceparent
+        return _LINK + position if is_link else position

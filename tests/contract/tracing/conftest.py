@@ -1,0 +1,43 @@
+"""Fixtures of the tests of traces: a client of the API, and a worker that delivers what it creates."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.deliver import Deliveries
+from actors.loop import DeliveryLoop
+from app.config import Settings
+from app.db import Database
+from app.dev.receiver import Receiver
+from brokers.worker_process import WorkerProcess
+from tests.contract.broker.delivering import Attempts, catalog_of
+from tests.integration.client import Api, administrator, running
+from tests.integration.registered import register
+
+Deliver = Callable[..., dict[str, str]]
+
+
+@pytest.fixture
+def api(database: Database, database_url: str) -> Iterator[Api]:
+    with running(Settings(database_url=database_url)) as app:
+        yield administrator(app)
+
+
+@pytest.fixture
+def deliver(api: Api, database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver) -> Deliver:
+    """Create a job with some headers, run it, and return the headers of what arrives."""
+    attempts = Attempts(process)
+
+    def deliver(name: str, body: Mapping[str, Any], headers: dict[str, str]) -> dict[str, str]:
+        path = f"/ok/{name}"
+        register(api, name, spec={"url": receiver.url(path), "method": "POST"})
+        job = api.post("/jobs", {"endpoint": name, **body}, headers=headers).json
+        if body["trigger"] == "INTERVAL":
+            assert api.post(f"/jobs/{job['job_id']}/run").status_code == 201
+        Deliveries(catalog_of(database), loop, database).start([attempts.next()])
+        (received,) = receiver.wait_for(1, path=path)
+        return {name.lower(): value for name, value in received.headers.items()}
+
+    return deliver
