@@ -24,11 +24,13 @@ from app.config import SettingError, Settings
 from app.metrics import PROCESS
 from app.metrics.process import GROUP, serving, sharing
 from app.threads import BackgroundThread
+from app.tracing.exporting import exporting
 from brokers.broker import ExecutionsBroker
 from brokers.consumer import DELIVER
 from brokers.listener import PostgresSource, RedisSource, WakeupListener
 from brokers.middleware import Lifecycle, Verdicts
 from brokers.queues import QueueSurvey
+from brokers.spans import WorkerSpans
 from brokers.worker_process import WorkerProcess, WorkerSettings
 from schema.states import EndpointType
 
@@ -58,7 +60,10 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
     process.watchdog.watch("delivery loop", loop)
     process.on_drain(loop.drain)
     process.flow.on_pulse(lambda pulse: loop.abort(pulse.aborts))
-    threads = [GatheredLog(), loop, *_listeners(settings, process), *_metrics(settings, process)]
+    spans = exporting(settings.traces, "worker")
+    for one in spans:
+        process.finalizer.spans = WorkerSpans(one, process.worker_id)
+    threads = [GatheredLog(), *spans, loop, *_listeners(settings, process), *_metrics(settings, process)]
 
     def opened() -> None:
         rotation.warn_of_unreadable(database, box)

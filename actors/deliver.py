@@ -185,7 +185,8 @@ async def deliver(
     in_time = attempt.still_held if policy.max_age_ms is None else partial(may_send, attempt, policy)
     soft_ms = prepared.spec.get("soft_timeout_ms")
     soft_limit = None if soft_ms is None else SoftLimit(soft_ms, partial(attempt.pass_soft_limit, soft_ms))
-    identity = Identity.of(claim, prepared.scrubber, in_time, history, soft_limit, begin=attempt.begin)
+    trace = None if attempt.spans is None else attempt.spans.begin(attempt)
+    identity = Identity.of(claim, prepared.scrubber, in_time, history, soft_limit, begin=attempt.begin, trace=trace)
     try:
         if attempt.started_at > attempt.latest_at:
             # Asked again after a wait for a connection, but not before the first byte: to connect to some hosts takes

@@ -135,6 +135,7 @@ class Settings:
     secret_encryption_key: str = _env("TE_SECRET_ENCRYPTION_KEY", "")
     log_level: str = _env("TE_LOG_LEVEL", "INFO", _choice("DEBUG", "INFO", "WARNING", "ERROR"))
     log_format: str = _env("TE_LOG_FORMAT", "text", _choice("text", "json"))
+    traces: str = _env("TE_TRACES", "off", _choice("off", "otlp"))
 
     metrics_max_endpoints: int = _env("TE_METRICS_MAX_ENDPOINTS", 100, _whole(0, 10_000))
 

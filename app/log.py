@@ -5,11 +5,14 @@ import logging
 import time
 from typing import Any
 
-_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "fields"}
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats each record as one line of JSON; whatever was passed as `extra` becomes a field."""
+    """Formats each record as one line of JSON; whatever was passed as `extra` becomes a field.
+
+    What `fields` of it returns are fields as well: it is called for JSON only, since lines of text leave it out.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """Render the record."""
@@ -20,6 +23,7 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
         }
         entry |= {key: value for key, value in vars(record).items() if key not in _PLAIN}
+        entry |= getattr(record, "fields", dict)()
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
         return json.dumps(entry, default=str)

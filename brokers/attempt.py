@@ -6,8 +6,11 @@ import random
 import threading
 import time
 from bisect import bisect_left
+from dataclasses import replace
 from datetime import timedelta
 from enum import IntEnum, auto
+from functools import partial
+from typing import TYPE_CHECKING
 
 from app import ids
 from app.executions.claiming.release import SHORTEST_PUT_OFF_MS, Release, put_off_ms
@@ -16,9 +19,13 @@ from app.executions.model import Claim, LogLine, NotSentError
 from app.executions.soft_limit import SoftLimitPassed
 from app.executions.verdict import Verdict
 from app.metrics.series import LATENESS
+from brokers.attempt_line import fields_of
 from brokers.finalizer import Finalizer
 from brokers.sharing.shares import Shares
 from brokers.targets import NO_TARGET
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span, SpanContext
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +61,7 @@ class Attempt:
     __slots__ = (
         *("_finalizer", "_lock", "_shares"),
         *("began_at", "claim", "due_at", "has_waited", "is_aborted", "is_sent", "latest_at", "stage", "started_at"),
-        *("tally", "target"),
+        *("claim_span", "span", "spans", "tally", "target"),
     )
 
     def __init__(self, claim: Claim, finalizer: Finalizer, shares: Shares) -> None:
@@ -68,6 +75,9 @@ class Attempt:
         self._finalizer = finalizer
         self._shares = shares
         self.tally = finalizer.tally
+        self.spans = finalizer.spans
+        self.span: Span | None = None  # while it is sent
+        self.claim_span: SpanContext | None = None
         self._lock = threading.Lock()
         self.started_at = 0.0  # when its delivery started, on time.monotonic()
         self.began_at = 0.0  # when it began nevertheless, if it had to wait for a connection from then on
@@ -147,6 +157,8 @@ class Attempt:
             logs=logs,
             ended_at=now,
         )
+        if self.spans is not None:
+            conclusion = replace(conclusion, span=self.spans.end(self, conclusion))
         self._finalizer.submit(conclusion)
         self._shares.remove(claim.key, now - self.started_at if self.started_at else None)
         if self.target.probe is not None:
@@ -165,6 +177,7 @@ class Attempt:
                 claim.endpoint_type,
                 " ".join(str(part) for part in outcome if part is not None),
                 conclusion.duration_ms,
+                extra={"fields": partial(fields_of, conclusion)},
             )
         return True
 

@@ -24,6 +24,7 @@ from app.metrics import series
 from app.metrics.values import Values
 from app.threads import STOP_SECONDS, BackgroundThread
 from brokers.rules import FlowRules
+from brokers.spans import WorkerSpans
 from brokers.tally import Tally
 from brokers.unwritten import FITTING, RETRY_SECONDS, TRIES_WHOLE, Batch, Unwritten, by_bytes
 
@@ -48,6 +49,7 @@ class Finalizer(BackgroundThread):
         self._database = database
         self._worker_id = worker_id
         self.tally = Tally(values)
+        self.spans: WorkerSpans | None = None
         self._values = values
         self._ready = threading.Condition()
         self._conclusions = Unwritten[Conclusion](lambda conclusion: conclusion.claim.key)
@@ -229,6 +231,8 @@ class Finalizer(BackgroundThread):
         asked_at = time.monotonic()
         effective = conclude(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
         self.tally.wrote(batch.items, effective, asked_at)
+        if self.spans is not None:
+            self.spans.concluded(batch.items, effective, asked_at)
         if self._rules.capped:
             self._tell_freed(batch.items)
         if len(effective) < len(batch.items):

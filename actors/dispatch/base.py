@@ -84,23 +84,28 @@ class Identity:
         soft_limit: SoftLimit | None = None,
         *,
         begin: Callable[[], None] = at_any_time,
+        trace: TraceContext | None = None,
     ) -> Self:
         """Return the identity of a claimed attempt.
 
-        Its trace is that of the request which created its job, if that was in one; nothing is added to it. Else it is
-        the execution's, and the span the attempt's.
+        `trace` is the span that is recorded of it. Without one its trace is that of the request which created its job,
+        if that was in one, and nothing is added to it; else it is the execution's, and the span the attempt's.
         """
-        context = None if claim.trace_context is None else TraceContext.stored(claim.trace_context)
+        context = trace
+        if context is None and claim.trace_context is not None:
+            context = TraceContext.stored(claim.trace_context)
         if context is None or context.is_link:
-            trace = hashlib.blake2b(claim.execution_id.encode(), digest_size=16).hexdigest()
-            context = TraceContext(f"00-{trace}-{random.getrandbits(64):016x}-01")
+            own = hashlib.blake2b(claim.execution_id.encode(), digest_size=16).hexdigest()
+            traceparent, tracestate = f"00-{own}-{random.getrandbits(64):016x}-01", ""
+        else:
+            traceparent, tracestate, _ = context
         return cls(
             execution_id=claim.execution_id,
             job_id=claim.job_id,
             attempt=claim.attempt,
             scheduled_at=claim.scheduled_at,
-            traceparent=context.traceparent,
-            tracestate=context.tracestate,
+            traceparent=traceparent,
+            tracestate=tracestate,
             scrubber=scrubber,
             may_send=may_send,
             history=history,

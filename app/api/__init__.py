@@ -12,7 +12,7 @@ from flask.json.provider import DefaultJSONProvider
 from app.api import audit, auth, breakers, cron, executions, health, idempotency, jobs, metrics, operations
 from app.api.catalog import configs, endpoint_flow, payload_specs, routes, secrets
 from app.api.control import queues, schedulers, stats, workers
-from app.api.http import body, errors, pagination, request_ids, requests_counted
+from app.api.http import body, errors, pagination, request_ids, requests_counted, traces
 from app.api.openapi import document, swagger_ui
 from app.api.services import EXTENSION, Services, services
 from app.config import SettingError, Settings
@@ -60,6 +60,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.url_map.merge_slashes = False
     request_ids.register(app)
     requests_counted.register(app)
+    traces.register(app, built.exporting)
     # No request waits for the database for ever: after a while it is answered 504.
     app.before_request(lambda: deadline.begin(built.settings.request_timeout_seconds))
     app.teardown_request(lambda _error: deadline.end())

@@ -28,6 +28,7 @@ from app.health.region import REGION
 from app.health.thread import HealthThread
 from app.metrics import PROCESS
 from app.metrics.process import sharing
+from app.threads import BackgroundThread
 
 
 def _settings() -> tuple[Settings, SecretBox | None]:
@@ -99,9 +100,11 @@ def on_starting(_server: Any) -> None:
         database.close()
 
 
-def _heartbeat(application: Any) -> list[HealthThread]:
+def _of_services(application: Any) -> list[BackgroundThread]:
     services = getattr(application, "extensions", {}).get(EXTENSION)
-    return [] if services is None else [HealthThread(services.database, Component(REGION, Kind.WEB))]
+    if services is None:
+        return []
+    return [*services.exporting, HealthThread(services.database, Component(REGION, Kind.WEB))]
 
 
 def post_worker_init(worker: Any) -> None:
@@ -110,7 +113,7 @@ def post_worker_init(worker: Any) -> None:
     # As many as there were to be, unless the hard limit of open files leaves no place for others besides.
     worker.most_queued = min(_IN_LINE, max(worker_connections - 500, worker_connections // 2))
     PROCESS.endpoints.most = _SETTINGS.metrics_max_endpoints
-    worker.background = [*sharing("web"), *_heartbeat(worker.app.wsgi())]
+    worker.background = [*sharing("web"), *_of_services(worker.app.wsgi())]
     for thread in worker.background:
         thread.start()
     spare_what_is_there()  # so it looks for cycles among what requests make only

@@ -1,6 +1,6 @@
 """Services that the views use: built once per application by `create_app`, found through the current application."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self, cast
@@ -18,6 +18,7 @@ from app.config import Settings
 from app.db import Database
 from app.errors import UnavailableError
 from app.jobs.creation import Creator
+from app.tracing.exporting import Exporting, exporting
 from app.wakeup import Notifier, Place
 
 APPLICATION_NAME = "te-web"
@@ -42,6 +43,7 @@ class Services:
     look_ahead_ms: int
     secret_box: SecretBox | None
     notifier: Notifier
+    exporting: Sequence[Exporting]
 
     @classmethod
     def connect(cls, settings: Settings) -> Self:
@@ -68,6 +70,7 @@ class Services:
             if settings.secret_encryption_key
             else None,
             notifier=Notifier.over(database, settings.wakeup_redis_url),
+            exporting=exporting(settings.traces, "web"),
         )
 
 

@@ -3,8 +3,9 @@
 import json
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from app import ids
 from app.db import Database
@@ -14,6 +15,9 @@ from app.executions.verdict import Verdict
 from app.formats import array_literal
 from app.sql import hot_statement, statement
 from schema.states import ExecutionStatus
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import SpanContext
 
 # Only rows that still match (execution, worker, attempt, RUNNING) are touched, and everything else in the
 # statement depends on them: a conclusion that lost its claim writes nothing at all. A request to cancel turns the retry
@@ -100,6 +104,7 @@ class Conclusion:
     duration_ms: int
     logs: tuple[LogLine, ...]
     ended_at: float = field(default_factory=time.monotonic)
+    span: "SpanContext | None" = None  # of the attempt, where spans are recorded
 
     @property
     def size(self) -> int:
@@ -114,7 +119,7 @@ class Conclusion:
         verdict = Verdict(self.verdict.status, self.verdict.delay_ms, None, None)
         if verdict.status is not ExecutionStatus.SUCCESS:
             verdict = Verdict(verdict.status, verdict.delay_ms, None, {"type": "UNSTORABLE", "message": reason})
-        return Conclusion(self.claim, self.attempt_id, verdict, self.started_at, self.duration_ms, (), self.ended_at)
+        return replace(self, verdict=verdict, logs=())
 
 
 def conclude(

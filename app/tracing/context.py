@@ -1,5 +1,6 @@
 """Trace context: what a job's row keeps of the trace that it was created in, as one line of text."""
 
+import hashlib
 from typing import NamedTuple, Self
 
 _LINK = "link "
@@ -19,7 +20,17 @@ class TraceContext(NamedTuple):
         traceparent, _, tracestate = text.removeprefix(_LINK).partition(" ")
         return cls(traceparent, tracestate, is_link)
 
+    @property
+    def trace_id(self) -> str:
+        """The id of the trace, in hex."""
+        return self.traceparent[3:35]
+
     def as_text(self, *, is_link: bool) -> str:
         """Return what a row is to hold: a link where each execution of the job is to have a trace of its own."""
         position = f"{self.traceparent} {self.tracestate}" if self.tracestate else self.traceparent
         return _LINK + position if is_link else position
+
+
+def own_trace_id(execution_id: str) -> str:
+    """Return the trace, in hex, of an execution that continues no other; the same in each of its attempts."""
+    return hashlib.blake2b(execution_id.encode(), digest_size=16).hexdigest()

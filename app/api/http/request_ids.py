@@ -30,6 +30,12 @@ def current_request_id() -> str:
     return str(g.request_id)
 
 
+def note_ids(**ids_: str) -> None:
+    """Add ids to the line that tells of the current request, if one does."""
+    if log.isEnabledFor(logging.DEBUG):
+        g.noted_ids = {**g.get("noted_ids", {}), **ids_}
+
+
 def _begin() -> None:
     g.began_at = time.perf_counter()
 
@@ -38,12 +44,12 @@ def _end(response: Response) -> Response:
     response.headers[HEADER] = current_request_id()
     if log.isEnabledFor(logging.DEBUG):
         milliseconds = (time.perf_counter() - g.get("began_at", time.perf_counter())) * 1000
-        log.debug(
-            "%s %s %s: %d in %.1f ms",
-            current_request_id(),
-            request.method,
-            request.path,
-            response.status_code,
-            milliseconds,
-        )
+        line = {
+            "request_id": current_request_id(),
+            "method": request.method,
+            "path": request.path,
+            "status_code": response.status_code,
+            "duration_ms": round(milliseconds, 1),
+        }
+        log.debug("%s %s %s: %d in %s ms", *line.values(), extra=line | g.get("noted_ids", {}))
     return response

@@ -29,11 +29,16 @@ def _begin() -> None:
 
 
 def _count(response: Response) -> Response:
-    route = NOWHERE if request.url_rule is None else _template(request.url_rule.rule)
-    method = request.method if request.method in _METHODS else NOWHERE
+    route, method = route_of_request()
     PROCESS.add(REQUESTS, route, method, _class_of(response.status_code))
     PROCESS.observe(REQUEST_SECONDS, time.perf_counter() - g.get("counted_from", time.perf_counter()), route, method)
     return response
+
+
+def route_of_request() -> tuple[str, str]:
+    """Return the template of the current request's path, and its method; of both there are few."""
+    route = NOWHERE if request.url_rule is None else _template(request.url_rule.rule)
+    return route, request.method if request.method in _METHODS else NOWHERE
 
 
 @cache

@@ -1,14 +1,85 @@
-"""Traces of requests: the one that a client's headers name."""
+"""Traces of requests: the one that a client's headers name, and spans of ours where somebody wants them."""
 
-from flask import request
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from flask import Flask, Response, g, request
+from opentelemetry.trace import Span, SpanContext, SpanKind, Status, StatusCode
+
+from app.api.http.request_ids import current_request_id, note_ids
+from app.api.http.requests_counted import route_of_request
 from app.tracing import headers
 from app.tracing.context import TraceContext
+from app.tracing.exporting import Exporting
+
+if TYPE_CHECKING:
+    from app.jobs.model import Job
+
+# Probes and scrapes come every few seconds, of each process.
+_UNRECORDED = ("/health", "/metrics")
 
 
-def trace_of_request() -> TraceContext | None:
-    """Return the position in a trace at which the current request stands, if it is in one."""
-    parent = request.environ.get("HTTP_TRACEPARENT")
-    if parent is None:
+def register(app: Flask, exporting: Sequence[Exporting]) -> None:
+    """Record a span of each request, by the template of its route; requests pass nothing more without `exporting`."""
+    for one in exporting:
+        app.before_request(lambda exporting=one: _begin(exporting))
+        app.after_request(_end)
+
+
+def trace_of_new_jobs() -> TraceContext | None:
+    """Return the position in a trace at which the current request creates jobs; None where it is in no trace."""
+    if (span := _span("request_span")) is not None:
+        exporting: Exporting = g.exporting
+        g.create_span = exporting.child("create", span.get_span_context(), (), kind=SpanKind.PRODUCER)
+        return headers.context_of(g.create_span.get_span_context())
+    if "HTTP_TRACEPARENT" not in request.environ:
         return None
-    return headers.context_of(headers.read(parent, request.environ.get("HTTP_TRACESTATE", "")))
+    trace = headers.context_of(_caller())
+    if trace is not None:
+        note_ids(trace_id=trace.trace_id)
+    return trace
+
+
+def note_created(job: "Job") -> None:
+    """Name the job that the current request has created, or found."""
+    if (span := _span("create_span")) is not None:
+        span.set_attribute("task_executor.job_id", job.job_id)
+        span.set_attribute("task_executor.endpoint", job.endpoint)
+        if job.execution is not None:
+            span.set_attribute("task_executor.execution_id", job.execution.execution_id)
+
+
+def _begin(exporting: Exporting) -> None:
+    if request.path.startswith(_UNRECORDED):
+        return
+    route, method = route_of_request()
+    attributes = {
+        "http.request.method": method,
+        "http.route": route,
+        "task_executor.request_id": current_request_id(),
+    }
+    g.exporting = exporting
+    g.request_span = exporting.child(f"{method} {route}", _caller(), (), kind=SpanKind.SERVER, attributes=attributes)
+    note_ids(trace_id=f"{g.request_span.get_span_context().trace_id:032x}")
+
+
+def _end(response: Response) -> Response:
+    for name in ("create_span", "request_span"):
+        span = _span(name)
+        if span is not None:
+            if name == "request_span":
+                span.set_attribute("http.response.status_code", response.status_code)
+            if response.status_code >= 500:
+                span.set_status(Status(StatusCode.ERROR))
+            span.end()
+    return response
+
+
+def _span(name: str) -> Span | None:
+    span: Span | None = g.get(name)
+    return span
+
+
+def _caller() -> SpanContext:
+    environ = request.environ
+    return headers.read(environ.get("HTTP_TRACEPARENT", ""), environ.get("HTTP_TRACESTATE", ""))

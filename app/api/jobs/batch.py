@@ -8,7 +8,7 @@ from marshmallow import ValidationError, fields, validate
 from app.api.http.body import details_of, invalid
 from app.api.http.errors import ErrorBodySchema
 from app.api.http.fields import Body, WrittenSchema
-from app.api.http.traces import trace_of_request
+from app.api.http.traces import trace_of_new_jobs
 from app.api.jobs.answer_schemas import JobSchema, shape_job
 from app.api.jobs.request_schemas import NewJobSchema, new_job
 from app.api.jobs.views import resource
@@ -65,7 +65,7 @@ class BatchResultSchema(WrittenSchema):
 @resource.route("POST", "/jobs/batch", body=BatchSchema, returns=BatchResultSchema)
 def create_batch(body: dict[str, Any]) -> dict[str, Any]:
     """Create up to 1,000 jobs; one that cannot be created leaves the others alone."""
-    trace = trace_of_request()
+    trace = trace_of_new_jobs()
     parsed = [_parse(job, trace) for job in body["jobs"]]
     good = [job for job in parsed if isinstance(job, NewJob)]
     outcomes = iter(create_many(services().creator, good))

@@ -4,7 +4,7 @@ from typing import Any
 
 from app.api.executions.schemas import ExecutionSchema, shape_record
 from app.api.http.conditions import actor
-from app.api.http.traces import trace_of_request
+from app.api.http.traces import trace_of_new_jobs
 from app.api.jobs.answer_schemas import JobSchema, shape_job
 from app.api.jobs.request_schemas import ChangedJobSchema, PatchedJobSchema, changed_fields
 from app.api.jobs.views import resource
@@ -38,7 +38,7 @@ def update(body: dict[str, Any], job_id: str) -> dict[str, Any]:
     The new version takes the endpoint as it is now. Executions of the old version that have not begun are cancelled;
     those that have run to their end, retries included.
     """
-    trace = trace_of_request()
+    trace = trace_of_new_jobs()
     return shape_job(update_job(services().creator, job_id, changed_fields(body), actor().name, trace))
 
 

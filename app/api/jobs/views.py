@@ -4,10 +4,11 @@ from typing import Any
 
 from app.access.api_keys import Scope
 from app.api.executions.schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema, shape_record
+from app.api.http import traces
 from app.api.http.conditions import actor
 from app.api.http.idempotency_keys import REPLAYED
 from app.api.http.pagination import page_answer, page_request, page_schema
-from app.api.http.traces import trace_of_request
+from app.api.http.request_ids import note_ids
 from app.api.jobs import idempotency
 from app.api.jobs.answer_schemas import JobSchema, shape_job
 from app.api.jobs.request_schemas import JobQuery, NewJobSchema, new_job
@@ -44,7 +45,11 @@ resource = Resource("jobs", "Invocations of endpoints: now, later or on a schedu
 def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
     """Create a job. The same idempotency key again answers 200 with the first job, whatever the body."""
     body["idempotency_key"] = idempotency.key_of(body)
-    created = services().creator.create(new_job(body, trace_of_request()), together=True)
+    trace = traces.trace_of_new_jobs()
+    created = services().creator.create(new_job(body, trace), together=True)
+    note_ids(job_id=created.job.job_id)
+    if trace is not None:
+        traces.note_created(created.job)
     if created.is_new:
         PROCESS.add(SCHEDULED, created.job.trigger)
     answer = shape_job(created.job)

@@ -15,29 +15,41 @@ from brokers.worker_process import WorkerProcess
 from tests.contract.broker.delivering import Attempts, catalog_of
 from tests.integration.client import Api, administrator, running
 from tests.integration.registered import register
+from tests.waiting import eventually
 
-Deliver = Callable[..., dict[str, str]]
+Deliver = Callable[..., list[dict[str, str]]]
 
 
 @pytest.fixture
-def api(database: Database, database_url: str) -> Iterator[Api]:
-    with running(Settings(database_url=database_url)) as app:
+def settings(database_url: str) -> Settings:
+    return Settings(database_url=database_url)
+
+
+@pytest.fixture
+def api(database: Database, settings: Settings) -> Iterator[Api]:
+    with running(settings) as app:
         yield administrator(app)
 
 
 @pytest.fixture
 def deliver(api: Api, database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver) -> Deliver:
-    """Create a job with some headers, run it, and return the headers of what arrives."""
+    """Create a job with some headers, run it, and return the headers of what arrives, in each attempt."""
     attempts = Attempts(process)
 
-    def deliver(name: str, body: Mapping[str, Any], headers: dict[str, str]) -> dict[str, str]:
-        path = f"/ok/{name}"
-        register(api, name, spec={"url": receiver.url(path), "method": "POST"})
+    def deliver(
+        name: str, body: Mapping[str, Any], headers: dict[str, str], behaviour: str = "ok", count: int = 1
+    ) -> list[dict[str, str]]:
+        path = f"/{behaviour}/{name}"
+        policy = {"max_attempts": count, "backoff": "fixed", "initial_delay_ms": 1}
+        register(api, name, spec={"url": receiver.url(path), "method": "POST"}, retry_policy=policy)
         job = api.post("/jobs", {"endpoint": name, **body}, headers=headers).json
         if body["trigger"] == "INTERVAL":
             assert api.post(f"/jobs/{job['job_id']}/run").status_code == 201
-        Deliveries(catalog_of(database), loop, database).start([attempts.next()])
-        (received,) = receiver.wait_for(1, path=path)
-        return {name.lower(): value for name, value in received.headers.items()}
+        for _ in range(count):
+            Deliveries(catalog_of(database), loop, database).start([attempts.next()])
+        received = receiver.wait_for(count, path=path)
+        eventually(lambda: not process.shares.claims())
+        assert process.finalizer.flush(60)
+        return [{name.lower(): value for name, value in one.headers.items()} for one in received]
 
     return deliver

@@ -19,7 +19,7 @@ EVERY_DAY = {"trigger": "INTERVAL", "every": "1d"}
 @pytest.mark.parametrize("flags", ["01", "00"], ids=["sampled", "not sampled"])
 def test_a_delivery_has_the_trace_of_the_request(deliver: Deliver, flags: str) -> None:
     sent = {"traceparent": f"00-{TRACE}-{SPAN}-{flags}", "tracestate": "rojo=00f067aa0ba902b7,congo=t61"}
-    arrived = deliver(f"goes-on-{flags}", ONCE, sent)
+    (arrived,) = deliver(f"goes-on-{flags}", ONCE, sent)
     assert {name: arrived[name] for name in sent} == sent
 
 
@@ -39,7 +39,7 @@ def test_a_delivery_has_the_trace_of_the_request(deliver: Deliver, flags: str) -
 def test_what_is_no_trace_leaves_the_execution_its_own(
     deliver: Deliver, database: Database, request: pytest.FixtureRequest, headers: dict[str, str]
 ) -> None:
-    arrived = deliver("-".join(request.node.callspec.id.split()), ONCE, headers)
+    (arrived,) = deliver("-".join(request.node.callspec.id.split()), ONCE, headers)
     own = hashlib.blake2b(arrived["idempotency-key"].encode(), digest_size=16).hexdigest()
     assert arrived["traceparent"].startswith(f"00-{own}-")
     assert arrived["traceparent"].endswith("-01")
@@ -50,13 +50,13 @@ def test_what_is_no_trace_leaves_the_execution_its_own(
 @pytest.mark.parametrize("state", [LONG_STATE, ",".join(f"k{n}=1" for n in range(33)), "a=1,a=2", "not a state"])
 def test_a_bad_state_costs_no_trace(deliver: Deliver, state: str) -> None:
     name = f"state-{hashlib.blake2b(state.encode(), digest_size=4).hexdigest()}"
-    arrived = deliver(name, ONCE, {"traceparent": PARENT, "tracestate": state})
+    (arrived,) = deliver(name, ONCE, {"traceparent": PARENT, "tracestate": state})
     assert arrived["traceparent"] == PARENT
     assert "tracestate" not in arrived
 
 
 def test_each_execution_of_a_repeating_job_has_its_own_trace(deliver: Deliver, api: Api, database: Database) -> None:
-    arrived = deliver("ticks", EVERY_DAY, {"traceparent": PARENT, "tracestate": "rojo=1"})
+    (arrived,) = deliver("ticks", EVERY_DAY, {"traceparent": PARENT, "tracestate": "rojo=1"})
     own = hashlib.blake2b(arrived["idempotency-key"].encode(), digest_size=16).hexdigest()
     assert arrived["traceparent"].split("-")[1] == own
     assert "tracestate" not in arrived

@@ -1,0 +1,35 @@
+"""Line of an attempt that has ended, in the log of its worker, as fields: ids, names of ours and numbers."""
+
+from typing import Any
+
+from app.executions.conclusion import Conclusion
+from app.tracing.context import TraceContext, own_trace_id
+
+
+def fields_of(conclusion: Conclusion) -> dict[str, Any]:
+    """Return what the line says, for TE_LOG_FORMAT=json, and the trace that the receiver was told."""
+    claim, verdict = conclusion.claim, conclusion.verdict
+    told = verdict.output or verdict.error or {}
+    fields = {
+        "execution_id": claim.execution_id,
+        "job_id": claim.job_id,
+        "attempt": claim.attempt,
+        "worker_id": claim.worker_id,
+        "endpoint": claim.endpoint,
+        "endpoint_type": claim.endpoint_type,
+        "queue": claim.queue,
+        "outcome": verdict.status.value,
+        "error_type": told.get("type"),
+        "status_code": told.get("status_code"),
+        "duration_ms": conclusion.duration_ms,
+        "trace_id": _trace_id(conclusion),
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _trace_id(conclusion: Conclusion) -> str:
+    claim = conclusion.claim
+    if conclusion.span is not None:
+        return f"{conclusion.span.trace_id:032x}"
+    context = None if claim.trace_context is None else TraceContext.stored(claim.trace_context)
+    return own_trace_id(claim.execution_id) if context is None or context.is_link else context.trace_id

@@ -1,0 +1,161 @@
+"""Spans: one trace from the request to the receiver, in a collector that gets no payload and holds nobody up."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+
+import pytest
+from opentelemetry.trace import SpanContext, SpanKind
+
+import tests.worker_environment  # noqa: F401 - first
+from app.config import SettingError, Settings
+from app.tracing.exporting import exporting
+from brokers.spans import WorkerSpans
+from brokers.worker_process import WorkerProcess
+from tests.contract.tracing.collector import Collector, attributes, collecting
+from tests.contract.tracing.conftest import Deliver
+from tests.integration.client import Api, services
+from tests.waiting import eventually
+
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+ONCE = {"trigger": "IMMEDIATE", "idempotency_key": "once", "input": {"card": "4111-1111"}}
+EVERY_DAY = {"trigger": "INTERVAL", "every": "1d"}
+SAMPLED = 1
+UNKNOWN = SpanContext(0, 0, is_remote=False)
+
+Stop = Callable[[], bool]
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
+    with collecting() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+        yield collector
+
+
+@pytest.fixture
+def settings(database_url: str, collector: Collector) -> Settings:
+    return Settings(database_url=database_url, traces="otlp")
+
+
+@pytest.fixture(autouse=True)
+def stop(api: Api, process: WorkerProcess) -> Iterator[Stop]:
+    """Record in both processes; what it returns ends that, and tells whether all was sent."""
+    (worker,) = exporting("otlp", "worker")
+    process.finalizer.spans = WorkerSpans(worker, process.worker_id)
+    recording = [*services(api.app).exporting, worker]
+    for one in recording:
+        one.start()
+
+    def stop() -> bool:
+        ended = [one.stop() for one in recording]
+        return all(ended)
+
+    yield stop
+    stop()
+
+
+def test_one_trace_from_the_request_to_the_receiver(deliver: Deliver, collector: Collector, stop: Stop) -> None:
+    (arrived,) = deliver("whole", ONCE, {"traceparent": f"00-{TRACE}-{SPAN}-01", "tracestate": "rojo=1"})
+    assert stop()
+    request, create, claim, attempt, conclude = (
+        collector.one(name) for name in ("POST /jobs", "create", "claim", "attempt", "conclude")
+    )
+    # The request goes on below its caller, and each part below the one before, up to the receiver.
+    assert {span.trace_id.hex() for span in (request, create, attempt)} == {TRACE}
+    parents = [span.parent_span_id.hex() for span in (request, create, attempt)]
+    assert parents == [SPAN, request.span_id.hex(), create.span_id.hex()]
+    version, trace, parent, flags = arrived["traceparent"].split("-")
+    assert (version, trace, parent, int(flags, 16) & SAMPLED) == ("00", TRACE, attempt.span_id.hex(), SAMPLED)
+    assert arrived["tracestate"] == "rojo=1"
+    # Statements are for many jobs: they have traces of their own, with links.
+    assert [link.span_id for link in claim.links] == [create.span_id]
+    assert [link.span_id for link in attempt.links] == [claim.span_id]
+    assert [link.span_id for link in conclude.links] == [attempt.span_id]
+    assert collector.services == {"task-executor-web", "task-executor-worker"}
+
+    asked = attributes(request.attributes)
+    assert asked.pop("task_executor.request_id").startswith("req_")
+    assert asked == {"http.request.method": "POST", "http.route": "/jobs", "http.response.status_code": 201}
+    tried, execution_id = attributes(attempt.attributes), arrived["idempotency-key"]
+    assert tried | {"task_executor.worker_id": ""} == {
+        "task_executor.execution_id": execution_id,
+        "task_executor.job_id": attributes(create.attributes)["task_executor.job_id"],
+        "task_executor.attempt": 1,
+        "task_executor.endpoint": "whole",
+        "task_executor.endpoint_type": "HTTP",
+        "task_executor.queue": "http",
+        "task_executor.worker_id": "",
+        "task_executor.outcome": "SUCCESS",
+        "http.response.status_code": 200,
+    }
+    assert attempt.start_time_unix_nano <= attempt.end_time_unix_nano
+    assert not any(b"4111-1111" in body for body in collector.bytes), "no payload"
+
+
+def test_the_attempts_of_a_tick_share_a_trace_that_links_to_the_request(
+    deliver: Deliver, collector: Collector, stop: Stop
+) -> None:
+    arrived = deliver("twice", EVERY_DAY, {}, behaviour="status/500", count=2)
+    assert stop()
+    first, second = sorted(collector.named("attempt"), key=lambda span: span.start_time_unix_nano)
+    own = hashlib.blake2b(arrived[0]["idempotency-key"].encode(), digest_size=16).hexdigest()
+    assert {first.trace_id.hex(), second.trace_id.hex()} == {own}
+    assert [one["traceparent"].split("-")[2] for one in arrived] == [first.span_id.hex(), second.span_id.hex()]
+    create = collector.one("create")
+    assert create.trace_id.hex() != own
+    for number, span in enumerate((first, second), 1):
+        assert create.span_id in {link.span_id for link in span.links}
+        found = attributes(span.attributes)
+        assert (found["task_executor.attempt"], found["error.type"], span.status.code) == (number, "HTTP_ERROR", 2)
+        assert found["http.response.status_code"] == 500
+    assert [attributes(span.attributes)["task_executor.outcome"] for span in (first, second)] == ["RETRYING", "FAILED"]
+
+
+def test_what_its_caller_does_not_record_nobody_records(deliver: Deliver, collector: Collector, stop: Stop) -> None:
+    (arrived,) = deliver("unsampled", ONCE, {"traceparent": f"00-{TRACE}-{SPAN}-00"})
+    assert stop()
+    trace, _, flags = arrived["traceparent"].split("-")[1:]
+    assert (trace, int(flags, 16) & SAMPLED) == (TRACE, 0)
+    # Only the registration of the endpoint, which was in no trace.
+    assert [span.name for span in collector.spans] == ["POST /endpoints"]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch, collector: Collector) -> Collector:
+    """A collector that hangs, asked by who has little room and gives it an hour."""
+    collector.answers.clear()
+    for name, value in {"MAX_QUEUE_SIZE": "4", "MAX_EXPORT_BATCH_SIZE": "2"}.items():
+        monkeypatch.setenv(f"OTEL_BSP_{name}", value)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "3600")
+    return collector
+
+
+def test_a_collector_that_hangs_holds_up_no_delivery_and_no_end(
+    impatient: Collector, deliver: Deliver, stop: Stop
+) -> None:
+    for number in range(12):
+        deliver(f"hangs-{number}", ONCE, {})
+        if number == 5:
+            assert impatient.asked.wait(60)
+    assert not stop(), "it went on although the collector still has the first spans"
+    assert impatient.spans == []
+    impatient.answers.set()
+    eventually(stop)
+
+
+def test_variables_that_do_not_fit_together_cost_the_spans_only(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "9999")
+    (recording,) = exporting("otlp", "worker")
+    recording.start()
+    assert "OTEL_" in caplog.text
+    assert not recording.child("any", UNKNOWN, (), kind=SpanKind.INTERNAL).is_recording()
+    assert recording.stop()
+
+
+def test_a_process_without_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.tracing.exporting.LIBRARIES", ("opentelemetry.nowhere.else",))
+    with pytest.raises(SettingError, match=r"pip install 'task-executor\[traces\]'"):
+        exporting("otlp", "worker")
+    assert exporting("off", "worker") == []
