@@ -57,6 +57,8 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
         database, lease_database, _worker_settings(settings, database), on_revision=catalog.observe, values=PROCESS
     )
     loop = DeliveryLoop(lambda: open_dispatchers(settings))
+    deliveries = Deliveries(catalog, loop, database, process.targets, process.rules)
+    process.look_up = deliveries.look_up
     process.watchdog.watch("delivery loop", loop)
     process.on_drain(loop.drain)
     process.flow.on_pulse(lambda pulse: loop.abort(pulse.aborts))
@@ -71,7 +73,7 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
 
     lifecycle = Lifecycle(process, threads, on_open=opened, survey=partial(QueueSurvey, process))
     broker = ExecutionsBroker(process, [lifecycle, Verdicts()])
-    return broker, Deliveries(catalog, loop, database, process.targets, process.rules)
+    return broker, deliveries
 
 
 def _metrics(settings: Settings, process: WorkerProcess) -> list[BackgroundThread]:

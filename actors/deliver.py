@@ -66,7 +66,7 @@ class Deliveries:
             bound = self._targets.bound.get(claim.endpoint)
             is_longer = bound is None or prepared.spec["timeout_ms"] > bound.target.timeout_ms
             if bound is None or is_longer or bound.name != prepared.target:
-                bound = self._bind(claim.endpoint, prepared)
+                bound = self._bind(claim.endpoint, prepared, (claim.endpoint_version, claim.config_revision))
             attempt.target = bound.target
             if prepared.policy.max_age_ms is not None:
                 self._look_back(attempt, prepared.policy, ages)
@@ -98,11 +98,11 @@ class Deliveries:
     def _is_probe(self, attempt: Attempt, prepared: Prepared, ages: Ages) -> bool:
         """Let an attempt be the probe of its target, or hand it back."""
         claim, target = attempt.claim, attempt.target
-        leads_elsewhere = self._leads_elsewhere(claim, prepared)
         if target.take_probe(attempt, claim.endpoint):
             return True
         target.want_probe(claim.endpoint)
-        if not leads_elsewhere:
+        bound = self._targets.bound.get(claim.endpoint)
+        if bound is None or bound.name == prepared.target or bound.target.is_shut:
             attempt.release(is_noted=False)
         elif waited_too_long(ages, attempt, prepared.policy):
             verdict = Verdict.fail(too_late(attempt, prepared.policy))
@@ -115,29 +115,27 @@ class Deliveries:
             attempt.release(put_off_ms=round(min(put_off_ms, most_ms)), is_noted=is_noted)
         return False
 
-    def _leads_elsewhere(self, claim: Claim, prepared: Prepared) -> bool:
-        """Return whether the newest version of an endpoint leads to another target, which is not shut."""
-        elsewhere = False
-        try:
-            bound = self._targets.bound[claim.endpoint]
-            if bound.name == prepared.target:
-                newest = self._catalog.prepare_newest(claim.endpoint, claim.config_revision)
-                if newest.target != bound.name or newest.spec["timeout_ms"] > bound.target.timeout_ms:
-                    bound = self._bind(claim.endpoint, newest)
-            elsewhere = bound.name != prepared.target and not bound.target.is_shut
-        except (UnavailableError, SQLAlchemyError):
-            return False  # the next one that is claimed asks again
-        except Exception as error:  # noqa: BLE001 - whatever the newest version is like, this one is only handed back
-            log.info("where %s leads by now is not known: %s", claim.endpoint, type(error).__name__)
-        self._targets.followed(claim.endpoint)
-        return elsewhere
+    def look_up(self, endpoint: str, revision: int) -> None:
+        """Bind an endpoint to where it leads by now, as of a catalogue revision; raises UnavailableError.
 
-    def _bind(self, endpoint: str, prepared: Prepared) -> Bound:
+        Nothing is sent, so whatever else is wrong with its newest version is told by the deliveries of that.
+        """
+        try:
+            newest, as_of = self._catalog.prepare_newest(endpoint, revision)
+            bound = self._targets.bound.get(endpoint)
+            if bound is None or bound.name != newest.target or newest.spec["timeout_ms"] > bound.target.timeout_ms:
+                self._bind(endpoint, newest, as_of)
+        except UnavailableError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one odd row must not keep others from being looked up
+            log.info("where %s leads by now is not known: %s", endpoint, type(error).__name__)
+
+    def _bind(self, endpoint: str, prepared: Prepared, as_of: tuple[int, int]) -> Bound:
         """Note where an endpoint leads."""
         # Records to the same brokers share their connections.
         has_turns = prepared.endpoint_type is not EndpointType.KAFKA
         timeout_ms = prepared.spec["timeout_ms"]
-        return self._targets.bind(endpoint, prepared.target, timeout_ms, has_turns=has_turns)
+        return self._targets.bind(endpoint, prepared.target, timeout_ms, has_turns=has_turns, as_of=as_of)
 
     def _past(self, claim: Claim, prepared: Prepared) -> History:
         """Read what the dispatcher of Redis Streams has to know."""

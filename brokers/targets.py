@@ -27,6 +27,7 @@ class Bound(NamedTuple):
     name: str
     has_turns: bool  # no more deliveries at a time than connections to it
     target: Target
+    as_of: tuple[int, int]  # the version of the endpoint, and the catalogue revision of its config
 
 
 class Targets:
@@ -48,8 +49,6 @@ class Targets:
         self.shut: Mapping[str, Target] = {}  # the endpoints whose target is shut; replaced, never changed
         self._wake = wake
         self._settings_revision = -1
-        # Endpoints that may lead elsewhere by now than to what is shut; how few were in flight when room was asked for.
-        self._unfollowed = dict[str, list[int]]()
         self._limit = NO_LIMIT if connections_per_host is None else connections_per_host
         self._settings_of = settings_of
         self._targets: dict[str, Target] = {}
@@ -61,8 +60,10 @@ class Targets:
         self._forget_at = time.monotonic() + forget_seconds
         self._lock = threading.Lock()
 
-    def bind(self, endpoint: str, name: str, timeout_ms: int, *, has_turns: bool) -> Bound:
-        """Note where an endpoint leads, as the first delivery of it that leads there shows."""
+    def bind(
+        self, endpoint: str, name: str, timeout_ms: int, *, has_turns: bool, as_of: tuple[int, int] = (0, 0)
+    ) -> Bound:
+        """Note where an endpoint leads, as the first delivery of it that leads there shows, or a look-up."""
         with self._lock:
             target = self._target(endpoint, name)
             target.timeout_ms = max(target.timeout_ms, timeout_ms)
@@ -71,9 +72,8 @@ class Targets:
                 self._sharing[before.name].discard(endpoint)
             self._sharing[name].add(endpoint)
             self._used.add(endpoint)
-            bound = Bound(name, has_turns, target)
-            if before is not None and name != before.name and target.is_shut and not before.target.is_shut:
-                # An earlier version's, or an earlier config's: it must not shut what leads elsewhere by now.
+            bound = Bound(name, has_turns, target, as_of)
+            if before is not None and name != before.name and _is_outdated(bound, before):
                 self._sharing[name].discard(endpoint)
                 self._sharing[before.name].add(endpoint)
                 return bound
@@ -96,23 +96,6 @@ class Targets:
         """Return the endpoints whose target is shut, each with the target's key."""
         with self._lock:
             return {endpoint: bound.target.key for endpoint, bound in self.bound.items() if bound.target.is_shut}
-
-    def look_up(self, endpoints: Collection[str]) -> None:
-        """Have it looked up where endpoints lead by now whose target is shut.
-
-        One of what they have due is claimed, and handed back: whoever prepares it looks.
-        """
-        with self._lock:
-            self._unfollowed |= {endpoint: [] for endpoint in endpoints}
-            self._note_shut()
-
-    def followed(self, endpoint: str) -> None:
-        """Note that it is looked up where an endpoint leads by now."""
-        with self._lock:
-            bound = self.bound.get(endpoint)
-            if self._unfollowed.pop(endpoint, None) is not None and bound is not None and bound.target.is_shut:
-                # Not all anew: very many are looked up when their common host is given up.
-                self.shut = {**self.shut, endpoint: bound.target}
 
     def taking(
         self,
@@ -220,17 +203,12 @@ class Targets:
             self.bound[endpoint] = bound._replace(target=target)
 
     def _note_shut(self) -> None:
-        if self.shut or self._unfollowed or any(target.is_shut for target in self._targets.values()):
-            shut = {endpoint: bound.target for endpoint, bound in self.bound.items() if bound.target.is_shut}
-            self._unfollowed = {endpoint: held for endpoint, held in self._unfollowed.items() if endpoint in shut}
-            self.shut = {endpoint: target for endpoint, target in shut.items() if endpoint not in self._unfollowed}
+        if self.shut or any(target.is_shut for target in self._targets.values()):
+            self.shut = {endpoint: bound.target for endpoint, bound in self.bound.items() if bound.target.is_shut}
 
-    def _room_of_shut(self, target: Target, endpoint: str, held: int) -> int:
-        """Return how many deliveries may be claimed for a target that is shut: one for its probe, or to look it up."""
-        fewest = self._unfollowed.get(endpoint)
-        if fewest is not None:
-            fewest[:] = [min([held, *fewest])]
-            return int(held == fewest[0])
+    @staticmethod
+    def _room_of_shut(target: Target, endpoint: str, held: int) -> int:
+        """Return how many deliveries may be claimed for a target that is shut: one for its probe."""
         probe = target.probe
         if probe is not None and target.may_probe(endpoint):
             # What is reserved for it since is its one; what began before the breaker opened is not.
@@ -252,3 +230,13 @@ class Targets:
             self._targets[key] = target
         target.endpoints.add(endpoint)
         return target
+
+
+def _is_outdated(bound: Bound, before: Bound) -> bool:
+    """Return whether it is an earlier version's, or an earlier config's, which has no say in what waits.
+
+    It must not shut what leads elsewhere by now, nor open what leads by now to what is shut.
+    """
+    if before.target.is_shut:
+        return bound.as_of < before.as_of
+    return bound.target.is_shut and bound.as_of <= before.as_of

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app import ids, workers
+from app.catalog.look_ups import LookUps
 from app.catalog.moves import Moves
 from app.db import Database
 from app.db.ready import wait_until_ready
@@ -64,7 +65,8 @@ class WorkerProcess:
     - `give_up`, once the lease is lost or a thread has died: exit at once and write nothing, because other workers may
       run the same executions by now.
 
-    `flow` keeps `rules` and `targets` new. `on_revision` is told the catalogue revision that comes with each claim.
+    `flow` keeps `rules` and `targets` new. `on_revision` is told the catalogue revision that comes with each claim, and
+    `look_up(endpoint, catalog_revision)` is asked on its thread to bind an endpoint to where it leads by now.
     """
 
     def __init__(
@@ -91,12 +93,13 @@ class WorkerProcess:
         self.flow = FlowThread(database, self.worker_id, self.rules, on_change=self.wake)
         self.targets = Targets(settings.connections_per_host, self._breaker_of, wake=self.flow.hurry)
         self.breakers = Breakers(database, self.worker_id, self._host, self.targets, self.values)
-        self._moves = Moves(database)
+        self._look_ups = LookUps(Moves(database))
         self.flow.on_pulse(self._pulsed)
         self.flow.on_pulse(self._look_for_moves)
         self.draining = threading.Event()
         self.queues: frozenset[str] = frozenset()
         self.on_revision = on_revision
+        self.look_up: Callable[[str, int], None] = lambda _endpoint, _revision: None
         self._lease_database = lease_database
         self._on_unknown_queue: Callable[[], None] = lambda: None
         self._wakers: dict[str, Callable[[Sequence[Lane], datetime | None], None]] = {}
@@ -176,9 +179,10 @@ class WorkerProcess:
             self.wake()
 
     def _look_for_moves(self, pulse: Pulse) -> None:
-        moved = self._moves.of(self.targets.behind_shut(), self.rules.revision, pulse.catalog_revision)
-        if moved:
-            self.targets.look_up(moved)
+        targets, shut = self.targets, self.targets.shut
+        if self._look_ups.go_on(targets.behind_shut(), self.rules.revision, pulse.catalog_revision, self.look_up):
+            self.flow.hurry()
+        if targets.shut is not shut:
             self.wake()
 
     def may_claim(self) -> bool:

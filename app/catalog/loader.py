@@ -149,14 +149,17 @@ class Catalog:
             target = version.target = _Target(config_revision, self._revision, name)
         return Prepared(version.endpoint_type, version.policy, spec, scrubber, version.keep_response, target.name)
 
-    def prepare_newest(self, endpoint: str, config_revision: int) -> Prepared:
-        """Render an endpoint's newest version to see where it leads, with the config of this revision or a newer one.
+    def prepare_newest(self, endpoint: str, revision: int) -> tuple[Prepared, tuple[int, int]]:
+        """Render an endpoint's newest version to see where it leads, by what is new as of a catalogue revision.
 
-        The input has no say in that, so it is made up. Raises as `prepare`.
+        Returns the version and the revision of its config as well, which may be newer. The input has no say in where it
+        leads, so it is made up. Raises as `prepare`.
         """
+        self.observe(revision)
+        as_of = self._revision
         number = self._database.fetch(NEWEST, {"endpoint": endpoint})[0].version or 0
         input_ = self._version(endpoint, number).template.any_input()
-        return self.prepare(endpoint, number, input_, max(self._revision, config_revision))
+        return self.prepare(endpoint, number, input_, as_of), (number, as_of)
 
     def _scrubber(self, secrets: frozenset[str]) -> Scrubber:
         scrubber = self._scrubbers.get(secrets, 0)

@@ -5,7 +5,10 @@ from typing import Any
 
 from sqlalchemy import text
 
+from actors.deliver import Deliveries
+from actors.loop import DeliveryLoop
 from app import workers
+from app.catalog.revision import CATALOG, FLOW
 from app.db import Database
 from app.executions.claiming.lane import Lane
 from app.flow import targets as store
@@ -16,6 +19,8 @@ from app.metrics.values import Values
 from brokers.breakers import Breakers
 from brokers.target import Target
 from brokers.targets import NO_LIMIT, Targets
+from brokers.worker_process import WorkerProcess
+from tests.contract.broker.delivering import catalog_of
 from tests.rows import database_now
 
 NAME = "http:host:80"
@@ -71,6 +76,20 @@ class Worker:
 def room_of(targets: Targets, endpoint: str, held: Mapping[str, int]) -> int:
     """Return how many deliveries of an endpoint may be claimed, where there are slots enough."""
     return targets.taking(held, lambda _endpoint, most: most)(Lane(0, endpoint, "", 128), NO_LIMIT)
+
+
+def deliveries_of(database: Database, process: WorkerProcess, loop: DeliveryLoop) -> Deliveries:
+    """Return what delivers for a process, and tells it where endpoints lead."""
+    catalog = catalog_of(database)
+    deliveries = Deliveries(catalog, loop, database, process.targets, process.rules)
+    process.on_revision, process.look_up = catalog.observe, deliveries.look_up
+    return deliveries
+
+
+def revisions(database: Database) -> tuple[int, int]:
+    """Return the revisions of flow and catalogue."""
+    by_id = {row.id: row.revision for row in database.fetch(text("SELECT id, revision FROM catalog_revision"))}
+    return by_id[FLOW], by_id[CATALOG]
 
 
 NewWorker = Callable[..., Worker]

@@ -14,6 +14,7 @@ from app.catalog.moves import PAGE, SHORTEST_SECONDS, Moves
 from app.catalog.revision import CATALOG, FLOW
 from app.db import Database
 from tests import rows
+from tests.contract.flow.breakers.breaking import revisions
 
 BREAKER = "http:host:80"
 BEHIND = dict.fromkeys(["target", "by_config", "by_secret"], BREAKER)
@@ -45,12 +46,6 @@ def moves(database: Database) -> Moves:
 def paced(database: Database) -> Moves:
     """Have as much time pass between two times as between two readings."""
     return Moves(database, map(float, count(step=int(SHORTEST_SECONDS))).__next__)
-
-
-def revisions(database: Database) -> tuple[int, int]:
-    found = database.fetch(text("SELECT id, revision FROM catalog_revision"))
-    by_id = {row.id: row.revision for row in found}
-    return by_id[FLOW], by_id[CATALOG]
 
 
 def bumped(database: Database, of: str) -> tuple[int, int]:

@@ -140,7 +140,7 @@ def lead_elsewhere(process: WorkerProcess, receiver: Receiver, host: str = DEAD)
     process.targets.bind("moved", f"http:{host}", 30_000, has_turns=True)
     eventually(lambda: process.targets.shut, what="the state of the breaker")
     name = f"http:127.0.0.1:{receiver.base_url.rpartition(':')[2]}"
-    process.targets.bind("moved", name, 30_000, has_turns=True)
+    process.targets.bind("moved", name, 30_000, has_turns=True, as_of=(2, 0))
 
 
 def test_the_backlog_of_a_host_that_was_given_up_is_claimed_ever_more_rarely(
