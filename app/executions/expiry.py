@@ -3,7 +3,7 @@
 A claim starts nothing that is too late, so this only tells earlier; it looks at endpoints that may wait at all.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -15,7 +15,6 @@ from app.db import Database
 from app.executions import events
 from app.executions.claiming.arms import CLAIMABLE
 from app.executions.claiming.lane import Lane
-from app.executions.claiming.sweep import Sweep
 from app.executions.events import Reason, StateChange
 from app.executions.settlement import settle_jobs
 from app.executions.verdict import Tried, is_too_late
@@ -74,15 +73,21 @@ WAITING = statement(
      ORDER BY late.run_at, late.execution_id
     """,  # noqa: S608 - a constant of this package
 )
-# Counted at the claim, so what was claimed and handed back meanwhile is another attempt's affair. And what is to run
-# now, because somebody asked for it, has another instant.
+# What somebody has locked is about to be claimed, cancelled or run. It would keep all others waiting, and is found
+# again where it is not. The attempt is counted at the claim, so what was claimed and handed back meanwhile is another
+# one's affair. And what is to run now, because somebody asked for it, has another instant.
 EXPIRE = statement(
     "executions.expire",
     """
+    WITH free AS MATERIALIZED (
+      SELECT execution_id FROM executions WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
+       ORDER BY execution_id LIMIT :count FOR UPDATE SKIP LOCKED)
     UPDATE executions AS e SET status = 'FAILED', completed_at = now()
-      FROM unnest(CAST(:ids AS TEXT[]), CAST(:statuses AS TEXT[]), CAST(:attempts AS BIGINT[]),
+      FROM free
+      JOIN unnest(CAST(:ids AS TEXT[]), CAST(:statuses AS TEXT[]), CAST(:attempts AS BIGINT[]),
                   CAST(:instants AS TIMESTAMPTZ[])) AS found (execution_id, status, attempt_count, run_at)
-     WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) AND e.execution_id = found.execution_id
+        ON found.execution_id = free.execution_id
+     WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) AND e.execution_id = free.execution_id
        AND COALESCE(e.status = found.status AND e.status IN ('QUEUED', 'RETRYING')
                     AND e.attempt_count = found.attempt_count AND e.run_at = found.run_at, false)
     RETURNING e.execution_id, found.status, e.attempt_count
@@ -104,11 +109,13 @@ START = Mark(EPOCH, "")
 class Expired:
     """What one page has done: how many it looked at, how many it ended, and how far it came.
 
-    `ages_ms` are those that versions of the others allow.
+    It `has_missed` what somebody else had locked, or has changed meanwhile. `ages_ms` are those that versions of the
+    others allow.
     """
 
     seen: int
     ended: int
+    has_missed: bool
     reached: Mark
     ages_ms: Collection[int]
 
@@ -119,18 +126,6 @@ def shortest_ages(database: Database) -> dict[str, int]:
     Each with the least that a version of it allows, in milliseconds.
     """
     return {row.endpoint: row.max_age_ms for row in database.fetch(SHORTEST_AGES)}
-
-
-def overdue(
-    database: Database, queue: str, sweep: Sweep, ages_ms: Mapping[str, int], stopping: Callable[[], bool]
-) -> Iterator[Lane]:
-    """Find the lanes of a queue in which something waits for longer than the age of its endpoint, step by step."""
-    while not sweep.is_over and not stopping():
-        due, now = sweep.step(database, queue)
-        for lane, run_at in due:
-            age_ms = ages_ms.get(lane.endpoint)
-            if age_ms is not None and (now - run_at) / timedelta(milliseconds=1) > age_ms:
-                yield lane
 
 
 def expire(database: Database, queue: str, lane: Lane, *, max_age_ms: int, limit: int, after: Mark = START) -> Expired:
@@ -144,7 +139,7 @@ def expire(database: Database, queue: str, lane: Lane, *, max_age_ms: int, limit
     late = [row for row in found if row.execution_id is not None and _is_too_late(row, policies)]
     ended = database.transact(lambda connection: _end(connection, late)) if late else 0
     reached = Mark(found[0].last_run_at, found[0].last_id) if found[0].seen else after
-    return Expired(found[0].seen, ended, reached, found[0].ages or ())
+    return Expired(found[0].seen, ended, ended < len(late), reached, found[0].ages or ())
 
 
 def _end(connection: Connection, late: Sequence[Row[Any]]) -> int:
@@ -153,6 +148,7 @@ def _end(connection: Connection, late: Sequence[Row[Any]]) -> int:
         "statuses": [row.status for row in late],
         "attempts": [row.attempt_count for row in late],
         "instants": [row.run_at for row in late],
+        "count": len(late),
     }
     rows = connection.execute(EXPIRE, params).all()
     changes = [

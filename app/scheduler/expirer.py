@@ -1,25 +1,25 @@
 """Expirer: ends what has waited for longer than its retry policy's `max_age_ms`, at endpoints that make things wait."""
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from app.db import Database
+from app.errors import UnavailableError
 from app.executions import expiry
-from app.executions.claiming.queues import claimable_queues
-from app.executions.claiming.sweep import Sweep
 from app.scheduler.chore import Counts, Stopping
-from app.scheduler.expiry_walk import ExpiryWalk, Place
+from app.scheduler.expiry_survey import ExpirySurvey
+from app.scheduler.expiry_walk import ExpiryWalk
 
-MOST_QUEUES = 1_000
 RUN_SECONDS = 4.0  # less than from one run to the next
+MOST_FAILURES = 3  # of walks in a run: it may be the database
 
 
 class Expirer:
     """The chore that ends what waits for too long; `shards` returns how many there are.
 
     Each endpoint has its share of a run's time, and what it does not need is the others'. So one with very many lanes
-    and ages, or with very much that waits, delays no other's end by more than that.
+    and ages, or with very much that waits, delays no other's end by more than that. What waits at endpoints that bound
+    no age is not read, and what cannot be ended now, as somebody has locked it, keeps nothing of others.
     """
 
     def __init__(self, database: Database, *, shards: Callable[[], int], stopping: Stopping) -> None:
@@ -27,27 +27,34 @@ class Expirer:
         self._shards = shards
         self._stopping = stopping
         self._walks: dict[str, ExpiryWalk] = {}
-        self._sweeps: dict[str, Sweep] = {}
+        self._survey = ExpirySurvey(database)
 
     def expire(self) -> Counts:
-        """Look through all lanes, where an endpoint with rules bounds the age of its executions."""
+        """Look through the lanes of endpoints with rules that bound the age of their executions.
+
+        Raises UnavailableError once it has gone on with the others.
+        """
+        began = time.monotonic()
         ages_ms = expiry.shortest_ages(self._database)
         self._walks = {endpoint: self._walks.get(endpoint) or ExpiryWalk() for endpoint in ages_ms}
-        for endpoint, lanes in self._overdue(ages_ms).items():
-            self._walks[endpoint].begin(lanes, ages_ms[endpoint])
-        under_way = sorted((walk for walk in self._walks.values() if walk.lanes_left), key=lambda it: it.lanes_left)
-        counts, over_at = Counts(), time.monotonic() + RUN_SECONDS
+        for visit in self._survey.go_on(ages_ms, self._shards(), began + RUN_SECONDS / 2, self._stopping):
+            endpoint = visit.left.endpoint
+            self._walks[endpoint].add(visit.left.queue, visit.left.shard, visit.lanes, ages_ms[endpoint])
+        return self._go_on(began + RUN_SECONDS)
+
+    def _go_on(self, over_at: float) -> Counts:
+        under_way = [walk for walk in self._walks.values() if walk.lanes_left]
+        under_way.sort(key=lambda walk: (walk.has_failed, walk.lanes_left))
+        counts, failures = Counts(), list[UnavailableError]()
         for number, walk in enumerate(under_way):
             now = time.monotonic()
             share = (over_at - now) / (len(under_way) - number)
-            counts.update(expired=walk.go_on(self._database, now + share, self._stopping))
+            try:
+                counts.update(expired=walk.go_on(self._database, now + share, self._stopping))
+            except UnavailableError as error:
+                failures.append(error)
+                if len(failures) >= MOST_FAILURES:
+                    break
+        if failures:
+            raise failures[0]
         return counts
-
-    def _overdue(self, ages_ms: Mapping[str, int]) -> Mapping[str, list[Place]]:
-        lanes, sweeps = defaultdict[str, list[Place]](list), dict[str, Sweep]()
-        for queue in claimable_queues(self._database, MOST_QUEUES) if ages_ms else ():
-            sweep = sweeps[queue] = Sweep(self._shards(), self._sweeps.get(queue))
-            for lane in expiry.overdue(self._database, queue, sweep, ages_ms, self._stopping):
-                lanes[lane.endpoint].append((queue, lane))
-        self._sweeps = sweeps
-        return lanes

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from app.db import Database
+from app.errors import UnavailableError
 from app.executions import expiry
 from app.executions.claiming.lane import Lane
 from app.executions.expiry import Mark
@@ -26,10 +27,13 @@ class ExpiryWalk:
     """
 
     def __init__(self) -> None:
+        self.has_failed = False  # the last time
         self._left: deque[Place] = deque()
+        self._waiting: set[Place] = set()  # those of `_left`
         self._shortest_ms = 0
         self._age_ms = 0  # by this one, or the next longer, the first lane is read now
         self._marks: dict[Place, dict[int, Mark]] = {}
+        self._again: dict[int, Mark] = {}  # by age, where the next walk begins as somebody had a row that is late
         self._whole_at = 0.0  # on time.monotonic()
 
     @property
@@ -37,25 +41,49 @@ class ExpiryWalk:
         """How many lanes it has not come to the end of."""
         return len(self._left)
 
-    def begin(self, lanes: Sequence[Place], shortest_ms: int) -> None:
-        """Begin to walk through the lanes with something older than that, unless the last walk has not ended."""
+    def add(self, queue: str, shard: int, lanes: Sequence[Lane], shortest_ms: int) -> None:
+        """Walk through these lanes as well: all of a shard of a queue with something that is older than that."""
         self._shortest_ms = shortest_ms
-        if self._left:
-            return
-        self._left.extend(lanes)
+        if not self._left:
+            self._forget_in_time()
+        places: dict[Place, None] = {(queue, lane): None for lane in lanes}
+        self._marks = {
+            place: marks
+            for place, marks in self._marks.items()
+            if place in places or place in self._waiting or (place[0], place[1].shard) != (queue, shard)
+        }
+        self._left.extend(place for place in places if place not in self._waiting)
+        self._waiting.update(places)
+
+    def go_on(self, database: Database, until: float, stopping: Stopping) -> int:
+        """End what waits too long, a page at least, until that time on time.monotonic(); returns how many.
+
+        Raises UnavailableError, and goes on with another lane the next time.
+        """
+        ended = 0
+        try:
+            while self._left and not stopping():
+                ended += self._read_page(database)
+                if time.monotonic() >= until:
+                    break
+        except UnavailableError:
+            self.has_failed = True
+            self._leave_lane()
+            self._left.rotate(-1)
+            raise
+        self.has_failed = False
+        return ended
+
+    def _leave_lane(self) -> None:
+        marks = self._marks.get(self._left[0], {})
+        marks |= {age_ms: mark for age_ms, mark in self._again.items() if age_ms in marks}
+        self._again.clear()
+        self._age_ms = 0
+
+    def _forget_in_time(self) -> None:
         if time.monotonic() >= self._whole_at:
             self._marks.clear()
             self._whole_at = time.monotonic() + WHOLE_SECONDS
-        self._marks = {lane: self._marks[lane] for lane in lanes if lane in self._marks}
-
-    def go_on(self, database: Database, until: float, stopping: Stopping) -> int:
-        """End what waits too long, a page at least, until that time on time.monotonic(); returns how many."""
-        ended = 0
-        while self._left and not stopping():
-            ended += self._read_page(database)
-            if time.monotonic() >= until:
-                break
-        return ended
 
     def _read_page(self, database: Database) -> int:
         queue, lane = place = self._left[0]
@@ -65,6 +93,8 @@ class ExpiryWalk:
         before = marks[age_ms]
         done = expiry.expire(database, queue, lane, max_age_ms=age_ms, limit=BATCH, after=before)
         marks[age_ms] = done.reached
+        if done.has_missed:
+            self._again.setdefault(age_ms, before)
         for one in done.ages_ms:
             if one > age_ms:
                 marks.setdefault(one, before)
@@ -80,7 +110,9 @@ class ExpiryWalk:
     def _end_pass(self, place: Place, marks: dict[int, Mark]) -> None:
         self._age_ms += 1
         if self._age_ms > max(marks):
-            self._age_ms = 0
+            self._leave_lane()
             self._left.popleft()
+            self._waiting.remove(place)
             if len(self._marks) > MOST_LANES:
                 del self._marks[place]
+            self._forget_in_time()

@@ -34,11 +34,17 @@ def claimable_queues(database: Database, most: int) -> list[str]:
     """Find up to `most` queues with executions that are claimable now or later, in the order of their names."""
     found: list[str] = []
     while len(found) < most:
-        rows = database.fetch(NEXT_QUEUE, {"after": found[-1] if found else ""})
-        if not rows:
+        queue = next_queue(database, found[-1] if found else "")
+        if queue is None:
             break
-        found.append(rows[0].queue)
+        found.append(queue)
     return found
+
+
+def next_queue(database: Database, after: str) -> str | None:
+    """Find the first queue behind that name with such executions; "" is before all."""
+    rows = database.fetch(NEXT_QUEUE, {"after": after})
+    return rows[0].queue if rows else None
 
 
 def claimable_of(database: Database, queues: Collection[str], most: int) -> list[str]:

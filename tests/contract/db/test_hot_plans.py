@@ -10,6 +10,7 @@ from sqlalchemy import text
 from app import db, ids, workers
 from app.db import Database, hot
 from app.executions.claiming.look import look
+from app.executions.claiming.of_endpoints import Stretch, next_lanes
 from app.executions.claiming.sweep import Sweep
 from app.executions.conclusion import Conclusion, conclude
 from app.executions.model import Claim
@@ -52,6 +53,7 @@ def run_all(one: Database) -> int:
     for shard_count in (1, 16):
         look(one, queue="http", since=[EPOCH] * shard_count, horizon_ms=250)
     Sweep(1).step(one, "http")
+    next_lanes(one, [Stretch("http", 0, "target")])
     verdict = Verdict.success({})
     ended = [Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ()) for claim in claims]
     return len(conclude(one, WORKER, ended))
@@ -105,6 +107,7 @@ def test_the_plan_for_all_values_goes_by_keys_and_by_the_index_of_the_claim(
     creation = {"jobs_create_one_shot", "jobs_create_one_shots"}
     looks = {"executions_look_1", "executions_look_16"}
     lanes = looks | {"executions_claim_1", "executions_claim_4", "executions_claim_16", "executions_next_lanes"}
+    stretches = found.pop("executions_lanes_of_endpoints")
     assert set(found) == creation | lanes | {"executions_conclude"}
     for name, plan in found.items():
         assert not re.search(r"Seq Scan on (executions|jobs)|Sort", plan) or name in looks, plan
@@ -122,6 +125,10 @@ def test_the_plan_for_all_values_goes_by_keys_and_by_the_index_of_the_claim(
     hops = found["executions_next_lanes"]
     assert re.findall(r"Index Only Scan using (\w+) on executions", hops) == ["idx_executions_lanes"] * 16, hops
     assert len(re.findall(r"Index Cond: .*ROW\(endpoint, limit_key, priority\) > .*ROW\(endpoint", hops)) == 16, hops
+    used = re.findall(r"Index Only Scan using (\w+) on executions", stretches)
+    assert used == ["idx_executions_lanes"] * 16, stretches
+    of_one = r"Index Cond: .*\(endpoint = \$\d+\) AND \(ROW\(limit_key, priority\) > "
+    assert len(re.findall(of_one, stretches)) == 16, stretches
     assert "Index Scan using pk_executions" in found["executions_conclude"], found["executions_conclude"]
     assert "idx_executions_running" not in found["executions_conclude"]
 

@@ -78,7 +78,7 @@ LOCKS: dict[Verb, tuple[ModuleType, str] | None] = {
     do_claim: (claim, "CLAIM_1"),
     do_promote: (promotion, "PROMOTE"),
     do_exhaust: None,
-    do_expire: None,
+    do_expire: (expiry, "EXPIRE"),
     do_hold: (holding, "HOLD"),
     do_bring_forward: (run_now, "BRING_FORWARD"),
     do_cancel: (cancellation, "LOCK"),

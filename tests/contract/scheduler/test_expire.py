@@ -5,33 +5,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import Connection, event, text
 
 from app.db import Database
+from app.errors import UnavailableError
 from app.executions.claiming.lane import Lane
-from app.executions.claiming.sweep import Sweep
-from app.executions.expiry import overdue
 from tests import rows
 from tests.claiming import add_to
 from tests.contract.scheduler.conftest import chores
+from tests.contract.scheduler.expiring import RULES, waits_asked_for
 
 LANES = [Lane(0, "aged", f"={name}", priority) for name in "ab" for priority in (10, 200)]
-RULES = {
-    "limits": "UPDATE endpoints SET limits = '{\"max_in_flight\": 1}' WHERE name = :name",
-    "a pause": "UPDATE endpoints SET paused_at = now() WHERE name = :name",
-    "an open breaker": (
-        "WITH b AS (INSERT INTO breakers (target, state, open_until, watched_until) "
-        "VALUES ('t', 'open', now() + INTERVAL '1 minute', now()) RETURNING target) "
-        "INSERT INTO breaker_endpoints (target, endpoint) SELECT b.target, :name FROM b"
-    ),
-}
-
-
-@pytest.fixture
-def aged(database: Database) -> Database:
-    """An endpoint whose executions may wait for a minute, in their first attempts too."""
-    rows.add_endpoint(database, "aged", retry_policy={"max_attempts": 3, "max_age_ms": 60_000})
-    return database
 
 
 def add_versions(database: Database, ages_ms: Sequence[int], *, endpoint: str = "aged") -> None:
@@ -47,14 +31,14 @@ def add_versions(database: Database, ages_ms: Sequence[int], *, endpoint: str = 
     )
 
 
-def waits_asked_for(database: Database) -> list[str]:
-    """Note each page of a lane that is read from now on."""
-    asked: list[str] = []
+def ends_asked_for(database: Database) -> list[list[str]]:
+    """Note the executions that each statement is to end from now on."""
+    asked: list[list[str]] = []
 
     @event.listens_for(database.engine, "before_cursor_execute")
-    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        if "AS passed" in statement:
-            asked.append(statement)
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        if "SET status = 'FAILED'" in statement:
+            asked.append(parameters["ids"])
 
     return asked
 
@@ -207,18 +191,50 @@ def test_whoever_has_very_much_that_waits_delays_no_other(aged: Database, monkey
     assert rows.statuses(aged) == {"FAILED": 9, "QUEUED": 4}
 
 
-def test_the_walk_through_very_many_lanes_ends_where_the_scheduler_stops(aged: Database) -> None:
-    aged.fetch(text(RULES["a pause"]), {"name": "aged"})
-    for number in range(40):  # more than a step finds
-        add_to(aged, LANES[0]._replace(limit_key=f"={number:02}"), due_in=-90)
-    asked: list[int] = []
+def test_what_somebody_has_locked_keeps_no_other(aged: Database) -> None:
+    rows.add_endpoint(aged, "other", retry_policy={"max_age_ms": 60_000})
+    for name in ("aged", "other"):
+        aged.fetch(text(RULES["a pause"]), {"name": name})
+    locked, beside = add_to(aged, LANES[0], 2, due_in=-90)
+    others = [add_to(aged, lane._replace(endpoint="other"), due_in=-90)[0] for lane in LANES[:2]]
+    expire = chores(aged).expire
+    with aged.engine.connect() as connection:
+        connection.execute(text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE"), {"id": locked})
+        assert expire()["expired"] == 3
+        connection.rollback()
+    assert {rows.execution(aged, one).status for one in (beside, *others)} == {"FAILED"}
+    assert expire()["expired"] == 1
+    assert rows.execution(aged, locked).status == "FAILED"
 
-    def stopping() -> bool:
-        asked.append(1)
-        return len(asked) > 1
 
-    assert len(list(overdue(aged, "http", Sweep(1), {"aged": 60_000}, stopping))) < 40
-    assert len(asked) == 2
+def test_an_end_that_must_wait_keeps_no_other_and_comes_last_the_next_time(aged: Database) -> None:
+    """As where somebody has locked the job: it waits for as long as it may."""
+    rows.add_endpoint(aged, "other", retry_policy={"max_age_ms": 60_000})
+    for name in ("aged", "other"):
+        aged.fetch(text(RULES["a pause"]), {"name": name})
+    (locked,) = add_to(aged, LANES[0], due_in=-90)
+    for lane in LANES[:2]:
+        add_to(aged, lane._replace(endpoint="other"), due_in=-90)
+    expire = chores(aged).expire
+
+    @event.listens_for(aged.engine, "begin")
+    def hardly_wait(connection: Connection) -> None:
+        connection.exec_driver_sql("SET LOCAL lock_timeout = '50ms'")
+
+    with aged.engine.connect() as connection:
+        connection.execute(
+            text("SELECT 1 FROM jobs WHERE job_id = :id FOR UPDATE"), {"id": rows.job_of(aged, locked).job_id}
+        )
+        with pytest.raises(UnavailableError):
+            expire()
+        assert rows.statuses(aged) == {"FAILED": 2, "QUEUED": 1}
+        late = [add_to(aged, lane._replace(endpoint="other"), due_in=-90)[0] for lane in LANES[:2]]
+        asked = ends_asked_for(aged)
+        with pytest.raises(UnavailableError):
+            expire()
+        assert asked[:3] == [[late[0]], [late[1]], [locked]]
+        connection.rollback()
+    assert expire()["expired"] == 1
 
 
 def test_gates_go_once_they_were_idle_for_two_days(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
