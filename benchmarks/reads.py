@@ -26,11 +26,18 @@ def reads(api: Api, filters: int) -> Iterator[tuple[str, str]]:
     places, values = _places(api), _values()
     values["job_id"] = list(places["job_id"].values())
     for path, item in api.get("/openapi.json")["paths"].items():
-        parameters = item.get("get", {}).get("parameters", ())
-        for name, place in _placed(path, places) if "get" in item else ():
+        if not _answers_json(item):
+            continue
+        parameters = item["get"].get("parameters", ())
+        for name, place in _placed(path, places):
             for query in _queries(parameters, values, filters):
                 yield _shown(name, query, places), _shown(place, query)
             yield from _later_pages(api, name, place, parameters)
+
+
+def _answers_json(item: Mapping[str, Any]) -> bool:
+    """Return whether there is a GET, and it is not of the process's own figures."""
+    return "get" in item and "application/json" in item["get"]["responses"]["200"].get("content", ())
 
 
 def _places(api: Api) -> dict[str, dict[str, str]]:
@@ -70,6 +77,7 @@ def _values() -> dict[str, list[str]]:
         "attempt_number": ["1"],
         "limit": ["200"],
         "count": ["100"],
+        "seconds": ["60", "3600"],
     }
 
 
