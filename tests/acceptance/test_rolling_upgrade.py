@@ -6,13 +6,13 @@ The release before is what the repository was before the last revision of the sc
 import os
 import subprocess
 import sys
-import tarfile
 from collections.abc import Iterator
 from datetime import timedelta
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from sqlalchemy import text
@@ -49,8 +49,8 @@ def python_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     added = git("log", "--reverse", "--diff-filter=A", "--format=%H", "--", str(REVISIONS / newest)).decode().split()
     before = f"{added[0]}^" if added else "HEAD"
     source, built, home = (tmp_path_factory.mktemp(name) for name in ("source", "built", "before"))
-    with tarfile.open(fileobj=BytesIO(git("archive", before, *SOURCES))) as archive:
-        archive.extractall(source, filter="data")
+    with ZipFile(BytesIO(git("archive", "--format=zip", before, *SOURCES))) as archive:
+        archive.extractall(source)
     assert not (source / REVISIONS / newest).exists()
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     run(*pip, "wheel", "--no-deps", "--wheel-dir", built, source)
