@@ -1,6 +1,5 @@
 """`flask queues`, `workers` and `status`: what waits, who works, and how the whole service is doing."""
 
-import time
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -16,6 +15,7 @@ from app.api.control.workers import WorkerSchema
 from app.api.http.pagination import MAX_LIMIT
 from app.api.services import services
 from app.cli.console import json_option, open_console, print_json, show_table, shown, table_of
+from app.cli.looks import looks
 from app.cli.options import enum_option, gather, tell_more
 from app.cli.session import ready_database
 from app.db import Database
@@ -119,13 +119,12 @@ class _Look:
 def _watch(database: Database, every: float, *, as_json: bool) -> None:
     console = open_console()
     if as_json or not console.is_terminal:
-        while True:
+        for _ in looks(every):
             _print(_Look.now(database), as_json=as_json)
-            time.sleep(every)
+        return
     with Live(console=console, screen=True, auto_refresh=False) as live:
-        while True:
+        for _ in looks(every):
             live.update(_screen(_Look.now(database)), refresh=True)
-            time.sleep(every)
 
 
 def _print(look: _Look, *, as_json: bool) -> None:

@@ -14,6 +14,7 @@ from app.api.executions.schemas import ExecutionSchema, LogLineSchema, shape_rec
 from app.api.services import services
 from app.cli.console import json_option, print_json, show_line, shown
 from app.cli.errors import FAILED
+from app.cli.looks import looks
 from app.cli.options import QUEUE, TEXT, enum_option, gather
 from app.cli.session import ready_database
 from app.db import Database
@@ -140,17 +141,16 @@ def at(step: Step) -> str:
 def _follow(follower: Follower, every: float, *, as_json: bool) -> None:
     follower.begin()
     click.echo("following; Ctrl-C ends it", err=True)
-    while True:
+    for _ in looks(every):
         for each in follower.look():
             if as_json:
                 print_json(ExecutionSchema().dump(shape_record(each)), lines=True)
             else:
                 show_line("  ".join(_columns(each)))
-        time.sleep(every)
 
 
 def _accompany(life: Life, every: float, *, as_json: bool) -> ExecutionStatus:
-    while True:
+    for _ in looks(every):
         new, status = life.look()
         for each in new:
             if as_json:
@@ -163,7 +163,7 @@ def _accompany(life: Life, every: float, *, as_json: bool) -> ExecutionStatus:
                 show_line(f"{at(each)}  {each.after:<8}  {each.reason}, attempt {each.attempt}{by}")
         if status in FINAL:
             return status
-        time.sleep(every)
+    raise KeyboardInterrupt
 
 
 def _columns(each: Execution) -> Iterator[str]:

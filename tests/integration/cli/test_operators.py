@@ -1,7 +1,7 @@
 """`flask queues`, `workers` and `status`."""
 
 import json
-import time
+import signal
 from datetime import timedelta
 
 import pytest
@@ -57,14 +57,15 @@ def test_status_is_one_screen(cli: Cli) -> None:
 
 
 def test_it_is_watched_until_ctrl_c(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses: list[float] = []
+    shown: list[object] = []
 
-    def interrupt(seconds: float) -> None:
-        pauses.append(seconds)
-        if len(pauses) == 2:
-            raise KeyboardInterrupt
+    def interrupt(*args: object, **options: object) -> None:
+        shown.append((args, options))
+        if len(shown) == 2:
+            signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(time, "sleep", interrupt)
-    lines = cli.run("status", "--watch", "--json").stdout.splitlines()
-    assert [len(json.loads(line)["queues"]) for line in lines] == [2, 2]
-    assert pauses == [5, 5]
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr("app.cli.operators.print_json", interrupt)
+    cli.run("status", "--watch", "--every", "1", "--json")
+    assert len(shown) == 2
+    assert signal.getsignal(signal.SIGINT) is before
