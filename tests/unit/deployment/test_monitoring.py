@@ -1,0 +1,157 @@
+"""deploy/prometheus and deploy/grafana: they ask for what is declared, and each alert is heard when it should be."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from inspect import getsource
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from app.metrics.series import PREFIX, SERIES, Kind, Series
+from app.scheduler.chores import Chores
+from app.stats.held import Hold
+from app.stats.workers import ProcessState
+from schema.states import BreakerState
+
+ROOT = Path(__file__).parents[3]
+CASES = Path(__file__).parent / "rules_test.yml"
+RULES = ROOT / "deploy" / "prometheus" / "rules.yml"
+DASHBOARD = json.loads((ROOT / "deploy" / "grafana" / "task-executor.json").read_text())
+OF_TARGETS = {"job", "instance"}
+SELECTED = re.compile(rf"\b{PREFIX}(\w+)(?:\{{(.*?)\}})?")
+MATCHER = re.compile(r'(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"')
+GROUPED = re.compile(r"\b(?:by|on|without|ignoring|group_left|group_right)\s*\((.*?)\)")
+VALUES = {
+    "chore": set(re.findall(r'Chore\("(.+?)"', getsource(Chores.plan))),
+    "hold": {hold.value for hold in Hold},
+    "status_class": {"2xx", "3xx", "4xx", "5xx"},
+}
+STATES = {"breakers": {state.value for state in BreakerState}, "workers": {state.lower() for state in ProcessState}}
+
+
+def rules() -> list[dict[str, Any]]:
+    return [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
+
+
+def panels() -> list[dict[str, Any]]:
+    return [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+
+
+def asked() -> Iterator[tuple[str, str, str]]:
+    """Give the name, the expression and the words about its answer of each rule and of each query of a panel."""
+    for rule in rules():
+        yield rule.get("alert") or rule["record"], rule["expr"], str(rule.get("annotations", ""))
+    for panel in panels():
+        for target in panel["targets"]:
+            yield panel["title"], target["expr"], target["legendFormat"]
+
+
+def declared(name: str) -> tuple[Series, set[str]]:
+    """Find what a name in an expression selects, and the labels that it has."""
+    if name in SERIES:
+        assert SERIES[name].kind is not Kind.HISTOGRAM, f"{name} has _bucket, _sum and _count alone"
+        return SERIES[name], {*SERIES[name].labels}
+    of, _, suffix = name.rpartition("_")
+    assert of in SERIES, f"{name} is not declared"
+    assert SERIES[of].kind is Kind.HISTOGRAM, f"{of} is no histogram"
+    assert suffix in {"bucket", "sum", "count"}, name
+    return SERIES[of], {*SERIES[of].labels, *({"le"} if suffix == "bucket" else ())}
+
+
+def check_matcher(series: Series, label: str, operator: str, value: str) -> None:
+    """Fail where a matcher can match nothing that is told."""
+    if label == "le":
+        bounds = [*(f"{bound:g}" for bound in series.buckets), "+Inf"]
+        assert any(re.fullmatch(value, bound) for bound in bounds), f"{series.name} has no bound {value}"
+    known = STATES.get(series.name, set()) if label == "state" else VALUES.get(label)
+    if known is not None:
+        for pattern in value.split("|"):
+            assert any(re.fullmatch(pattern, each) for each in known), f"{label}{operator}{pattern} matches nothing"
+
+
+def test_every_expression_asks_for_what_is_declared() -> None:
+    recorded = {rule["record"] for rule in rules() if "record" in rule}
+    used: set[str] = set()
+    for title, expression, words in asked():
+        labels = set(OF_TARGETS)
+        found = SELECTED.findall(expression)
+        for name, selector in found:
+            series, of_it = declared(name)
+            matchers = MATCHER.findall(selector)
+            assert MATCHER.sub("", selector).strip(", ") == "", f"{title}: {selector}"
+            assert {label for label, *_ in matchers} <= of_it | OF_TARGETS, f"{title}: {name}{{{selector}}}"
+            for label, operator, value in matchers:
+                check_matcher(series, label, operator, value)
+            labels |= of_it
+        ratios = set(re.findall(r"\btask_executor:[\w:]+", expression))
+        assert ratios <= recorded, title
+        assert found or ratios, title
+        used |= ratios
+        grouped = {label.strip() for group in GROUPED.findall(expression) for label in group.split(",")} - {""}
+        assert grouped <= labels, f"{title}: {grouped - labels}"
+        told = set(re.findall(r"\$labels\.(\w+)", words)) | set(re.findall(r"\{\{(\w+)\}\}", words))
+        assert told <= grouped, f"{title}: {told - grouped}"
+    assert {record for record in recorded - used if not record.endswith(("5m", "1h"))} == set()
+
+
+def test_counters_are_asked_for_what_they_gain() -> None:
+    gains = re.compile(r"(?:rate|increase|max_over_time)\($|(?:unless|absent\() ?$")
+    for title, expression, _ in asked():
+        for match in SELECTED.finditer(expression):
+            if declared(match[1])[0].kind is not Kind.GAUGE:
+                assert gains.search(expression[: match.start()]), f"{title}: {match[0]}"
+
+
+def test_each_alert_says_how_urgent_it_is_and_is_explained_and_tried() -> None:
+    alerts = {rule["alert"]: rule for rule in rules() if "alert" in rule}
+    explained = re.findall(r"^\| `(TaskExecutor\w+)`", (ROOT / "docs" / "metrics.md").read_text(), re.MULTILINE)
+    assert sorted(explained) == sorted(alerts)
+    for name, rule in alerts.items():
+        assert rule["labels"]["severity"] in {"page", "ticket"}, name
+        assert rule["annotations"]["summary"], name
+    tried = [each for case in yaml.safe_load(CASES.read_text())["tests"] for each in case["alert_rule_test"]]
+    assert {each["alertname"] for each in tried if each["exp_alerts"]} == set(alerts)
+    assert {each["alertname"] for each in tried if not each["exp_alerts"]} >= set(alerts) - {
+        "TaskExecutorNoWorkers",
+        "TaskExecutorNoScheduler",
+    }
+
+
+def test_each_series_is_on_a_panel() -> None:
+    shown = {declared(name)[0].name for panel in panels() for name, _ in SELECTED.findall(json.dumps(panel["targets"]))}
+    assert set(SERIES) - shown == set()
+
+
+def test_the_dashboard_is_one_that_grafana_can_import() -> None:
+    assert DASHBOARD["id"] is None
+    assert DASHBOARD["uid"] == "task-executor"
+    ids = [panel["id"] for panel in DASHBOARD["panels"]]
+    assert len(set(ids)) == len(ids)
+    (source,) = (each["name"] for each in DASHBOARD["templating"]["list"] if each["type"] == "datasource")
+    squares: set[tuple[int, int]] = set()
+    for panel in DASHBOARD["panels"]:
+        at = panel["gridPos"]
+        covered = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert max(x for x, _ in covered) < 24, panel["title"]
+        assert not covered & squares, f"{panel['title']} lies upon another one"
+        squares |= covered
+    for panel in panels():
+        assert panel["datasource"] == {"type": "prometheus", "uid": f"${{{source}}}"}, panel["title"]
+        assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
+        assert panel["description"], panel["title"]
+        references = [target["refId"] for target in panel["targets"]]
+        assert len(set(references)) == len(references)
+
+
+@pytest.mark.parametrize("arguments", [("check", "rules", RULES), ("test", "rules", CASES)], ids=["check", "test"])
+def test_promtool_agrees(arguments: tuple[str | Path, ...]) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("needs promtool (of Debian's package prometheus)")
+    done = subprocess.run([promtool, *arguments], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
