@@ -28,7 +28,7 @@ class Figures:
     def read(cls, database: Database, shards: int) -> Self:
         """Read them, one after the other."""
         return cls(
-            queues.read(database, queues.names(database, queues.MOST_QUEUES), shards),
+            queues.read(database, queues.known(database, queues.MOST_QUEUES), shards),
             held.read(database),
             held.count_paused(database),
             breakers.count_by_state(database),

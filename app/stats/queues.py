@@ -1,6 +1,6 @@
 """Queues: how much is due in each, for how long, and how many workers serve it."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -68,31 +68,30 @@ class Queue:
         return not self.workers and self.due > 0
 
 
-def names(database: Database, most: int | None = None) -> list[str]:
+def known(database: Database, most: int | None = None) -> dict[str, int]:
     """Return the queues in which executions wait, that workers serve, and that endpoints and routes name.
 
-    In the order of their names. Of the first kind there may be more than MOST_QUEUES; of more than `most` in all, the
-    others are left out first.
+    In the order of their names, each with the number of live workers that serve it. Of the first kind there may be more
+    than MOST_QUEUES; of more than `most` in all, the others are left out first.
     """
-    claimable = claimable_queues(database, MOST_QUEUES)
-    others = sorted({*_serving(database), *named_queues(database)}.difference(claimable))
-    return sorted([*claimable, *others][:most])
+    claimable, serving = claimable_queues(database, MOST_QUEUES), _serving(database)
+    others = sorted({*serving, *named_queues(database)}.difference(claimable))
+    return {queue: serving.get(queue, 0) for queue in sorted([*claimable, *others][:most])}
 
 
-def read(database: Database, queues: Collection[str], shards: int) -> list[Queue]:
-    """Read these queues, in the order given; about MOST_DUE of what is due are counted of each."""
-    serving = _serving(database)
+def read(database: Database, workers: Mapping[str, int], shards: int) -> list[Queue]:
+    """Read these queues, each with how many workers serve it; about MOST_DUE of what is due are counted of each."""
     of_shard = max(LEAST_OF_SHARD, MOST_DUE // shards)
-    return [_queue(database, queue, serving.get(queue, 0), of_shard, MOST_DUE) for queue in queues]
+    return [_queue(database, queue, count, of_shard, MOST_DUE) for queue, count in workers.items()]
 
 
 def page(database: Database, shards: int, wanted: PageRequest) -> Page[Queue]:
     """Read a page of queues, in the order of their names."""
     after = "" if wanted.after is None else wanted.after.key
-    listed = [name for name in names(database) if name > after]
+    listed = [(name, workers) for name, workers in known(database).items() if name > after]
     shown = listed[: wanted.limit]
-    position = Position(EPOCH, shown[-1]) if len(listed) > len(shown) else None
-    return Page(read(database, shown, shards), position)
+    position = Position(EPOCH, shown[-1][0]) if len(listed) > len(shown) else None
+    return Page(read(database, dict(shown), shards), position)
 
 
 def unserved(database: Database) -> list[Queue]:

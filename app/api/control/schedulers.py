@@ -5,8 +5,9 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
+from app.api.control.process_query import ProcessQuery
 from app.api.http.fields import Instant
-from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
+from app.api.http.pagination import page_answer, page_request, page_schema
 from app.api.openapi.resource import Resource
 from app.api.services import services
 from app.stats import schedulers
@@ -33,13 +34,7 @@ class SchedulerSchema(Schema):
     last_beat_at = Instant(required=True)
 
 
-class SchedulerQuery(PageQuery):
-    """Filters of the list."""
-
-    state = fields.Enum(ProcessState, by_value=True)
-
-
-@resource.route("GET", "/schedulers", query=SchedulerQuery, returns=page_schema(SchedulerSchema))
+@resource.route("GET", "/schedulers", query=ProcessQuery, returns=page_schema(SchedulerSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List scheduler processes, those that started last first; one that has ended is shown for ten minutes."""
     wanted = page_request(query)

@@ -5,8 +5,9 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
+from app.api.control.process_query import ProcessQuery
 from app.api.http.fields import Instant
-from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
+from app.api.http.pagination import page_answer, page_request, page_schema
 from app.api.openapi.resource import Resource
 from app.api.services import services
 from app.stats import workers
@@ -34,13 +35,7 @@ class WorkerSchema(Schema):
     lease_expires_at = Instant(required=True)
 
 
-class WorkerQuery(PageQuery):
-    """Filters of the list."""
-
-    state = fields.Enum(ProcessState, by_value=True)
-
-
-@resource.route("GET", "/workers", query=WorkerQuery, returns=page_schema(WorkerSchema))
+@resource.route("GET", "/workers", query=ProcessQuery, returns=page_schema(WorkerSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List worker processes, those that started last first; one that has ended is shown for a day at least."""
     wanted = page_request(query)
