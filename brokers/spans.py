@@ -122,8 +122,9 @@ class WorkerSpans:
         }
         kind = SpanKind.CLIENT if claim.endpoint_type == EndpointType.HTTP else SpanKind.PRODUCER
         links = [] if attempt.claim_span is None else [Link(attempt.claim_span)]
-        exporting, parent = self._exporting, _origin(claim)
-        if parent.is_valid and not TraceContext.stored(claim.trace_context or "").is_link:
+        exporting, context = self._exporting, TraceContext.stored(claim.trace_context or "")
+        parent = headers.read(context.traceparent, context.tracestate)
+        if parent.is_valid and not context.is_link:
             return exporting.child("attempt", parent, links, kind=kind, attributes=attributes, start_time=began)
         if parent.is_valid:
             links.append(Link(parent))
