@@ -3,7 +3,6 @@
 The release before is what the repository was before the last revision of the schema: a wheel of it is built from there.
 """
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,14 +23,13 @@ from app.dev.stack import programs
 from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
 from tests.acceptance.conftest import client_of
+from tests.acceptance.installing import ROOT, SOURCES, built, environment, libraries_of
 from tests.acceptance.load import Load, check_deliveries
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
 
-ROOT = Path(__file__).parents[2]
 REVISIONS = Path("schema", "migrations", "versions")
-SOURCES = ["actors", "app", "brokers", "schema", "pyproject.toml", "README.md", "LICENSE"]
 TICK = timedelta(milliseconds=500)
 
 
@@ -48,25 +46,15 @@ def python_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     newest = max(path.name for path in (ROOT / REVISIONS).glob("[0-9]*.py"))
     added = git("log", "--reverse", "--diff-filter=A", "--format=%H", "--", str(REVISIONS / newest)).decode().split()
     before = f"{added[0]}^" if added else "HEAD"
-    source, built, home = (tmp_path_factory.mktemp(name) for name in ("source", "built", "before"))
+    source, wheel, home = (tmp_path_factory.mktemp(name) for name in ("source", "wheel", "before"))
     with ZipFile(BytesIO(git("archive", "--format=zip", before, *SOURCES))) as archive:
         archive.extractall(source)
     assert not (source / REVISIONS / newest).exists()
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    run(*pip, "wheel", "--no-deps", "--wheel-dir", built, source)
-    run(sys.executable, "-m", "venv", "--without-pip", home)
-    python = home / "bin" / "python"
-    (wheel,) = built.glob("*.whl")
-    run(*pip, "--python", python, "install", "--no-deps", "--no-compile", wheel)
-    (own,) = home.glob("lib/python*/site-packages")
+    python = environment(home, built(source, wheel))
     # Behind its own: of what is in both, the release before counts.
-    (own / "libraries.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+    libraries = "\n".join(path for path in sys.path if path.endswith("site-packages"))
+    (libraries_of(python) / "libraries.pth").write_text(libraries)
     return python
-
-
-def run(*command: str | Path) -> None:
-    done = subprocess.run(command, text=True, capture_output=True, check=False, env=os.environ | {"PYTHONPATH": ""})
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture

@@ -1,102 +1,149 @@
-"""The wheel, installed alone: it runs the product, which writes no file, and, with its extra, the verifier.
+"""The wheel, installed in its parts: each process runs in an environment of its own, and writes no file.
 
-Demo and tests stay out.
+With another extra it runs the verifier. Demo and tests stay out.
 """
 
 import os
 import shlex
 import shutil
 import subprocess
-import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
 from zipfile import ZipFile
 
+import grimp
 import psycopg2
 import pytest
+from cryptography.fernet import Fernet
 
-from app.dev.process.child import ChildError
+from app.dev.process.child import Child, ChildError
 from app.dev.process.ports import free_port
 from app.dev.receiver import Receiver
 from app.dev.stack import programs
+from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
-from tests.acceptance.jobs import deliver_one
+from tests.acceptance.installing import ALONE, ROOT, SOURCES, built, environment, libraries_of, with_part
+from tests.acceptance.jobs import deliver_one, wait_for_end
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
 
-ROOT = Path(__file__).parents[2]
-SOURCES = ["actors", "app", "brokers", "schema", "pyproject.toml", "README.md", "LICENSE"]
-PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-# Nothing of the checkout may be found by the Python of the wheel.
-ALONE = {"PYTHONPATH": ""}
-
-
-def run(*command: str | Path) -> None:
-    done = subprocess.run(command, text=True, capture_output=True, check=False, env=os.environ | ALONE)
-    assert done.returncode == 0, done.stdout + done.stderr
+# What starts each part, and distributions that only others need.
+PARTS = {
+    "web": (["app.api", "app.cli"], {"dramatiq", "confluent-kafka", "apscheduler", "httptools", "uvloop"}),
+    "worker": (["actors", "brokers"], {"flask", "gunicorn", "jsonschema", "apscheduler", "croniter", "click"}),
+    "scheduler": (
+        ["app.scheduler"],
+        {"flask", "jsonschema", "dramatiq", "confluent-kafka", "uvloop", "httptools", "opentelemetry-api"},
+    ),
+}
+PROBE = "app.metrics.probe"
+OPTIONAL = {"app.tracing.sdk"}  # needs the extra `traces`
+# As the image runs: as nobody in particular, with nothing below / that it could write. It may read what root may, in
+# whose home directory Python can be.
+SEALED = """
+unshare --mount sh -c 'mount -o remount,bind,ro / && exec "$@"' sh
+setpriv --reuid=10001 --regid=10001 --clear-groups --no-new-privs --pdeathsig=TERM
+--bounding-set=-all,+dac_read_search --inh-caps=-all,+dac_read_search --ambient-caps=-all,+dac_read_search
+"""
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy of the sources: setuptools leaves files beside them."""
-    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+def home() -> Iterator[Path]:
+    """A folder that everybody may read."""
+    with tempfile.TemporaryDirectory(prefix="te-wheel-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture(scope="module")
+def wheel(home: Path) -> Path:
+    source = home / "source"
+    source.mkdir()
     for name in SOURCES:
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, source / name)
-    run(*PIP, "wheel", "--no-deps", "--wheel-dir", built, source)
-    (found,) = built.glob("*.whl")
-    return found
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, source / name)
+    return built(source, home / "wheel")
+
+
+@pytest.fixture(scope="module")
+def pythons(home: Path, wheel: Path) -> dict[str, Path]:
+    """The Python of an environment of each part, and of the verifier's."""
+    installed = environment(home / "installed", wheel)
+    return {part: with_part(home / part, installed, part) for part in (*PARTS, "verify")}
+
+
+@pytest.fixture(scope="module")
+def sealed(home: Path, pythons: dict[str, Path]) -> dict[str, Path]:
+    """The same, sealed as SEALED says; that takes Linux and root, without which nothing is sealed."""
+    seal = shlex.split(SEALED)
+    can_seal = shutil.which("setpriv") and not subprocess.run([*seal, "true"], check=False, cwd=home).returncode
+    if not can_seal:
+        return pythons
+    scripts = {}
+    for part, python in pythons.items():
+        scripts[part] = home / f"{part}-sealed"
+        scripts[part].write_text(f'#!/bin/sh\nexec {shlex.join(seal)} {shlex.quote(str(python))} "$@"\n')
+        scripts[part].chmod(0o755)
+    return scripts
 
 
 @pytest.fixture
-def python(wheel: Path, tmp_path: Path) -> Path:
-    """The Python of a new environment that holds the wheel and what all its processes depend on."""
-    return environment(tmp_path, f"{wheel}[all]")
+def stacks(sealed: dict[str, Path], empty_database_url: str, home: Path, tmp_path: Path) -> Iterator[dict[str, Stack]]:
+    """The processes of each part, in an empty directory, over one empty database."""
+    empty = home / "empty"
+    empty.mkdir(mode=0o755)
+    env = {"TE_WORKER_SHUTDOWN_TIMEOUT_SEC": "10", "TE_SECRET_ENCRYPTION_KEY": Fernet.generate_key().decode()}
+    stacks = {
+        part: Stack(
+            database_url=empty_database_url,
+            commands={},
+            env=ALONE | env,
+            logs=tmp_path / part,
+            cwd=empty,
+            python=sealed[part],
+        )
+        for part in PARTS
+    }
+    yield stacks
+    for stack in stacks.values():
+        stack.stop(timeout=0)
+    assert list(empty.iterdir()) == []
 
 
-def environment(folder: Path, what: str) -> Path:
-    """Make an empty environment, install what is asked for, and return its Python."""
-    run(sys.executable, "-m", "venv", "--without-pip", folder / "venv")
-    python = folder / "venv" / "bin" / "python"
-    install(python, what)
-    return python
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A verification that goes on in its own environment: most of its time it waits for the minute of a cron job."""
+
+    process: Child
+    python: Path
+    installed: set[Path]
+    database_url: str
 
 
-def install(python: Path, what: str) -> None:
-    run(*PIP, "--python", python, "install", "--no-compile", "-c", ROOT / "constraints.txt", what)
-
-
-@pytest.fixture
-def sealed(python: Path, tmp_path: Path) -> Path:
-    """The same Python, for which with READ_ONLY nothing below / can be written, as where the image is run read-only.
-
-    That takes a namespace of mounts, which not everybody may make: without it nothing is sealed.
-    """
-    seal = ["unshare", "--mount", "sh", "-c", 'mount -o remount,bind,ro / && exec "$@"', "sh"]
-    script = tmp_path / "sealed"
-    run_it = f'{shlex.quote(str(python))} "$@"'
-    script.write_text(f'#!/bin/sh\n[ -z "$READ_ONLY" ] || exec {shlex.join(seal)} {run_it}\nexec {run_it}\n')
-    script.chmod(0o755)
-    can_seal = shutil.which("unshare") and not subprocess.run([*seal, "true"], check=False).returncode
-    return script if can_seal else python
-
-
-@pytest.fixture
-def stack(sealed: Path, empty_database_url: str, receiver: Receiver, tmp_path: Path) -> Iterator[Stack]:
-    """The processes of the wheel, in an empty directory, over an empty database."""
-    (tmp_path / "empty").mkdir()
-    stack = Stack(
-        database_url=empty_database_url,
-        commands={},
-        env=ALONE | {"TE_WORKER_SHUTDOWN_TIMEOUT_SEC": "5", "READ_ONLY": "1"},
-        logs=tmp_path / "logs",
-        cwd=tmp_path / "empty",
-        python=sealed,
+@pytest.fixture(scope="module")
+def verification(pythons: dict[str, Path], module_database_url: str, home: Path) -> Iterator[Run]:
+    python, empty = pythons["verify"], home / "verified"
+    empty.mkdir()
+    command = [str(python), "-m", "flask", "--app", "app", "verify", "--duration", "2s", "--rate", "5"]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("TE_")}
+    process = Child(
+        "verify",
+        command,
+        log=home / "verify.log",
+        env=clean | ALONE | {"TE_DATABASE_URL": module_database_url},
+        cwd=empty,
     )
-    yield stack
-    stack.stop(timeout=0)
+    run = Run(process, python, files_of(python), module_database_url)
+    process.start()
+    yield run
+    process.kill()
+    assert list(empty.iterdir()) == []
 
 
 def files_of(python: Path) -> set[Path]:
@@ -113,74 +160,82 @@ def test_it_holds_the_product_and_what_the_verifier_needs(wheel: Path) -> None:
     assert "actors/dispatch/xadd_once.lua" in names
 
 
-def test_it_runs_alone_and_verifies_with_its_extra(
-    stack: Stack, python: Path, wheel: Path, database_url: str, receiver: Receiver, tmp_path: Path
+@pytest.mark.usefixtures("verification")
+def test_each_process_runs_in_its_part_alone_and_writes_nothing(
+    stacks: dict[str, Stack], pythons: dict[str, Path], receiver: Receiver
 ) -> None:
-    before = files_of(python)
-    stack.run(programs.MIGRATE)
-    stack.web()
-    metrics = f"127.0.0.1:{free_port()}"
-    stack.worker()
-    stack.scheduler(TE_SCHEDULER_METRICS_ADDR=metrics)
-    deliver_one(stack.api, receiver, "wheel")
-    stack.check()
-    stack.run(("app.metrics.probe", metrics, "--worked-within", "60"))
-    assert stack.terminate("worker-1") == 0
-    del stack.env["READ_ONLY"]
+    before = {part: files_of(python) for part, python in pythons.items()}
+    web, worker, scheduler = stacks["web"], stacks["worker"], stacks["scheduler"]
+    web.run(programs.MIGRATE)
+    web.web()
+    figures = f"127.0.0.1:{free_port()}"
+    scheduler.scheduler(TE_SCHEDULER_METRICS_ADDR=figures)
+    worker.worker(TE_WORKER_METRICS_ADDR=f"127.0.0.1:{free_port()}")
+    deliver_one(web.api, receiver, "wheel")
+    scheduler.run((PROBE, figures, "--worked-within", "60"))
     with pytest.raises(ChildError, match=r"pip install 'task-executor\[verify\]'"):
-        stack.run(("flask", "--app", "app", "verify"))
+        web.run(("flask", "--app", "app", "verify"))
     with pytest.raises(ChildError, match="need a checkout"):
-        stack.run(("app.dev", "demo"))
-    assert files_of(python) == before, "nothing is written beside the installed files"
+        web.run(("app.dev", "demo"))
 
-    install(python, f"{wheel}[verify]")
-    before = files_of(python)
-    stack.env["TE_DATABASE_URL"] = database_url
-    assert "Everything holds." in stack.run(
-        ("flask", "--app", "app", "verify", "--duration", "2s", "--rate", "5"), timeout=300
-    )
-    assert files_of(python) == before
-    assert list((tmp_path / "empty").iterdir()) == []
-    assert left_by_verify(database_url) == {"endpoints": 0, "keys": 0, "schemas": 0}, "only history stays"
+    execution = begin_slow(web.api, receiver)
+    assert worker.terminate("worker-1") == 0
+    assert wait_for_end(web.api, execution)["status"] == "SUCCESS", "what is under way ends before the worker does"
+    assert scheduler.terminate("scheduler-1") == 0
+    assert web.terminate("web") == 0
+    assert {part: files_of(python) for part, python in pythons.items()} == before, "nothing is written beside them"
 
 
-# What starts each part, with all that it imports later on, and distributions that only others need.
-PARTS = {
-    "web": (
-        """
-import app, app.api.gunicorn_worker, app.api.server
-from importlib.metadata import entry_points
-app.create_app()
-assert [command.load() for command in entry_points(group="flask.commands")]
-""",
-        {"dramatiq", "confluent-kafka", "apscheduler"},
-    ),
-    "worker": (
-        "import actors, app.metrics.probe, dramatiq.cli",
-        {"flask", "gunicorn", "jsonschema", "apscheduler"},
-    ),
-    "scheduler": (
-        "import app.scheduler.__main__, app.metrics.probe",
-        {"flask", "jsonschema", "dramatiq", "confluent-kafka", "uvloop"},
-    ),
-}
+def begin_slow(api: Api, receiver: Receiver) -> str:
+    """Create a job and wait until it is being delivered, which takes a second; returns its execution."""
+    path = "/slow/1000/wheel"
+    api.post("/endpoints", {"name": "slow", "type": "HTTP", "spec": {"url": receiver.base_url + path}})
+    created = api.post("/jobs", {"endpoint": "slow", "trigger": "IMMEDIATE", "idempotency_key": "slow", "input": {}})
+    receiver.wait_for(1, path=path)
+    return str(created["execution"]["execution_id"])
+
+
+IMPORT_ALL = """
+import sys
+from importlib import import_module, metadata
+modules = [import_module(name) for name in sys.argv[1:]]
+commands = metadata.entry_points(group="flask.commands") if "app.cli.db" in sys.modules else []
+assert all(command.load() for command in commands)
+"""
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph("actors", "app", "brokers", "schema", include_external_packages=True, cache_dir=None)
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_part_alone_has_all_it_imports_and_nothing_of_the_others(part: str, wheel: Path, tmp_path: Path) -> None:
-    program, foreign = PARTS[part]
-    python = environment(tmp_path, f"{wheel}[{part}]")
+def test_a_part_alone_has_all_it_imports_and_nothing_of_the_others(
+    part: str, pythons: dict[str, Path], graph: grimp.ImportGraph, home: Path
+) -> None:
+    """All: also what functions import, at any depth."""
+    packages, foreign = PARTS[part]
+    roots = {module for package in packages for module in (package, *graph.find_descendants(package))} - OPTIONAL
+    modules = {PROBE}.union(roots, *(graph.find_upstream_modules(root) for root in roots)) - OPTIONAL
+    assert not {module for module in modules if module.startswith("app.dev")}
     done = subprocess.run(
-        [python, "-c", program],
-        cwd=tmp_path,
+        [pythons[part], "-c", IMPORT_ALL, *sorted(modules)],
+        cwd=home,
         env=os.environ | ALONE | {"TE_DATABASE_URL": "cockroachdb://nobody@127.0.0.1:1/none"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    (installed,) = python.parents[1].glob("lib/python*/site-packages")
-    assert {found.metadata["name"].lower() for found in distributions(path=[str(installed)])} & foreign == set()
+    installed = distributions(path=[str(libraries_of(pythons[part]))])
+    assert {found.metadata["name"].lower() for found in installed} & foreign == set()
+
+
+def test_it_verifies_with_its_extra(verification: Run) -> None:
+    assert verification.process.wait(300) == 0, verification.process.tail()
+    assert "Everything holds." in verification.process.log.read_text()
+    assert files_of(verification.python) == verification.installed
+    assert left_by_verify(verification.database_url) == {"endpoints": 0, "keys": 0, "schemas": 0}, "only history stays"
 
 
 def left_by_verify(database_url: str) -> dict[str, int]:
