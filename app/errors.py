@@ -124,6 +124,20 @@ class BreakerNotFoundError(NotFoundError):
         return cls(f"The target {target!r} has no breaker: no delivery to it has failed of late, and all is sent.")
 
 
+class QueueNotFoundError(NotFoundError):
+    """Nothing waits in a queue of that name, and no worker, endpoint or route knows it."""
+
+    code = "QUEUE_NOT_FOUND"
+
+    @classmethod
+    def of(cls, queue: str) -> Self:
+        """Return the error for the name of a queue."""
+        return cls(
+            f"The queue {queue!r} is not known: nothing waits in it, no live worker serves it, and no endpoint or "
+            "route names it. GET /queues lists those that are."
+        )
+
+
 class ConflictError(TaskExecutorError):
     """Something else depends on the resource, or its name is taken."""
 

@@ -45,6 +45,9 @@ class Claimer:
         process, rules, gating, now = self._process, self._process.rules, self._gating, time.monotonic()
         if gating.freed or gating.revision != rules.revision:
             gating.follow(now)
+        # By rules that are as new as the revision that the claim tells, so that none goes by a pause.
+        if self.is_paused():
+            return False
         shares, targets = process.shares, process.targets
         if targets.shut:
             self._shut_lanes(now)
@@ -74,6 +77,13 @@ class Claimer:
                 now = time.monotonic()
                 claimed.sort(key=lambda one: -one.claim.priority if one.due_at <= now else 1)
             self.claimed = claimed
+        return True
+
+    def is_paused(self) -> bool:
+        """Return whether its queue is paused; then it wants no slots that others could use."""
+        if self._queue not in self._process.rules.paused_queues:
+            return False
+        self._process.shares.want(self._queue, ())
         return True
 
     def learn(self, revision: int) -> None:

@@ -29,6 +29,7 @@ from brokers.worker_process import WorkerProcess
 log = logging.getLogger(__name__)
 
 AWAY_WAIT_SECONDS = 0.5
+PAUSED_WAIT_SECONDS = 0.25  # between two looks at whether its queue goes on; te-flow asks the database
 DELIVER = "deliver"  # the one actor: queues differ only in which workers serve them
 MOST_PER_MESSAGE = 16  # prepared one after the other, while other threads prepare more and the loop sends
 
@@ -131,6 +132,9 @@ class ClaimConsumer(Consumer):
         try:
             if self._uncertain or now >= self._survey_at:
                 self._take_stock()
+            if self._claimer.is_paused():
+                self._paused_until = now + PAUSED_WAIT_SECONDS
+                return
             if now >= self._discovery.at:
                 # What is known of need not wait for it, but for one claim only.
                 self._is_look_late = not self._is_look_late and self._lanes.next_at() <= now

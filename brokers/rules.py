@@ -1,11 +1,11 @@
-"""Flow rules: the rules of all endpoints as this process knows them."""
+"""Flow rules: the rules of all endpoints, and the pauses of queues, as this process knows them."""
 
 import threading
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from app.db import Database
-from app.flow.rules import Rules, load
+from app.flow.rules import Loaded, Rules, load
 
 
 class FlowRules:
@@ -19,6 +19,7 @@ class FlowRules:
         self.by_endpoint: Mapping[str, Rules] = MappingProxyType({})
         self.capped: frozenset[str] = frozenset()  # endpoints of which, or of whose keys, only so many may run
         self.windowed: frozenset[str] = frozenset()  # endpoints with a sliding window, or whose keys have one
+        self.paused_queues: frozenset[str] = frozenset()
         self._database = database
         self._newest = 0
         self._loading = threading.Lock()
@@ -39,8 +40,9 @@ class FlowRules:
         if revision >= self.revision:
             return False
         with self._loading:
-            self._newest, rules = load(self._database)
-            self._take(self._newest, rules)
+            loaded = load(self._database)
+            self._newest = loaded.revision
+            self._take(loaded, loaded.revision)
         return True
 
     @property
@@ -55,14 +57,17 @@ class FlowRules:
         with self._loading:
             if self.is_stale:
                 told = self._newest  # what is told from here on may be newer than what is read
-                revision, rules = load(self._database)
-                self._take(max(revision, told), rules)
+                loaded = load(self._database)
+                self._take(loaded, max(loaded.revision, told))
         return True
 
-    def _take(self, revision: int, rules: Mapping[str, Rules]) -> None:
+    def _take(self, loaded: Loaded, revision: int) -> None:
+        rules = loaded.rules
+        self.paused_queues = loaded.paused_queues
         self.by_endpoint = MappingProxyType(dict(rules))
         self.capped = frozenset(endpoint for endpoint, its in rules.items() if _is_capped(its))
         self.windowed = frozenset(endpoint for endpoint, its in rules.items() if _is_windowed(its))
+        # Last: whoever goes by a revision knows all that it stands for.
         self.revision = revision
 
 

@@ -48,7 +48,7 @@ class Action(StrEnum):
     REPLACE = "replace"
     DELETE = "delete"
     REVOKE = "revoke"
-    FLOW = "flow"  # of an endpoint: queue, priority, limits, breaker, pause
+    FLOW = "flow"  # of an endpoint: queue, priority, limits, breaker, pause; of a queue: pause
 
 
 class ResourceType(StrEnum):
@@ -60,6 +60,7 @@ class ResourceType(StrEnum):
     ENDPOINT = "endpoint"
     API_KEY = "api_key"
     ROUTES = "routes"
+    QUEUE = "queue"
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,7 @@ def _screen(look: _Look) -> Group:
 
 def _queue(queue: Queue) -> tuple[str, ...]:
     due = f"{queue.due:,}{'+' if queue.due >= queues.MOST_DUE else ''}"
-    remark = "no worker serves it" if queue.is_unserved else ""
+    remark = "paused" if queue.paused_at else "no worker serves it" if queue.is_unserved else ""
     return (queue.queue, str(queue.workers), due, _seconds(queue.oldest_due_seconds), remark)
 
 

@@ -1,9 +1,9 @@
 """Expiry: end what has waited behind a limit, a pause or an open breaker for longer than `max_age_ms` allows.
 
-A claim starts nothing that is too late, so this only tells earlier; it looks at endpoints that may wait at all.
+A claim starts nothing that is too late, so this only tells earlier; it looks at what may wait at all.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -25,12 +25,13 @@ from schema.states import ExecutionStatus
 # An age that no check has let through, of a policy that was edited manually, bounds nothing.
 _MAX_AGE_MS = r"""CASE WHEN v.retry_policy->>'max_age_ms' ~ '^[0-9]{1,12}$'
                           THEN CAST(v.retry_policy->>'max_age_ms' AS BIGINT) END"""
-SHORTEST_AGES = statement(
-    "executions.shortest_ages",
-    f"""
+_AGES = f"""
     SELECT v.endpoint, min({_MAX_AGE_MS}) AS max_age_ms
       FROM endpoint_versions AS v
-     WHERE v.retry_policy->>'max_age_ms' ~ '^[0-9]{{1,12}}$'
+     WHERE v.retry_policy->>'max_age_ms' ~ '^[0-9]{{1,12}}$'"""  # noqa: S608 - a constant of this module
+SHORTEST_AGES = statement(
+    "executions.shortest_ages",
+    f"""{_AGES}
        AND v.endpoint IN (SELECT name FROM endpoints
                            WHERE limits IS NOT NULL OR paused_at IS NOT NULL
                           UNION ALL
@@ -38,8 +39,10 @@ SHORTEST_AGES = statement(
                            WHERE t.state <> 'closed'
                              AND COALESCE(t.probe_until, t.open_until) > now() - INTERVAL '1 minute')
      GROUP BY v.endpoint
-    """,  # noqa: S608 - a constant of this module
+    """,  # noqa: S608 - as above
 )
+AGES_OF_ALL = statement("executions.shortest_ages_of_all", f"{_AGES} GROUP BY v.endpoint")
+PAUSED_QUEUES = statement("executions.paused_queues", "SELECT queue FROM paused_queues")
 # A plain read: a scan that locks would hide the lane from claims. Of what may wait longer, which may be very much, it
 # only tells how far it came, and the ages that those versions allow.
 WAITING = statement(
@@ -120,12 +123,29 @@ class Expired:
     ages_ms: Collection[int]
 
 
-def shortest_ages(database: Database) -> dict[str, int]:
-    """Return the endpoints that executions may wait at for long and that bound this.
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where executions may wait for long: endpoints that bound this, with the least that a version of each allows.
 
-    Each with the least that a version of it allows, in milliseconds.
+    In milliseconds; `held` have rules, or a target that is shut, and so bound it in each queue, `all` in those that are
+    paused.
     """
-    return {row.endpoint: row.max_age_ms for row in database.fetch(SHORTEST_AGES)}
+
+    held: Mapping[str, int]
+    all: Mapping[str, int]
+    paused: frozenset[str]
+
+    def of(self, queue: str) -> Mapping[str, int]:
+        """Return those that bound it in a queue."""
+        return self.all if queue in self.paused else self.held
+
+
+def bounds(database: Database) -> Bounds:
+    """Read them."""
+    held = {row.endpoint: row.max_age_ms for row in database.fetch(SHORTEST_AGES)}
+    paused = frozenset(row.queue for row in database.fetch(PAUSED_QUEUES))
+    every = {row.endpoint: row.max_age_ms for row in database.fetch(AGES_OF_ALL)} if paused else {}
+    return Bounds(held, every, paused)
 
 
 def expire(database: Database, queue: str, lane: Lane, *, max_age_ms: int, limit: int, after: Mark = START) -> Expired:

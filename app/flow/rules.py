@@ -1,11 +1,11 @@
-"""Rules of endpoints: their limits, their breaker settings and whether they are paused, as workers have them."""
+"""Rules as workers have them: limits, breaker settings and pauses of endpoints, and which queues are paused."""
 
 import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.db import Database
 from app.flow.breaker import BreakerSettings
@@ -15,16 +15,18 @@ from app.sql import statement
 
 log = logging.getLogger(__name__)
 
-# Both in one statement: the rules are those of the revision.
+# All in one statement: the rules are those of the revision.
 RULES = statement(
     "flow.rules",
     """
     SELECT revision, CAST(NULL AS TEXT) AS name, CAST(NULL AS JSONB) AS limits, CAST(NULL AS JSONB) AS breaker,
-           false AS is_paused
+           false AS is_paused, CAST(NULL AS TEXT) AS queue
       FROM catalog_revision WHERE id = 'flow'
     UNION ALL
-    SELECT 0, name, limits, breaker, paused_at IS NOT NULL FROM endpoints
+    SELECT 0, name, limits, breaker, paused_at IS NOT NULL, NULL FROM endpoints
      WHERE limits IS NOT NULL OR breaker IS NOT NULL OR paused_at IS NOT NULL
+    UNION ALL
+    SELECT 0, NULL, NULL, NULL, true, queue FROM paused_queues
     """,
 )
 # With each breaker that workers have to know: a handful of rows, if any. Their table has a row only for targets that
@@ -59,6 +61,14 @@ class Rules:
     is_paused: bool
 
 
+class Loaded(NamedTuple):
+    """The rules of all endpoints that have any, and the queues that are paused, as of a revision."""
+
+    revision: int
+    rules: dict[str, Rules]
+    paused_queues: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Pulse:
     """What each worker asks for twice a second; `revision` is that of the rules, `aborts` are of its own claims."""
@@ -69,15 +79,17 @@ class Pulse:
     aborts: Aborts
 
 
-def load(database: Database) -> tuple[int, dict[str, Rules]]:
-    """Read the rules of all endpoints that have any, and their revision."""
-    revision, rules = 0, dict[str, Rules]()
+def load(database: Database) -> Loaded:
+    """Read what is in force now."""
+    revision, rules, queues = 0, dict[str, Rules](), set[str]()
     for row in database.fetch(RULES):
-        if row.name is None:
-            revision = row.revision
-        else:
+        if row.queue is not None:
+            queues.add(row.queue)
+        elif row.name is not None:
             rules[row.name] = Rules(readable_limits(row.limits, row.name), _breaker(row), row.is_paused)
-    return revision, rules
+        else:
+            revision = row.revision
+    return Loaded(revision, rules, frozenset(queues))
 
 
 def pulse(database: Database, worker_id: str) -> Pulse:

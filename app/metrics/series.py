@@ -180,8 +180,11 @@ QUEUE_AGE = _gauge(
 )
 QUEUE_WORKERS = _gauge("queue_workers", "Live worker processes that serve a queue.", "queue", merge=Merge.NEWEST)
 UNSERVED_QUEUES = _gauge(
-    "queues_unserved", "Queues in which something is due and that no live worker serves.", merge=Merge.NEWEST
+    "queues_unserved",
+    "Queues in which something is due that no live worker serves, and not paused.",
+    merge=Merge.NEWEST,
 )
+PAUSED_QUEUES = _gauge("queues_paused", "Queues of which nothing is claimed.", merge=Merge.NEWEST)
 WAITING = _gauge(
     "endpoint_waiting",
     "Executions that wait at an endpoint that is held back, by what holds it: `paused`, `concurrency` or `rate`; up to "

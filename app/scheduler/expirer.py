@@ -26,20 +26,26 @@ class Expirer:
         self._database = database
         self._shards = shards
         self._stopping = stopping
-        self._walks: dict[str, ExpiryWalk] = {}
+        self._walks: dict[tuple[str, str], ExpiryWalk] = {}  # by endpoint, and the paused queue that alone holds it
         self._survey = ExpirySurvey(database)
 
     def expire(self) -> Counts:
-        """Look through the lanes of endpoints with rules that bound the age of their executions.
+        """Look through the lanes of endpoints that bound the age of their executions, where these may wait for long.
 
         Raises UnavailableError once it has gone on with the others.
         """
         began = time.monotonic()
-        ages_ms = expiry.shortest_ages(self._database)
-        self._walks = {endpoint: self._walks.get(endpoint) or ExpiryWalk() for endpoint in ages_ms}
-        for visit in self._survey.go_on(ages_ms, self._shards(), began + RUN_SECONDS / 2, self._stopping):
-            endpoint = visit.left.endpoint
-            self._walks[endpoint].add(visit.left.queue, visit.left.shard, visit.lanes, ages_ms[endpoint])
+        bounds = expiry.bounds(self._database)
+        # What has ended with a pause is forgotten: in a queue that goes on nothing is too late.
+        self._walks = {
+            (endpoint, queue): walk
+            for (endpoint, queue), walk in self._walks.items()
+            if (queue in bounds.paused and endpoint in bounds.all if queue else endpoint in bounds.held)
+        }
+        for visit in self._survey.go_on(bounds, self._shards(), began + RUN_SECONDS / 2, self._stopping):
+            endpoint, queue = visit.left.endpoint, visit.left.queue
+            walk = self._walks.setdefault((endpoint, "" if endpoint in bounds.held else queue), ExpiryWalk())
+            walk.add(queue, visit.left.shard, visit.lanes, bounds.of(queue)[endpoint])
         return self._go_on(began + RUN_SECONDS)
 
     def _go_on(self, over_at: float) -> Counts:

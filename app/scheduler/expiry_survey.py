@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import chain, islice, product
@@ -11,6 +11,7 @@ from app.db import Database
 from app.executions.claiming.lane import Lane
 from app.executions.claiming.of_endpoints import MOST_STRETCHES, Passed, Stretch, next_lanes
 from app.executions.claiming.queues import next_queue
+from app.executions.expiry import Bounds
 from app.scheduler.chore import Stopping
 
 
@@ -23,7 +24,7 @@ class Visit:
 
 
 class ExpirySurvey:
-    """Goes through all queues, round after round, and reads only the lanes of endpoints that bound an age.
+    """Goes through all queues, round after round, and reads only the lanes of endpoints that bound an age there.
 
     It goes on where the last run ended. At each statement at most half of the visits are of those that did not come to
     their end by one, and one an endpoint while others have some: so very many lanes delay only their own endpoint.
@@ -36,23 +37,24 @@ class ExpirySurvey:
         self._long: dict[str, deque[Visit]] = {}
         self._taken: list[Visit] = []  # of those, by the statement that is next
 
-    def go_on(self, ages_ms: Mapping[str, int], shards: int, until: float, stopping: Stopping) -> Iterator[Visit]:
+    def go_on(self, bounds: Bounds, shards: int, until: float, stopping: Stopping) -> Iterator[Visit]:
         """Yield the visits that end, until that time on time.monotonic() or the end of the round."""
-        self._planned = deque(visit for visit in self._planned if visit.left.endpoint in ages_ms)
-        self._long = {endpoint: visits for endpoint, visits in self._long.items() if endpoint in ages_ms}
-        plan = self._plan(ages_ms, shards)
-        while ages_ms and not stopping():
+        self._planned = _bounded(self._planned, bounds)
+        bounded = {endpoint: _bounded(visits, bounds) for endpoint, visits in self._long.items()}
+        self._long = {endpoint: visits for endpoint, visits in bounded.items() if visits}
+        plan = self._plan(bounds, shards)
+        while (bounds.held or bounds.all) and not stopping():
             self._taken = self._take_long(MOST_STRETCHES // 2)
             visits = [*self._taken, *islice(plan, MOST_STRETCHES - len(self._taken))]
             visits += self._take_long(MOST_STRETCHES - len(visits))
             if not visits:
                 break
             passed = next_lanes(self._database, [visit.left for visit in visits])
-            yield from [visit for visit, one in zip(visits, passed, strict=True) if self._ends(visit, one, ages_ms)]
+            yield from [visit for visit, one in zip(visits, passed, strict=True) if self._ends(visit, one, bounds)]
             if time.monotonic() >= until:
                 break
 
-    def _plan(self, ages_ms: Mapping[str, int], shards: int) -> Iterator[Visit]:
+    def _plan(self, bounds: Bounds, shards: int) -> Iterator[Visit]:
         while True:
             while self._planned:
                 yield self._planned.popleft()
@@ -61,7 +63,7 @@ class ExpirySurvey:
             if queue is None:
                 return
             begun = {visit.left[:3] for visit in chain(self._taken, *self._long.values())}
-            for place in product([queue], range(shards), ages_ms):
+            for place in product([queue], range(shards), bounds.of(queue)):
                 if place not in begun:
                     self._planned.append(Visit(Stretch(*place)))
 
@@ -75,11 +77,15 @@ class ExpirySurvey:
                 self._long[endpoint] = visits  # behind the others
         return taken
 
-    def _ends(self, visit: Visit, passed: Passed, ages_ms: Mapping[str, int]) -> bool:
-        age = timedelta(milliseconds=ages_ms[visit.left.endpoint])
+    def _ends(self, visit: Visit, passed: Passed, bounds: Bounds) -> bool:
+        age = timedelta(milliseconds=bounds.of(visit.left.queue)[visit.left.endpoint])
         visit.lanes += (due.lane for due in passed.lanes if passed.now is not None and passed.now - due.run_at > age)
         if passed.left is None:
             return True
         visit.left = passed.left
         self._long.setdefault(visit.left.endpoint, deque()).append(visit)
         return False
+
+
+def _bounded(visits: deque[Visit], bounds: Bounds) -> deque[Visit]:
+    return deque(visit for visit in visits if visit.left.endpoint in bounds.of(visit.left.queue))

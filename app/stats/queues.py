@@ -1,16 +1,18 @@
-"""Queues: how much is due in each, for how long, and how many workers serve it."""
+"""Queues: how much is due in each, for how long, how many workers serve it, and whether it is paused."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row
 
+from app.catalog import queue_pauses
 from app.config import MOST_SHARDS
 from app.db import Database
 from app.db.paging import Page, PageRequest, Position
-from app.executions.claiming.queues import claimable_queues, named_queues
+from app.errors import QueueNotFoundError
+from app.executions.claiming.queues import claimable_of, claimable_queues, named_queues
 from app.formats import EPOCH
 from app.sql import statement
 
@@ -54,35 +56,54 @@ DUE = statement("stats.due", "\n    UNION ALL".join([*map(_due_in, range(AT_ONCE
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue: how many live workers serve it, how much in it is due, up to a bound, and since when."""
+    """A queue: how many live workers serve it, how much in it is due, up to a bound, and since when.
+
+    And since when it is paused, if it is.
+    """
 
     queue: str
     workers: int
     due: int
     oldest_due_at: datetime | None
     oldest_due_seconds: float | None
+    paused_at: datetime | None = None
 
     @property
     def is_unserved(self) -> bool:
-        """Whether something is due and no live worker serves it."""
-        return not self.workers and self.due > 0
+        """Whether something is due and no live worker serves it, although nobody has paused it."""
+        return not self.workers and self.due > 0 and self.paused_at is None
 
 
 def known(database: Database, most: int | None = None) -> dict[str, int]:
-    """Return the queues in which executions wait, that workers serve, and that endpoints and routes name.
+    """Return the queues in which executions wait, that workers serve, that endpoints and routes name, or are paused.
 
     In the order of their names, each with the number of live workers that serve it. Of the first kind there may be more
     than MOST_QUEUES; of more than `most` in all, the others are left out first.
     """
     claimable, serving = claimable_queues(database, MOST_QUEUES), _serving(database)
-    others = sorted({*serving, *named_queues(database)}.difference(claimable))
+    others = sorted({*serving, *named_queues(database), *queue_pauses.paused(database)}.difference(claimable))
     return {queue: serving.get(queue, 0) for queue in sorted([*claimable, *others][:most])}
 
 
 def read(database: Database, workers: Mapping[str, int], shards: int) -> list[Queue]:
     """Read these queues, each with how many workers serve it; about MOST_DUE of what is due are counted of each."""
-    of_shard = max(LEAST_OF_SHARD, MOST_DUE // shards)
-    return [_queue(database, queue, count, of_shard, MOST_DUE) for queue, count in workers.items()]
+    of_shard, paused = max(LEAST_OF_SHARD, MOST_DUE // shards), queue_pauses.paused(database)
+    found = (_queue(database, queue, count, of_shard, MOST_DUE) for queue, count in workers.items())
+    return [replace(queue, paused_at=paused.get(queue.queue)) for queue in found]
+
+
+def get(database: Database, queue: str, shards: int) -> Queue:
+    """Read a queue of those that are listed; raises QueueNotFoundError."""
+    workers = _serving(database).get(queue, 0)
+    is_known = (
+        workers
+        or queue in queue_pauses.paused(database)
+        or queue in named_queues(database)
+        or claimable_of(database, [queue], 1)
+    )
+    if not is_known:
+        raise QueueNotFoundError.of(queue)
+    return read(database, {queue: workers}, shards)[0]
 
 
 def page(database: Database, shards: int, wanted: PageRequest) -> Page[Queue]:
@@ -97,10 +118,10 @@ def page(database: Database, shards: int, wanted: PageRequest) -> Page[Queue]:
 def unserved(database: Database) -> list[Queue]:
     """Find the queues in which something is due and that no live worker serves, in the order of their names.
 
-    Up to MOST_UNSERVED of what is due are counted of each.
+    Up to MOST_UNSERVED of what is due are counted of each. What is paused waits for somebody else than a worker.
     """
-    serving = _serving(database)
-    claimable = (queue for queue in claimable_queues(database, MOST_QUEUES) if queue not in serving)
+    known = {*_serving(database), *queue_pauses.paused(database)}
+    claimable = (queue for queue in claimable_queues(database, MOST_QUEUES) if queue not in known)
     found = (_queue(database, queue, 0, MOST_UNSERVED, MOST_UNSERVED) for queue in claimable)
     return [queue for queue in found if queue.is_unserved]
 

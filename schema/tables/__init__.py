@@ -15,7 +15,16 @@ from schema.tables.catalog import (
 )
 from schema.tables.columns import metadata
 from schema.tables.executions import attempts, execution_events, execution_logs, executions
-from schema.tables.flow import breaker_counts, breaker_endpoints, breaker_events, breakers, gate_windows, gates, routes
+from schema.tables.flow import (
+    breaker_counts,
+    breaker_endpoints,
+    breaker_events,
+    breakers,
+    gate_windows,
+    gates,
+    paused_queues,
+    routes,
+)
 from schema.tables.jobs import jobs, time_zone_rules, unfinished_changes
 from schema.tables.service import (
     api_keys,
@@ -47,6 +56,7 @@ __all__ = [
     "idempotency_keys",
     "jobs",
     "metadata",
+    "paused_queues",
     "payload_specs",
     "region_heartbeats",
     "region_status",

@@ -1,4 +1,4 @@
-"""Flow: the gates of limited endpoints, the breakers of targets, and the routes from endpoints to queues."""
+"""Flow: gates of limited endpoints, breakers of targets, routes from endpoints to queues, and paused queues."""
 
 from sqlalchemy import CheckConstraint, Index, PrimaryKeyConstraint, Table
 
@@ -109,4 +109,14 @@ routes = Table(
     PrimaryKeyConstraint("position", name="pk_routes"),
     one_of("source", "chk_routes_source", RouteSource),
     CheckConstraint("position >= 0", name="chk_routes_position"),
+)
+
+# Queues of which nothing is claimed; the revision of the flow rules counts each change.
+paused_queues = Table(
+    "paused_queues",
+    metadata,
+    word("queue", required=True),
+    instant("paused_at", default_now=True),
+    word("paused_by", required=True),
+    PrimaryKeyConstraint("queue", name="pk_paused_queues"),
 )

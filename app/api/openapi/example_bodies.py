@@ -48,6 +48,7 @@ BY_NAME: Mapping[str, Any] = {
     "name": _EMAIL_CONFIG["name"],
     "endpoint": _EMAIL.name,
     "target": "https:api.example.com:443",
+    "queue": "bulk",
     "payload_spec": _EMAIL_INPUT["name"],
     "config": _EMAIL_CONFIG["name"],
     "value": "sk-live-abc123",

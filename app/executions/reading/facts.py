@@ -19,11 +19,12 @@ FACTS = statement(
     SELECT now() AS now, e.execution_id, e.status, e.queue, e.shard, e.endpoint, e.limit_key, e.priority, e.run_at,
            e.attempt_count, e.max_attempts, e.worker_id, e.started_at, e.completed_at, e.created_at,
            e.cancel_requested_at, e.abort_requested_at, e.on_hold, j.paused_at,
-           n.paused_at AS endpoint_paused_at, n.limits, a.error, a.completed_at AS failed_at,
-           w.lease_expires_at, w.status AS worker_status
+           n.paused_at AS endpoint_paused_at, q.paused_at AS queue_paused_at, n.limits, a.error,
+           a.completed_at AS failed_at, w.lease_expires_at, w.status AS worker_status
       FROM executions AS e
       JOIN jobs AS j ON j.job_id = e.job_id
       JOIN endpoints AS n ON n.name = e.endpoint
+      LEFT JOIN paused_queues AS q ON q.queue = e.queue
       LEFT JOIN workers AS w ON w.worker_id = e.worker_id
       LEFT JOIN attempts AS a ON a.execution_id = e.execution_id AND a.attempt_number = e.attempt_count
      WHERE e.execution_id = :execution_id
@@ -67,6 +68,7 @@ class Facts:
     on_hold: bool
     paused_at: datetime | None
     endpoint_paused_at: datetime | None
+    queue_paused_at: datetime | None
     limits: Mapping[str, Any] | None
     error: Mapping[str, Any]
     failed_at: datetime | None

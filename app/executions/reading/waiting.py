@@ -111,6 +111,10 @@ def explain_due(database: Database, facts: Facts, details: dict[str, Any]) -> Ex
     if facts.endpoint_paused_at is not None:
         text = f"It is due, but its endpoint {facts.endpoint!r} is paused; it goes on when that is resumed."
         return Explanation(status, "ENDPOINT_PAUSED", text, max(since, facts.endpoint_paused_at), None, details)
+    if facts.queue_paused_at is not None:
+        details["queue"] = facts.queue
+        text = f"It is due, but its queue {facts.queue!r} is paused; it goes on when that is resumed."
+        return Explanation(status, "QUEUE_PAUSED", text, max(since, facts.queue_paused_at), None, details)
     line = _line(database, facts)
     details |= {"queue": facts.queue, "workers": line.workers, "ahead": min(line.ahead, MOST_AHEAD)}
     if not line.workers:

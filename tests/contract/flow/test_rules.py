@@ -137,7 +137,7 @@ def test_rules_that_were_edited_by_hand_keep_no_others_out(limited: str, databas
     for name, limits in {"odd": '{"rate": 7}', "odder": '{"rate": {"count": "x", "per": "1 fortnight"}}'}.items():
         rows.add_endpoint(database, name)
         database.fetch(SET, {"name": name, "limits": limits})
-    _, rules = load(database)
+    rules = load(database).rules
     assert {name: its.limits and its.limits.max_in_flight for name, its in rules.items()} == {
         limited: 3,
         "odd": None,

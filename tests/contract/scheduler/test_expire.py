@@ -1,6 +1,7 @@
 """What waits behind rules for longer than `max_age_ms` ends, with no attempt; all else goes on waiting."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -43,6 +44,14 @@ def ends_asked_for(database: Database) -> list[list[str]]:
     return asked
 
 
+@contextmanager
+def locked(database: Database, execution_id: str) -> Iterator[None]:
+    """Lock an execution meanwhile."""
+    with database.engine.begin() as connection:
+        connection.execute(text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE"), {"id": execution_id})
+        yield
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_what_has_waited_for_too_long_fails_and_says_why(aged: Database, rule: str) -> None:
     aged.fetch(text(RULES[rule]), {"name": "aged"})
@@ -74,8 +83,16 @@ def test_a_policy_that_was_edited_by_hand_keeps_no_others_waiting(aged: Database
 
 def test_where_nothing_makes_wait_nothing_is_too_old(aged: Database) -> None:
     """A backlog is not a limit: first attempts that are late were never refused for it."""
-    add_to(aged, LANES[0], due_in=-90)
-    assert chores(aged).expire() == {}
+    (late,) = add_to(aged, LANES[0], due_in=-90)
+    mine = chores(aged)
+    assert mine.expire() == {}
+    aged.fetch(text("INSERT INTO paused_queues (queue, paused_by) VALUES ('another', 'test') RETURNING 1"))
+    assert mine.expire() == {}, "another queue is paused"
+    with locked(aged, late):
+        aged.fetch(text("UPDATE paused_queues SET queue = 'http' RETURNING 1"))
+        assert mine.expire() == {"expired": 0}, "it is about to be claimed"
+    aged.fetch(text("DELETE FROM paused_queues RETURNING 1"))
+    assert mine.expire() == {}, "its queue goes on"
 
 
 def test_a_manual_retry_is_as_late_as_somebody_wants_it(aged: Database) -> None:

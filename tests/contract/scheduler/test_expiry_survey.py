@@ -9,6 +9,7 @@ from sqlalchemy import text
 from app.db import Database
 from app.executions.claiming.lane import Lane
 from app.executions.claiming.of_endpoints import ENTRIES, MOST_STRETCHES
+from app.executions.expiry import Bounds
 from app.scheduler.expiry_survey import ExpirySurvey
 from tests import rows
 from tests.claiming import add_to
@@ -37,9 +38,9 @@ def test_the_walk_through_very_many_lanes_ends_where_the_scheduler_stops(aged: D
         return len(asked) > 1
 
     survey = ExpirySurvey(aged)
-    assert len([*survey.go_on({"aged": 60_000}, 1, math.inf, stopping)]) < 1
+    assert len([*survey.go_on(Bounds({"aged": 60_000}, {}, frozenset()), 1, math.inf, stopping)]) < 1
     assert len(asked) == 2
-    (visit,) = survey.go_on({"aged": 60_000}, 1, math.inf, lambda: False)
+    (visit,) = survey.go_on(Bounds({"aged": 60_000}, {}, frozenset()), 1, math.inf, lambda: False)
     assert {lane.limit_key for lane in visit.lanes} == {f"={number}" for number in range(150)}
 
 

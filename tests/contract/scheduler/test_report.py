@@ -68,6 +68,7 @@ def test_all_that_the_database_tells(database: Database) -> None:
         close_gate(database, name, minutes)
     limit(database, "f-idle", CAPPED)
     database.fetch(text("UPDATE endpoints SET paused_at = now() WHERE name = 'e-paused' RETURNING 1"))
+    database.fetch(text("INSERT INTO paused_queues (queue, paused_by) VALUES ('a-named', 'test') RETURNING 1"))
     database.fetch(text("UPDATE endpoints SET queue = 'a-named' WHERE name = 'f-idle' RETURNING 1"))
     database.fetch(text("UPDATE executions SET queue = 'bulk' WHERE endpoint = 'e-paused' RETURNING 1"))
     for worker_id, lease_ms in (("well", 600_000), ("lost", 0)):
@@ -99,6 +100,7 @@ def test_all_that_the_database_tells(database: Database) -> None:
         "queue_depth": {("bulk",): 3, ("http",): 12, ("a-named",): 0},
         "queue_workers": {("bulk",): 0, ("http",): 1, ("a-named",): 0},
         "queues_unserved": {(): 1},
+        "queues_paused": {(): 1},
         "endpoint_waiting": {("a-full", "concurrency"): 3, ("other", "rate"): 6, ("other", "paused"): 3},
         "endpoints_paused": {(): 1},
         "breakers": {("open",): 1, ("half_open",): 0},

@@ -15,7 +15,8 @@ from tests.integration.statements import Statements
 def test_queues_without_workers_and_paused_endpoints(api: Api, database: Database, statements: Statements) -> None:
     for name in ("target", "other"):
         register(api, name)
-    assert api.get("/health/operations").json == {"unserved_queues": [], "open_breakers": 0, "paused_endpoints": []}
+    nothing = {"unserved_queues": [], "open_breakers": 0, "paused_endpoints": [], "paused_queues": []}
+    assert api.get("/health/operations").json == nothing
     workers.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
     workers.register(database, worker_id="dead", host="h", pid=1, queues=["bulk"], capacity=9, lease_ms=0)
     created(api, one_shot("served"))
@@ -34,8 +35,8 @@ def test_queues_without_workers_and_paused_endpoints(api: Api, database: Databas
     paused_at = api.post("/endpoints/other/pause").json["paused_at"]
     statements.clear()
     found = api.get("/health/operations").json
-    assert len(statements.texts) == 1 + 5 + 3 + 2, (
-        "who serves, a hop for each queue, all shards of each of theirs, breakers, pauses"
+    assert len(statements.texts) == 1 + 5 + 3 + 4, (
+        "who serves, a hop for each queue, all shards of each of theirs, breakers, pauses of endpoints and queues"
     )
     assert found["paused_endpoints"] == [{"name": "other", "paused_at": paused_at}]
     assert [(one["queue"], one["due"]) for one in found["unserved_queues"]] == [("bulk", 2), ("zulu", 1)]

@@ -112,6 +112,7 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("ENDPOINT_NOT_FOUND", 404, job(endpoint="nope"), []),
     ("JOB_NOT_FOUND", 404, get("/jobs/job_nope"), []),
     ("EXECUTION_NOT_FOUND", 404, get("/executions/exec_nope"), []),
+    ("QUEUE_NOT_FOUND", 404, lambda stock: stock.api.post("/queues/nope/pause"), []),
     ("BREAKER_NOT_FOUND", 404, get("/breakers/http:nowhere:80"), []),
     ("CONFLICT", 409, lambda stock: stock.api.delete("/configs/config"), None),
     ("CONFLICT", 409, lambda stock: stock.api.delete("/endpoints/target"), None),

@@ -32,6 +32,16 @@ def paused_endpoint(api: Api, _database: Database) -> str:
     return "/endpoints/target/resume"
 
 
+def queue(verb: str) -> Path:
+    def path(api: Api, _database: Database) -> str:
+        created(api, one_shot("before", queue="bulk"))
+        if verb == "resume":
+            assert api.post("/queues/bulk/pause").status_code == 200
+        return f"/queues/bulk/{verb}"
+
+    return path
+
+
 def with_a_tick(verb: str) -> Path:
     def path(api: Api, database: Database) -> str:
         job_id = created(api, cron())["job_id"]
@@ -71,6 +81,8 @@ REQUESTS: Mapping[str, tuple[Path, Any]] = {
     "/jobs/{job_id}/run": (job("/jobs/{}/run"), None),
     "/executions/{execution_id}/cancel": (execution("cancel", "RETRYING"), None),
     "/breakers/{target}/close": (an_open_breaker, None),
+    "/queues/{queue}/pause": (queue("pause"), None),
+    "/queues/{queue}/resume": (queue("resume"), None),
     "/executions/{execution_id}/retry": (execution("retry", "FAILED"), None),
 }
 

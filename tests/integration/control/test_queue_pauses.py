@@ -1,0 +1,67 @@
+"""POST /queues/{queue}/pause and /resume, and what tells of a queue that is paused."""
+
+from typing import Any
+
+from app.access import api_keys
+from app.access.api_keys import Scope
+from app.db import Database
+from app.flow.rules import load
+from tests.integration.client import Api, problem, services
+from tests.integration.registered import created, one_shot, register
+
+
+def paused(api: Api) -> dict[str, Any]:
+    return {item["queue"]: item["paused_at"] for item in api.get("/queues").json["items"]}
+
+
+def test_a_queue_is_paused_until_it_is_resumed(api: Api, database: Database) -> None:
+    register(api)
+    waits = created(api, one_shot("waits", queue="bulk"))["execution"]["execution_id"]
+    before = load(database)
+    assert [one["queue"] for one in api.get("/health/operations").json["unserved_queues"]] == ["bulk"]
+
+    found = api.post("/queues/bulk/pause").json
+    assert (found["queue"], found["due"], found["workers"]) == ("bulk", 1, 0)
+    assert found["paused_at"] is not None
+    assert api.post("/queues/bulk/pause").json["paused_at"] == found["paused_at"], "again it changes nothing"
+    during = load(database)
+    assert (during.revision, during.paused_queues) == (before.revision + 1, {"bulk"}), "workers are told once"
+    assert paused(api) == {"bulk": found["paused_at"]}
+    operations = api.get("/health/operations").json
+    assert operations["paused_queues"] == [{"queue": "bulk", "paused_at": found["paused_at"]}]
+    assert operations["unserved_queues"] == [], "it waits for somebody else than a worker"
+    explained = api.get(f"/executions/{waits}/explain").json
+    assert (explained["reason"], explained["since"]) == ("QUEUE_PAUSED", found["paused_at"])
+    assert "its queue 'bulk' is paused" in explained["explanation"]
+
+    assert api.post("/queues/bulk/resume").json["paused_at"] is None
+    assert api.post("/queues/bulk/resume").status_code == 200, "again it changes nothing"
+    after = load(database)
+    assert (after.revision, after.paused_queues) == (during.revision + 1, frozenset())
+    assert paused(api) == {"bulk": None}
+    assert api.get(f"/executions/{waits}/explain").json["reason"] == "NO_WORKER"
+    entries = api.get("/audit", resource_type="queue").json["items"]
+    assert [(one["action"], one["resource"], one["actor_name"]) for one in entries] == [("flow", "bulk", "test")] * 2
+    assert entries[0]["before_hash"] == entries[1]["after_hash"] != entries[1]["before_hash"]
+
+
+def test_a_paused_queue_is_listed_although_nothing_else_knows_it(api: Api) -> None:
+    register(api)
+    assert api.send("PATCH", "/endpoints/target", json={"queue": "own"}).status_code == 200
+    assert api.post("/queues/own/pause").status_code == 200
+    assert api.send("PATCH", "/endpoints/target", json={"queue": None}).status_code == 200
+    assert list(paused(api)) == ["own"]
+    assert api.post("/queues/own/resume").status_code == 200
+    assert paused(api) == {}
+
+
+def test_who_may_not_and_what_there_is_not(api: Api, database: Database) -> None:
+    register(api)
+    for verb in ("pause", "resume"):
+        error = problem(api.post(f"/queues/nope/{verb}"), 404, "QUEUE_NOT_FOUND")
+        assert "GET /queues" in error["message"]
+    created(api, one_shot("waits", queue="bulk"))
+    for scope in (Scope.READ, Scope.JOBS_WRITE):
+        other = Api(api.app, api_keys.create(services(api.app).database, scope, [scope], None))
+        problem(other.post("/queues/bulk/pause"), 403, "FORBIDDEN")
+    assert load(database).paused_queues == frozenset()
