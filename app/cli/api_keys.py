@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
-from flask.cli import AppGroup
 
 from app.access import api_keys
 from app.access.api_keys import Scope, StoredKey
+from app.cli.commands import Group
 from app.cli.console import json_option, print_json
 from app.cli.errors import NOT_FOUND, CommandError
 from app.cli.session import actor, ready_database
 
-group = AppGroup("api-keys", help="The keys of the API.")
+group = Group("api-keys", help="The keys of the API.")
 
 _DURATION = re.compile(r"([1-9][0-9]{0,4})([dhm])")
 _UNITS = {"d": "days", "h": "hours", "m": "minutes"}

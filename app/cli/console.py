@@ -1,5 +1,6 @@
 """Console: tables and lines for a person at a terminal, or plain lines for a file."""
 
+import io
 import json
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,7 +23,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="print JSON, 
 
 def open_console(out: TextIO | None = None) -> Console:
     """Return a console; whatever FORCE_COLOR says, a file gets no escape codes, and no bracket is taken for markup."""
-    out = out or sys.stdout
+    # There is none where the caller has closed it.
+    out = out or sys.stdout or io.StringIO()
     is_tty = out.isatty()
     width = None if is_tty else _NEVER_WRAPPED
     return Console(file=out, force_terminal=is_tty, width=width, highlight=False, markup=False, emoji=False)

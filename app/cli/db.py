@@ -1,15 +1,15 @@
 """`flask db`: the database's schema."""
 
 import click
-from flask.cli import AppGroup
 
 from app.api.services import services
+from app.cli.commands import Group
 from app.cli.console import json_option, print_json
 from app.cli.errors import one_line
 from app.db import Database, ready
 from schema import migrate
 
-group = AppGroup("db", help="The database's schema.")
+group = Group("db", help="The database's schema.")
 
 
 @group.command("upgrade")

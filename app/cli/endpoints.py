@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from flask.cli import AppGroup
 
 from app.api.http.body import parse_json
 from app.api.services import services
@@ -20,17 +19,18 @@ from app.catalog.secrets import SECRETS
 from app.catalog.specs import TRANSPORTS, compile_spec
 from app.catalog.templates.compilation import STAND_IN
 from app.cli import tail
+from app.cli.commands import Group
 from app.cli.console import json_option, print_json, show_fields, show_line
 from app.cli.errors import FAILED, REFUSED, CommandError
 from app.cli.session import ready_database
 from app.db import Database
-from app.errors import SecretNotFoundError
+from app.errors import InvalidRequestError, SecretNotFoundError
 from app.executions.model import ExecutionWithInput
 from app.executions.reading.queries import get_execution
 from app.jobs.model import NewJob
 from schema.states import ExecutionStatus, Trigger
 
-group = AppGroup("endpoints", help="Endpoints: try one.")
+group = Group("endpoints", help="Endpoints: try one.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,13 @@ class Rendered:
 
 def _input(_context: click.Context, _parameter: click.Parameter, text: str) -> dict[str, Any]:
     try:
-        value = parse_json(Path(text[1:]).read_text() if text.startswith("@") else text)
+        value = parse_json(Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text)
     except OSError as error:
         raise click.BadParameter(f"{text[1:]} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise click.BadParameter(f"{text[1:]} is not UTF-8") from None
+    except InvalidRequestError as error:
+        raise click.BadParameter(error.message.replace("The body", "it", 1)) from None
     if not isinstance(value, dict):
         raise click.BadParameter("use a JSON object, or @FILE with one")
     return value

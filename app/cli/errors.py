@@ -1,17 +1,19 @@
 """Errors of commands: one line and an exit status that scripts can tell apart, no traceback."""
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.cli.console import plain
 from app.db.retry import driver_message
 from app.errors import TaskExecutorError
 from schema.lease import MigrationBusyError
 
 # 2 is click's, for a command line that makes no sense.
-FAILED, NOT_FOUND, REFUSED, UNAVAILABLE = 1, 3, 4, 5
+FAILED, MEANINGLESS, NOT_FOUND, REFUSED, UNAVAILABLE = 1, 2, 3, 4, 5
 _BY_HTTP_STATUS = {404: NOT_FOUND, 409: REFUSED, 412: REFUSED}
 
 
@@ -19,7 +21,8 @@ class CommandError(click.ClickException):
     """A message for standard error, and the exit status."""
 
     def __init__(self, message: str, exit_code: int = FAILED) -> None:
-        super().__init__(message)
+        # It may quote what is stored, or stands in a file.
+        super().__init__(plain(message))
         self.exit_code = exit_code  # type: ignore[misc]
 
 
@@ -35,8 +38,16 @@ def one_line() -> Iterator[None]:
         raise CommandError(str(error), UNAVAILABLE) from error
     except SQLAlchemyError as error:
         raise CommandError(f"the database said: {driver_message(error)}") from error
+    except UnicodeEncodeError as error:
+        raise CommandError("what the command line says is not UTF-8", MEANINGLESS) from error
+    except OSError as error:
+        # click ends quietly what nobody reads any more.
+        if error.errno == errno.EPIPE:
+            raise
+        raise CommandError(f"{error.filename or 'the output'}: {error.strerror or error}") from error
 
 
 def _worded(error: TaskExecutorError) -> str:
-    faults = [f"{detail['pointer']}: {detail['message']}" for detail in error.details]
-    return "; ".join([error.explained, *(fault for fault in faults if fault not in error.explained)])
+    told = error.explained
+    new = [each for each in error.details if each["pointer"] not in told or each["message"] not in told]
+    return "; ".join([told, *(f"{each['pointer']}: {each['message']}" for each in new)])

@@ -4,12 +4,12 @@ from datetime import timedelta
 from typing import Any
 
 import click
-from flask.cli import AppGroup
 
 from app.api.executions.history_schemas import ExplanationSchema, HistorySchema
 from app.api.executions.schemas import AttemptSchema, ExecutionSchema, shape_record
 from app.api.services import services, wake
 from app.cli import tail
+from app.cli.commands import Group
 from app.cli.console import json_option, print_json, show_fields, show_line, show_table
 from app.cli.options import QUEUE, TEXT, created_options, enum_option, gather, tell_more
 from app.cli.session import actor, confirm, ready_database, yes_option
@@ -24,7 +24,7 @@ from schema.states import ExecutionStatus
 
 LATEST = 10  # attempts that `show` lists
 
-group = AppGroup("executions", help="Executions: find them, look at one, follow, retry or cancel it.")
+group = Group("executions", help="Executions: find them, look at one, follow, retry or cancel it.")
 group.add_command(tail.command)
 
 

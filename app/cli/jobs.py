@@ -3,11 +3,11 @@
 from typing import Any
 
 import click
-from flask.cli import AppGroup
 
 from app.api.executions.schemas import ExecutionSchema, shape_record
 from app.api.jobs.answer_schemas import shape_job
 from app.api.jobs.status_schemas import StatusSchema, shape_status
+from app.cli.commands import Group
 from app.cli.console import json_option, print_json, show_fields, show_line, show_table
 from app.cli.options import LABELS, QUEUE, TEXT, created_options, enum_option, gather, tell_more
 from app.cli.session import actor, confirm, ready_database, yes_option
@@ -24,7 +24,7 @@ from schema.states import JobStatus, Trigger
 
 LATEST = 5  # executions that `show` lists
 
-group = AppGroup("jobs", help="Jobs: find them, look at one, cancel one.")
+group = Group("jobs", help="Jobs: find them, look at one, cancel one.")
 
 
 @group.command("list")

@@ -14,6 +14,7 @@ from app.api.control.stats import ReportSchema
 from app.api.control.workers import WorkerSchema
 from app.api.http.pagination import MAX_LIMIT
 from app.api.services import services
+from app.cli import commands
 from app.cli.console import json_option, open_console, print_json, show_table, shown, table_of
 from app.cli.looks import looks
 from app.cli.options import enum_option, gather, tell_more
@@ -32,7 +33,7 @@ MOST_ENDPOINTS = 10
 _limit = click.option("--limit", type=click.IntRange(1, 10_000), default=200, show_default=True, help="how many")
 
 
-@click.command("queues")
+@commands.command("queues")
 @_limit
 @json_option
 @with_appcontext
@@ -52,7 +53,7 @@ def queues_command(limit: int, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-@click.command("workers")
+@commands.command("workers")
 @enum_option("--state", ProcessState, "only those in this state")
 @_limit
 @json_option
@@ -76,7 +77,7 @@ def workers_command(state: ProcessState | None, limit: int, as_json: bool) -> No
     return None
 
 
-@click.command("status")
+@commands.command("status")
 @click.option("--watch", is_flag=True, help="look again and again, until Ctrl-C")
 @click.option("--every", type=click.FloatRange(1, 3600), default=5.0, show_default=True, help="seconds between looks")
 @json_option

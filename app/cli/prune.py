@@ -9,6 +9,7 @@ import click
 from flask.cli import with_appcontext
 
 from app.api.services import services
+from app.cli import commands
 from app.cli.console import json_option, print_json, show_fields, show_line
 from app.cli.options import Duration
 from app.cli.session import confirm, ready_database, yes_option
@@ -17,7 +18,7 @@ from app.scheduler.chore import Counts
 from app.scheduler.pruner import Pruner
 
 
-@click.command("prune")
+@commands.command("prune")
 @click.option("--older-than", "age", type=Duration(), help="30d, 12h; of executions; TE_RETENTION_DAYS otherwise")
 @yes_option
 @json_option

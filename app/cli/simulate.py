@@ -12,7 +12,8 @@ from flask.cli import with_appcontext
 
 from app.api.http.fields import Instant
 from app.api.services import services
-from app.cli.console import json_option, print_json, show_fields, show_line, show_table, shown
+from app.cli import commands
+from app.cli.console import json_option, plain, print_json, show_fields, show_line, show_table, shown
 from app.cli.errors import one_line
 from app.cli.options import MOST_LISTED, Duration, Value, enum_option, gather
 from app.cli.session import ready_database
@@ -39,7 +40,7 @@ class Subject:
     next_tick: datetime | None
 
 
-@click.command("simulate")
+@commands.command("simulate")
 @click.option("--job", "job_ids", multiple=True, help="this job; may be repeated. Without it all active ones")
 @click.option("--cron", help="a rule of five fields instead of stored jobs")
 @click.option("--timezone", default="UTC", show_default=True, help="of --cron")
@@ -139,7 +140,7 @@ def _simulate(subjects: Sequence[Subject], stretch: Stretch, *, tell: bool) -> d
             try:
                 load = simulate(subject.timetable, stretch, subject.next_tick)
             except TaskExecutorError as error:
-                click.echo(f"{subject.name} is left out: {error.message}", err=True)
+                click.echo(plain(f"{subject.name} is left out: {error.message}"), err=True)
             else:
                 loads.setdefault(subject.name, Load()).add(load)
             progress.update(1)

@@ -12,6 +12,7 @@ from flask.cli import with_appcontext
 from app.api.executions.history_schemas import StepSchema
 from app.api.executions.schemas import ExecutionSchema, LogLineSchema, shape_record
 from app.api.services import services
+from app.cli import commands
 from app.cli.console import json_option, print_json, show_line, shown
 from app.cli.errors import FAILED
 from app.cli.looks import looks
@@ -98,7 +99,7 @@ class Life:
         return sorted(new, key=lambda each: each.logged_at if isinstance(each, LogRecord) else each.at), steps[-1].after
 
 
-@click.command("tail")
+@commands.command("tail")
 @click.argument("execution_id", required=False)
 @enum_option("--status", ExecutionStatus, "only what comes into this state")
 @click.option("--endpoint", type=TEXT, help="only executions of this endpoint")

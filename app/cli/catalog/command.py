@@ -4,11 +4,11 @@ import sys
 from typing import TextIO
 
 import click
-from flask.cli import AppGroup
 
 from app.cli.catalog import plan
 from app.cli.catalog.document import Document, Stored, dumped, parsed
 from app.cli.catalog.plan import Step
+from app.cli.commands import Group
 from app.cli.console import json_option, print_json, show_line
 from app.cli.errors import FAILED, CommandError, one_line
 from app.cli.session import confirm, ready_database, yes_option
@@ -16,7 +16,7 @@ from app.db import Database
 
 _STYLES = {"+": "green", "-": "red", "@": "dim"}
 
-group = AppGroup("catalog", help="Payload specs, configs, endpoints and routes as a YAML document.")
+group = Group("catalog", help="Payload specs, configs, endpoints and routes as a YAML document.")
 
 _file = click.argument("file", type=click.File("r", encoding="utf-8"))
 _delete = click.option("--delete", is_flag=True, help="delete what the document does not have, too")

@@ -136,14 +136,20 @@ def dumped(value: object) -> str:
 def parsed(text: str, where: str) -> Document:
     """Read a document; raises CommandError with what is wrong, and where."""
     try:
-        value = parse_json(json.dumps(yaml.load(text, Loader=_Loader) or {}))  # noqa: S506 - a SafeLoader
+        value = parse_json(json.dumps(yaml.load(text, Loader=_Loader)))  # noqa: S506 - a SafeLoader
+        if value is None:
+            # Half a file may be empty: with --delete it would mean that all goes.
+            raise CommandError(f"{where} is empty; write {{}} for a catalogue in which nothing is")
         loaded = _DocumentSchema().load(value)
     except yaml.YAMLError as error:
         raise CommandError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from None
-    except (TypeError, InvalidRequestError) as error:
-        raise CommandError(f"{where} holds what JSON has not: {error}") from None
+    except RecursionError:
+        raise CommandError(f"{where} is nested too deep") from None
+    except (TypeError, ValueError, InvalidRequestError) as error:
+        fault = str(error).replace("The body", "it", 1)
+        raise CommandError(f"{where} holds what JSON has not: {fault}") from None
     except ValidationError as error:
-        faults = [f"{pointer(_plain(path))}: {fault}" for path, fault in marshmallow_faults(error.messages)]
+        faults = [f"{pointer(_plain(path)) or '/'}: {fault}" for path, fault in marshmallow_faults(error.messages)]
         raise CommandError(f"{where} is not a catalogue: {'; '.join(faults[:_MOST_FAULTS])}") from None
     for name, schema in loaded["payload_specs"].items():
         try:
@@ -168,10 +174,15 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         """Read a mapping."""
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = next((key for number, key in enumerate(keys) if key in keys[:number]), None)
-        if twice is not None:
-            raise yaml.constructor.ConstructorError(None, None, f"the key {twice!r} comes twice", node.start_mark)
+        seen = set[str]()
+        for node_of_key, _ in node.value:
+            key = self.construct_object(node_of_key, deep=True)
+            # In JSON the keys 1 and "1" are one.
+            key = key if isinstance(key, str) else json.dumps(key)
+            if key in seen:
+                fault = f"the key {key!r} comes twice"
+                raise yaml.constructor.ConstructorError(None, None, fault, node_of_key.start_mark)
+            seen.add(key)
         return super().construct_mapping(node, deep)
 
 

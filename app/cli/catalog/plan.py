@@ -87,7 +87,8 @@ def check_endpoints(document: Document, stored: Stored) -> None:
             )
         except TaskExecutorError as error:
             where = error.details[0]["pointer"] if error.details else ""
-            raise CommandError(f"/endpoints/{name}{where}: {error.message}") from None
+            fault = error.message.removeprefix(f"{where}: ")
+            raise CommandError(f"/endpoints/{name}{where}: {fault}") from None
 
 
 def _of_table(

@@ -7,6 +7,7 @@ import click
 from flask.cli import with_appcontext
 
 from app.api.services import services
+from app.cli import commands
 from app.cli.console import json_option, print_json, show_line, show_table
 from app.cli.doctor import clocks, rows, schema_drift, surroundings
 from app.cli.doctor.finding import Finding, Patient
@@ -21,7 +22,7 @@ CHECKS: list[Check] = [
 ]
 
 
-@click.command("doctor")
+@commands.command("doctor")
 @click.option("--fix", "repairs", is_flag=True, help="repair what a scheduler would repair, too")
 @json_option
 @with_appcontext
