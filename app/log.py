@@ -3,7 +3,12 @@
 import json
 import logging
 import time
+from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Any
+
+IDS: ContextVar[Mapping[str, str]] = ContextVar("ids", default={})  # noqa: B039 - it is never changed, only replaced
+"""What the current thread is busy with: fields of every line of JSON that it logs meanwhile."""
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "fields"}
 
@@ -22,6 +27,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
+        entry |= IDS.get()
         entry |= {key: value for key, value in vars(record).items() if key not in _PLAIN}
         entry |= getattr(record, "fields", dict)()
         if record.exc_info:
@@ -29,11 +35,23 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(entry, default=str)
 
 
+class TextFormatter(logging.Formatter):
+    """Formats each record as one line of text, in which what a client has sent can neither begin another nor hide."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - of the class it derives from
+        """Render the record without its traceback."""
+        text = super().formatMessage(record)
+        return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def formatter(style: str) -> logging.Formatter:
     """Return the formatter for a value of TE_LOG_FORMAT: `text` or `json`."""
     if style == "json":
         return JsonFormatter()
-    return logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    return TextFormatter()
 
 
 def configure(level: str, style: str) -> None:
