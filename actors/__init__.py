@@ -12,7 +12,6 @@ import dramatiq
 
 from actors.deliver import Deliveries
 from actors.dispatch import open_dispatchers
-from actors.gathered_log import GatheredLog
 from actors.loop import DeliveryLoop
 from actors.open_files import DEFAULT_POOL_SIZE, ensure_open_files
 from app import db, log
@@ -21,6 +20,7 @@ from app.catalog.crypto import SecretBox
 from app.catalog.loader import Catalog
 from app.collector import spare_what_is_there
 from app.config import SettingError, Settings
+from app.gathered_log import GatheredLog
 from app.metrics import PROCESS
 from app.metrics.process import GROUP, serving, sharing
 from app.threads import BackgroundThread

@@ -28,6 +28,7 @@ from app.executions.policy import outcome, refusal
 from app.executions.reading.queries import uncertain_for
 from app.executions.verdict import Verdict
 from brokers.attempt import Attempt, Stage
+from brokers.attempt_line import ids_of
 from brokers.rules import FlowRules
 from brokers.targets import Bound, Targets
 from schema.states import EndpointType
@@ -157,11 +158,12 @@ def _unprepared(attempt: Attempt, error: Exception, ages: Ages) -> Delivery | No
             return None
         case UnavailableError() | SQLAlchemyError():
             # Nothing was sent: the attempt is not spent.
-            log.warning("%s handed back: %s", attempt.claim.execution_id, explained(error))
+            claim = attempt.claim
+            log.warning("%s handed back: %s", claim.execution_id, explained(error), extra=ids_of(claim))
             attempt.put_off(briefly=isinstance(error, UnavailableError))
             return None
         case _:
-            failure = unexpected(error, may_have_been_delivered=False)
+            failure = unexpected(error, attempt.claim, may_have_been_delivered=False)
     return Delivery(attempt, lambda _: fail(attempt, failure))
 
 
@@ -216,7 +218,7 @@ def _unsent_or_failed(attempt: Attempt, prepared: Prepared, error: BaseException
         case NotSentError() if comes_too_late(attempt, policy):
             return Verdict.fail(too_late(attempt, policy))
         case NotSentError():
-            log.info("%s handed back: %s", claim.execution_id, error)
+            log.info("%s handed back: %s", claim.execution_id, error, extra=ids_of(claim))
             # What is due anew by that is as old as it was: its history has to tell.
             is_noted = error.is_noted and (error.put_off_ms > 0 or not attempt.target.is_shut)
             attempt.release(even_if_started=True, put_off_ms=error.put_off_ms, is_noted=is_noted)
@@ -228,7 +230,7 @@ def _unsent_or_failed(attempt: Attempt, prepared: Prepared, error: BaseException
         case DeliveryError():
             _blame(attempt, error)
         case _:
-            error = unexpected(error, may_have_been_delivered=True)
+            error = unexpected(error, claim, may_have_been_delivered=True)
     return verdict_on(error, outcome(error, error.extra, policy), claim, prepared)
 
 

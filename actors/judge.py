@@ -10,6 +10,7 @@ from app.catalog.retry_policy import RetryPolicy
 from app.executions.model import Claim, DeliveryError, LogLine
 from app.executions.policy import Action
 from app.executions.verdict import Verdict, decide
+from brokers.attempt_line import ids_of
 from schema.states import ExecutionStatus, LogLevel
 
 log = logging.getLogger(__name__)
@@ -28,10 +29,10 @@ def judge(error: DeliveryError, action: Action | None, claim: Claim, policy: Ret
     return decide(error, action, tried(claim), policy, random.uniform(-1, 1))
 
 
-def unexpected(error: BaseException, *, may_have_been_delivered: bool) -> DeliveryError:
+def unexpected(error: BaseException, claim: Claim, *, may_have_been_delivered: bool) -> DeliveryError:
     """Return the error of an attempt that met an exception which nobody has foreseen."""
     # The text of an unforeseen exception may contain anything, even a secret: only its type is shown.
-    log.error("unexpected %s in a delivery", type(error).__name__)
+    log.error("unexpected %s in a delivery of %s", type(error).__name__, claim.execution_id, extra=ids_of(claim))
     return DeliveryError(
         "INTERNAL_ERROR",
         f"unexpected {type(error).__name__} in the worker",

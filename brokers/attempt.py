@@ -168,13 +168,14 @@ class Attempt:
             told = verdict.output or verdict.error or {}
             outcome = [verdict.status, told.get("type"), told.get("status_code")]
             log.info(
-                "%s of %s, attempt %d of %d to %s over %s: %s in %d ms",
+                "%s of %s, attempt %d of %d to %s over %s by %s: %s in %d ms",
                 claim.execution_id,
                 claim.job_id,
                 claim.attempt,
                 claim.max_attempts,
                 claim.endpoint,
                 claim.endpoint_type,
+                claim.worker_id,
                 " ".join(str(part) for part in outcome if part is not None),
                 conclusion.duration_ms,
                 extra={"fields": partial(fields_of, conclusion)},

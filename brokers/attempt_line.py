@@ -3,6 +3,7 @@
 from typing import Any
 
 from app.executions.conclusion import Conclusion
+from app.executions.model import Claim
 from app.tracing.context import TraceContext, own_trace_id
 
 
@@ -11,10 +12,7 @@ def fields_of(conclusion: Conclusion) -> dict[str, Any]:
     claim, verdict = conclusion.claim, conclusion.verdict
     told = verdict.output or verdict.error or {}
     fields = {
-        "execution_id": claim.execution_id,
-        "job_id": claim.job_id,
-        "attempt": claim.attempt,
-        "worker_id": claim.worker_id,
+        **ids_of(claim),
         "endpoint": claim.endpoint,
         "endpoint_type": claim.endpoint_type,
         "queue": claim.queue,
@@ -22,14 +20,22 @@ def fields_of(conclusion: Conclusion) -> dict[str, Any]:
         "error_type": told.get("type"),
         "status_code": told.get("status_code"),
         "duration_ms": conclusion.duration_ms,
-        "trace_id": _trace_id(conclusion),
+        "span_id": f"{conclusion.span.span_id:016x}" if conclusion.span is not None else None,
     }
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _trace_id(conclusion: Conclusion) -> str:
-    claim = conclusion.claim
-    if conclusion.span is not None:
-        return f"{conclusion.span.trace_id:032x}"
+def ids_of(claim: Claim) -> dict[str, Any]:
+    """Return what any line about an attempt is found by."""
+    return {
+        "execution_id": claim.execution_id,
+        "job_id": claim.job_id,
+        "attempt": claim.attempt,
+        "worker_id": claim.worker_id,
+        "trace_id": _trace_id(claim),
+    }
+
+
+def _trace_id(claim: Claim) -> str:
     context = None if claim.trace_context is None else TraceContext.stored(claim.trace_context)
     return own_trace_id(claim.execution_id) if context is None or context.is_link else context.trace_id

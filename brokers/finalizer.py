@@ -23,6 +23,7 @@ from app.executions.soft_limit import SoftLimitPassed, note
 from app.metrics import series
 from app.metrics.values import Values
 from app.threads import STOP_SECONDS, BackgroundThread
+from brokers.attempt_line import ids_of
 from brokers.rules import FlowRules
 from brokers.spans import WorkerSpans
 from brokers.tally import Tally
@@ -199,7 +200,8 @@ class Finalizer(BackgroundThread):
             item = batch.items[0]
             if isinstance(item, Conclusion) and not batch.is_bare:
                 self._values.add(series.REFUSED)
-                log.error("the result of %s was refused: %s", item.claim.execution_id, explained(error))
+                named = item.claim.execution_id
+                log.error("the result of %s was refused: %s", named, explained(error), extra=ids_of(item.claim))
                 bare = item.without_payload("the result could not be stored")
                 unwritten.put_back(Batch([bare], is_bare=True), now)
                 return
@@ -263,6 +265,7 @@ class Finalizer(BackgroundThread):
                     "the claim on %s (attempt %d) was lost; its result changes nothing",
                     conclusion.claim.execution_id,
                     conclusion.claim.attempt,
+                    extra=ids_of(conclusion.claim),
                 )
 
 

@@ -5,7 +5,7 @@ from flask import Flask, Response, current_app, g, request
 from app.access.api_keys import Scope
 from app.access.key_ring import Key
 from app.api.http.rate_limits import too_many
-from app.api.http.request_ids import current_request_id
+from app.api.http.request_ids import current_request_id, note_ids
 from app.api.openapi import document, swagger_ui
 from app.api.openapi.resource import Resource
 from app.api.services import services
@@ -37,6 +37,7 @@ def authorize() -> None:
 
 def _check(scope: Scope) -> None:
     g.api_key = _verified(_bearer())
+    note_ids(key_id=g.api_key.key_id)
     _count(g.api_key)
     if not g.api_key.allows(scope):
         raise ForbiddenError(f"This API key lacks the scope {scope.value!r}.")

@@ -23,6 +23,7 @@ from app.db import ready
 from app.errors import UnavailableError
 from app.flow import routing
 from app.flow.routes import Route
+from app.gathered_log import GatheredLog
 from app.health.heartbeat import Component, Kind
 from app.health.region import REGION
 from app.health.thread import HealthThread
@@ -62,7 +63,7 @@ _IN_LINE = _SETTINGS.web_queue or shedding.QUEUED_PER_THREAD * _SETTINGS.web_thr
 worker_connections = _raise_open_files(1000 + _IN_LINE + _SETTINGS.web_threads)
 keepalive = 15
 graceful_timeout = 30
-accesslog = None  # TE_LOG_LEVEL=DEBUG logs each request with its id
+accesslog = None  # the application logs each request, with its ids
 limit_request_line = 8190
 forwarder_headers = ""  # else SCRIPT_NAME from this machine, or through a proxy on it, changes the path
 proc_name = "te-web"
@@ -113,7 +114,7 @@ def post_worker_init(worker: Any) -> None:
     # As many as there were to be, unless the hard limit of open files leaves no place for others besides.
     worker.most_queued = min(_IN_LINE, max(worker_connections - 500, worker_connections // 2))
     PROCESS.endpoints.most = _SETTINGS.metrics_max_endpoints
-    worker.background = [*sharing("web"), *_of_services(worker.app.wsgi())]
+    worker.background = [GatheredLog(), *sharing("web"), *_of_services(worker.app.wsgi())]
     for thread in worker.background:
         thread.start()
     spare_what_is_there()  # so it looks for cycles among what requests make only

@@ -60,7 +60,8 @@ def _begin(exporting: Exporting) -> None:
     }
     g.exporting = exporting
     g.request_span = exporting.child(f"{method} {route}", _caller(), (), kind=SpanKind.SERVER, attributes=attributes)
-    note_ids(trace_id=f"{g.request_span.get_span_context().trace_id:032x}")
+    context = g.request_span.get_span_context()
+    note_ids(trace_id=f"{context.trace_id:032x}", span_id=f"{context.span_id:016x}")
 
 
 def _end(response: Response) -> Response:

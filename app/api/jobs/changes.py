@@ -4,6 +4,7 @@ from typing import Any
 
 from app.api.executions.schemas import ExecutionSchema, shape_record
 from app.api.http.conditions import actor
+from app.api.http.request_ids import note_ids
 from app.api.http.traces import trace_of_new_jobs
 from app.api.jobs.answer_schemas import JobSchema, shape_job
 from app.api.jobs.request_schemas import ChangedJobSchema, PatchedJobSchema, changed_fields
@@ -39,7 +40,9 @@ def update(body: dict[str, Any], job_id: str) -> dict[str, Any]:
     those that have run to their end, retries included.
     """
     trace = trace_of_new_jobs()
-    return shape_job(update_job(services().creator, job_id, changed_fields(body), actor().name, trace))
+    job = update_job(services().creator, job_id, changed_fields(body), actor().name, trace)
+    note_ids(new_job_id=job.job_id)
+    return shape_job(job)
 
 
 @resource.route(
@@ -91,6 +94,7 @@ def run(job_id: str) -> tuple[Any, int, dict[str, str]]:
     """
     database = services().database
     ran = run_now.run_job(database, job_id, services().shards, actor().name)
+    note_ids(execution_id=ran.execution_id)
     execution = get_execution(database, ran.execution_id)
     wake(execution.queue)
     return shape_record(execution), 201 if ran.is_new else 200, {}

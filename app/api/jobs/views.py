@@ -48,6 +48,8 @@ def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
     trace = traces.trace_of_new_jobs()
     created = services().creator.create(new_job(body, trace), together=True)
     note_ids(job_id=created.job.job_id)
+    if created.job.execution is not None:
+        note_ids(execution_id=created.job.execution.execution_id)
     if trace is not None:
         traces.note_created(created.job)
     if created.is_new:

@@ -74,7 +74,8 @@ def test_each_attempt_is_one_line_of_the_log(
     mine.conclude(verdict, LogLine(LogLevel.INFO, "s3cret"))
     claim = mine.claim
     (line,) = [record.getMessage() for record in caplog.records if record.name == "brokers.attempt"]
-    begins = f"{claim.execution_id} of {claim.job_id}, attempt 1 of 3 to target over HTTP: {outcome} in "
+    begins = f"{claim.execution_id} of {claim.job_id}, attempt 1 of 3 to target over HTTP by "
+    begins += f"{process.worker_id}: {outcome} in "
     assert re.fullmatch(re.escape(begins) + "[0-9]+ ms", line)
 
 

@@ -1,7 +1,8 @@
-"""Gathered log: the lines of a worker process, written together some milliseconds after they were logged.
+"""Gathered log: the lines of a worker or web process, written together some milliseconds after they were logged.
 
 Dramatiq's processes log into pipes to their parent. A write for each delivery would wake the parent each time, and let
-go of the interpreter in the middle of the event loop's turn.
+go of the interpreter in the middle of the event loop's turn. The threads of a web process would wait for each other's
+writes.
 """
 
 import contextlib

@@ -1,0 +1,82 @@
+"""The line that the log has of each request: with its ids, and never more than one."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from app.access import api_keys
+from app.access.api_keys import Scope
+from app.api.http import request_ids
+from app.db import Database
+from app.log import IDS, formatter
+from tests.integration.client import Api
+from tests.integration.registered import register
+
+
+@pytest.fixture(params=["json"])
+def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
+    """What the log of a web process has at INFO of what it was asked, formatted by whoever logs it."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(formatter(request.param))
+    log = logging.getLogger(request_ids.__name__)
+    before = log.level
+    log.setLevel(logging.INFO)
+    log.addHandler(handler)
+    yield stream
+    log.removeHandler(handler)
+    log.setLevel(before)
+
+
+def lines(written: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in written.getvalue().splitlines()]
+
+
+def test_a_request_is_one_line_with_its_ids(api: Api, app: Flask, database: Database, written: io.StringIO) -> None:
+    register(api, "mail")
+    written.truncate(0)
+    written.seek(0)
+    reader = api_keys.create(database, "reader", [Scope.READ], None)
+    body = {"endpoint": "mail", "trigger": "IMMEDIATE", "idempotency_key": "k", "input": {"card": "4111-1111"}}
+    job = api.post("/jobs", body, headers={"X-Request-ID": "mine"}).json
+    execution_id = job["execution"]["execution_id"]
+    Api(app, reader).get(f"/executions/{execution_id}")
+    Api(app, reader).get("/jobs/none")
+    created, read, missing = lines(written)
+    assert {name: created[name] for name in ("level", "method", "path", "status_code", "request_id")} == {
+        "level": "INFO",
+        "method": "POST",
+        "path": "/jobs",
+        "status_code": 201,
+        "request_id": "mine",
+    }
+    assert (created["job_id"], created["execution_id"]) == (job["job_id"], execution_id)
+    assert (read["execution_id"], read["key_id"]) == (execution_id, api_keys.id_in(reader))
+    assert read["path"] == f"/executions/{execution_id}"
+    assert (missing["status_code"], missing["job_id"]) == (404, "none")
+    for each in ("4111", reader.split("_")[2]):
+        assert each not in written.getvalue()
+    assert IDS.get() == {}, "the thread goes on to another request"
+
+
+def test_no_probe_and_nobody_without_a_key_fills_the_log(
+    api: Api, app: Flask, database: Database, written: io.StringIO
+) -> None:
+    reader = api_keys.create(database, "reader", [Scope.READ], None)
+    for key, path in ((None, "/jobs"), (None, "/nowhere"), (None, "/health/ready"), (reader, "/metrics")):
+        Api(app, key).get(path)
+    Api(app, reader).send("POST", "/jobs")
+    assert lines(written) == []
+
+
+@pytest.mark.parametrize("written", ["text"], indirect=True)
+def test_a_path_begins_no_line_of_its_own_and_fills_none(api: Api, written: io.StringIO) -> None:
+    api.get("/jobs/x%0a2026-01-01%20ERROR%20forged" + "y" * 5000)
+    (line,) = written.getvalue().splitlines()
+    assert "GET /jobs/x\\n2026-01-01 ERROR forged" in line
+    assert len(line) < 800
