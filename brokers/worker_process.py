@@ -28,6 +28,7 @@ from brokers.flow import FlowThread
 from brokers.heartbeat import Heartbeat
 from brokers.rules import FlowRules
 from brokers.sharing.shares import Shares
+from brokers.tally import ATTEMPT
 from brokers.targets import Targets
 from brokers.watchdog import Watchdog
 
@@ -37,6 +38,10 @@ log = logging.getLogger(__name__)
 SILENCE_LEASES = 4 / 3
 GIVE_UP_SECONDS = 5.0  # the longest that a process without a lease may take to end
 EXIT_LEASE_LOST = 75  # EX_TEMPFAIL of sysexits.h: a supervisor should start the process again
+_SELDOM = (
+    *(series.LOST_LEASES, series.STALE, series.REFUSED, series.ABANDONED),
+    *(series.RELEASED, series.STRAYS, series.SOFT_LIMITS, series.EXECUTED),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +123,10 @@ class WorkerProcess:
         self._tell()
 
     def _tell(self) -> None:
-        """Let gauges be read."""
+        """Let gauges be read, and what happens seldom be told before it does: a rate needs to have seen 0."""
+        for seldom in _SELDOM:
+            self.values.add(seldom, amount=0)
+        self.values.add(series.FAILED, ATTEMPT, amount=0)
 
         def in_use() -> int:
             return sum(tuple(self.shares.slots.values()))

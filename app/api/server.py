@@ -29,7 +29,9 @@ from app.health.region import REGION
 from app.health.thread import HealthThread
 from app.metrics import PROCESS
 from app.metrics.process import sharing
+from app.metrics.series import SCHEDULED
 from app.threads import BackgroundThread
+from schema.states import Trigger
 
 
 def _settings() -> tuple[Settings, SecretBox | None]:
@@ -114,6 +116,8 @@ def post_worker_init(worker: Any) -> None:
     # As many as there were to be, unless the hard limit of open files leaves no place for others besides.
     worker.most_queued = min(_IN_LINE, max(worker_connections - 500, worker_connections // 2))
     PROCESS.endpoints.most = _SETTINGS.metrics_max_endpoints
+    for trigger in Trigger:
+        PROCESS.add(SCHEDULED, trigger, amount=0)  # a rate needs to have seen that before the first one
     worker.background = [GatheredLog(), *sharing("web"), *_of_services(worker.app.wsgi())]
     for thread in worker.background:
         thread.start()

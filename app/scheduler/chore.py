@@ -1,13 +1,17 @@
 """A chore: one entry of the scheduler's plan, and what chores have in common."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 BATCH = 500  # rows in one statement
 
 Counts = Counter[str]
 """Counts of what one run of a chore changed, by name; the log shows those that are not zero."""
+
+_CURRENT: ContextVar[Counts | None] = ContextVar("counts", default=None)
 
 Hint = Callable[[str], None]
 """Takes the name of a queue in which something became claimable; may be lost."""
@@ -23,6 +27,23 @@ class Chore:
     name: str
     every_seconds: float
     run: Callable[[], Counts]
+
+
+@contextmanager
+def counting() -> Iterator[Counts]:
+    """Give the counts of the run that this thread begins; they hold what it has done until an error ended it."""
+    counts = Counts()
+    token = _CURRENT.set(counts)
+    try:
+        yield counts
+    finally:
+        _CURRENT.reset(token)
+
+
+def counts_so_far() -> Counts:
+    """Return the counts of the current run, which a chore that acts in batches adds to after each of them."""
+    counts = _CURRENT.get()
+    return Counts() if counts is None else counts
 
 
 def until_short(do_batch: Callable[[], int], size: int, stopping: Stopping) -> int:

@@ -19,9 +19,11 @@ from app.executions.promotion import promote
 from app.executions.reclaim import Candidate, Reclaimed
 from app.executions.sweep import fail_exhausted
 from app.jobs import time_zones, unfinished
+from app.metrics import PROCESS
+from app.metrics.series import FAILED
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks, makes_up_for_all, may_wait
 from app.scheduler.catch_up import CatchUpPace
-from app.scheduler.chore import BATCH, Chore, Counts, Hint, Stopping, until_short
+from app.scheduler.chore import BATCH, Chore, Counts, Hint, Stopping, counts_so_far, until_short
 from app.scheduler.expirer import Expirer
 from app.scheduler.pruner import Pruner
 from app.scheduler.reporter import REPORT_SECONDS, Reporter
@@ -30,6 +32,7 @@ from app.scheduler.sweeper import Sweeper
 log = logging.getLogger(__name__)
 
 EXHAUSTED_BATCH = 100
+_FAILING = ("reclaim from dead workers", "reclaim of stuck executions", "expire", "exhaust")
 MAX_TICKS = 500  # executions per statement
 
 
@@ -59,6 +62,8 @@ class Chores:
     def plan(self) -> list[Chore]:
         """Return when each chore runs."""
         settings = self._settings
+        for name in _FAILING:
+            PROCESS.add(FAILED, name, amount=0)  # a rate needs to have seen that before the first one
         dead_every = min(settings.worker_timeout_seconds / 3, settings.reclaim_interval_seconds)
         return [
             Chore("survey of shards", SURVEY_SECONDS, self.survey_shards),
@@ -86,7 +91,7 @@ class Chores:
 
         Downtime delays ticks, and the job says which of them still run: a portion of them in each pass.
         """
-        counts = Counts()
+        counts = counts_so_far()
         batch = self._settings.cron_batch_size
         last: DueJob | None = None
         pace = CatchUpPace(self._settings.cron_tick_interval_seconds)
@@ -144,15 +149,18 @@ class Chores:
 
     def promote(self) -> Counts:
         """Queue every PENDING execution due within the look-ahead; hold back the retries of paused jobs."""
-        shards = self._served.count
-        promoted = sum(self._until_short(partial(self._promote_batch, shard), BATCH) for shard in range(shards))
-        return Counts(promoted=promoted, held=holding.hold_retries(self._database))
+        counts = counts_so_far()
+        for shard in range(self._served.count):
+            self._until_short(partial(self._promote_batch, shard, counts), BATCH)
+        counts.update(held=holding.hold_retries(self._database))
+        return counts
 
-    def _promote_batch(self, shard: int) -> int:
+    def _promote_batch(self, shard: int, counts: Counts) -> int:
         mark = self._waiting[shard]
         done = promote(self._database, shard=shard, ahead_ms=self._ahead_ms, limit=BATCH, since=mark.since)
         mark.advance(done.seen_up_to, time.monotonic())
         self._hint_all(done.queues)
+        counts.update(promoted=done.queues.total())
         return done.queues.total()
 
     def reclaim_from_dead_workers(self) -> Counts:
@@ -171,7 +179,7 @@ class Chores:
         )
 
     def _reclaim(self, find: Callable[[], list[Candidate]], take: Callable[[Sequence[Candidate]], Reclaimed]) -> Counts:
-        counts = Counts()
+        counts = counts_so_far()
 
         def batch() -> int:
             candidates = find()
@@ -192,8 +200,15 @@ class Chores:
 
     def exhaust(self) -> Counts:
         """Fail the executions that wait although all their attempts are used up."""
-        fail_batch = partial(fail_exhausted, self._database, limit=EXHAUSTED_BATCH)
-        return Counts(failed=self._until_short(fail_batch, EXHAUSTED_BATCH))
+        counts = counts_so_far()
+
+        def fail_batch() -> int:
+            failed = fail_exhausted(self._database, limit=EXHAUSTED_BATCH)
+            counts.update(failed=failed)
+            return failed
+
+        self._until_short(fail_batch, EXHAUSTED_BATCH)
+        return counts
 
     def _until_short(self, do_batch: Callable[[], int], size: int) -> int:
         return until_short(do_batch, size, self._stopping)

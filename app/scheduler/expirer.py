@@ -6,7 +6,7 @@ from collections.abc import Callable
 from app.db import Database
 from app.errors import UnavailableError
 from app.executions import expiry
-from app.scheduler.chore import Counts, Stopping
+from app.scheduler.chore import Counts, Stopping, counts_so_far
 from app.scheduler.expiry_survey import ExpirySurvey
 from app.scheduler.expiry_walk import ExpiryWalk
 
@@ -51,7 +51,7 @@ class Expirer:
     def _go_on(self, over_at: float) -> Counts:
         under_way = [walk for walk in self._walks.values() if walk.lanes_left]
         under_way.sort(key=lambda walk: (walk.has_failed, walk.lanes_left))
-        counts, failures = Counts(), list[UnavailableError]()
+        counts, failures = counts_so_far(), list[UnavailableError]()
         for number, walk in enumerate(under_way):
             now = time.monotonic()
             share = (over_at - now) / (len(under_way) - number)

@@ -18,7 +18,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 
 from app.errors import UnavailableError
 from app.metrics import PROCESS, series
-from app.scheduler.chore import Chore, Counts
+from app.scheduler.chore import Chore, Counts, counting
 from app.scheduler.outage_log import OutageLog
 
 log = logging.getLogger(__name__)
@@ -103,28 +103,35 @@ def _triggers(plan: Sequence[Chore]) -> BlockingScheduler:
 
 def run_logged(chore: Chore, outages: OutageLog) -> None:
     """Run a chore once and log what it did; never raises, so that no chore can stop the others."""
-    since, began = outages.count(), time.monotonic()
+    since, began, so_far = outages.count(), time.monotonic(), Counts()
     try:
-        counts = chore.run()
+        with counting() as so_far:
+            counts = chore.run()
     except UnavailableError as error:
-        PROCESS.add(series.CHORE_FAILURES, chore.name)
+        _count_failure(chore, so_far)
         outages.begins(chore.name, error.explained, since=since)
     except Exception:
-        PROCESS.add(series.CHORE_FAILURES, chore.name)
+        _count_failure(chore, so_far)
         log.exception("%s failed", chore.name)
     else:
         outages.is_over(chore.name, since=since)
-        _measure(chore, counts, time.monotonic() - began)
-        done = [f"{count} {name}" for name, count in counts.items() if count]
-        if done:
-            log.info("%s: %s", chore.name, ", ".join(done))
+        PROCESS.add(series.CHORE_FAILURES, chore.name, amount=0)
+        PROCESS.observe(series.CHORE_SECONDS, time.monotonic() - began, chore.name)
+        PROCESS.set(series.CHORE_AT, time.time(), chore.name)
+        _tell(chore, counts)
 
 
-def _measure(chore: Chore, counts: Counts, seconds: float) -> None:
-    PROCESS.observe(series.CHORE_SECONDS, seconds, chore.name)
-    PROCESS.set(series.CHORE_AT, time.time(), chore.name)
+def _count_failure(chore: Chore, so_far: Counts) -> None:
+    PROCESS.add(series.CHORE_FAILURES, chore.name)
+    _tell(chore, so_far)
+
+
+def _tell(chore: Chore, counts: Counts) -> None:
     for name, count in counts.items():
-        if count:
-            PROCESS.add(series.CHORE_ROWS, chore.name, name, amount=count)
-            if name in _FAILING:
-                PROCESS.add(series.FAILED, chore.name, amount=count)
+        # Also where it is 0: a rate needs to have seen that before the first one.
+        PROCESS.add(series.CHORE_ROWS, chore.name, name, amount=count)
+        if name in _FAILING:
+            PROCESS.add(series.FAILED, chore.name, amount=count)
+    done = [f"{count} {name}" for name, count in counts.items() if count]
+    if done:
+        log.info("%s: %s", chore.name, ", ".join(done))

@@ -16,6 +16,7 @@ from app.dev.process.ports import free_port
 from app.dev.receiver import Receiver
 from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from schema.states import Trigger
 from tests.acceptance.jobs import run_job, wait_for_end
 from tests.slow_scrapers import slow_scrapers
 from tests.waiting import eventually
@@ -39,6 +40,10 @@ class Scrape:
             for sample in self.samples
             if sample.name == f"task_executor_{name}" and labels.items() <= sample.labels.items()
         )
+
+    def lacks(self, *names: str) -> set[str]:
+        """Return which of these nothing is told of, not even 0."""
+        return {f"task_executor_{name}" for name in names} - {sample.name for sample in self.samples}
 
 
 def scrape(port: int) -> Scrape:
@@ -96,6 +101,7 @@ def test_a_group_is_scraped_as_one_whatever_its_clients_do_and_whoever_dies(
     assert told.sum("worker_job_duration_seconds_count", outcome="SUCCESS") == 20
     assert told.sum("tasks_executed_total") == told.sum("worker_conclude_batch_size_sum") - 1 == 20
     assert told.sum("tasks_failed_total", reason="attempt") == 1
+    assert told.lacks("worker_leases_lost_total", "worker_stale_results_total", "worker_claims_released_total") == set()
     assert told.sum("worker_slots") == 2 * PROCESSES
     assert told.sum("worker_slots_in_use") == told.sum("worker_jobs_in_flight")
 
@@ -143,10 +149,13 @@ def test_the_api_and_the_scheduler_tell_what_they_do(stack: Stack, api: Api, end
         assert told.sum("http_requests_total", route="/jobs", method="POST", status_class="2xx") == 11
         assert told.sum("http_request_duration_seconds_count", route="/jobs", method="POST") == 11
         assert told.sum("http_requests_total", route="/metrics", status_class="4xx") == 1
+        assert {sample.labels["trigger"] for sample in told.samples if "trigger" in sample.labels} == set(Trigger)
         assert told.sum("build_info") == 1
         assert not [sample for sample in told.samples if created in sample.labels.values()]
     chores = eventually(lambda: scheduler_told(port), what="the first run of chores")
     assert chores.sum("scheduler_chore_last_success_timestamp_seconds", chore="promote") > 1.7e9
+    failing = {sample.labels["reason"] for sample in chores.samples if "reason" in sample.labels}
+    assert {"expire", "exhaust"} < failing, "also before the first one has failed"
     told = eventually(lambda: waiting_told(port), what="what the database tells")
     assert told.sum("breakers", state="open") == told.sum("queues_unserved") == 0
 

@@ -11,7 +11,7 @@ from apscheduler.schedulers.blocking import BlockingScheduler
 from app.errors import UnavailableError
 from app.metrics import PROCESS
 from app.metrics.series import CHORE_AT, FAILED, SERIES
-from app.scheduler.chore import Chore, Counts
+from app.scheduler.chore import Chore, Counts, counts_so_far
 from app.scheduler.outage_log import OutageLog
 from app.scheduler.process import SchedulerProcess, run_logged
 
@@ -68,6 +68,8 @@ def sets(event: threading.Event) -> Callable[[], Counts]:
 
 def test_a_run_that_did_something_is_one_line_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
+        run_logged(chore("sweep", lambda: Counts(rows=0, failed=0)), OutageLog())
+        at_first = PROCESS.snapshot().cells
         run_logged(chore("sweep", lambda: Counts(rows=3, failed=2, more=0)), OutageLog())
         run_logged(chore("sweep"), OutageLog())
         run_logged(chore("sweep", unreachable), OutageLog())
@@ -75,11 +77,25 @@ def test_a_run_that_did_something_is_one_line_and_counted(caplog: pytest.LogCapt
     counted = {found.name: PROCESS.total(found, "sweep") for found in SERIES.values() if "chore" in found.labels}
     assert counted.pop(CHORE_AT.name) > 0
     assert counted == {
-        "scheduler_chore_duration_seconds": 2,
+        "scheduler_chore_duration_seconds": 3,
         "scheduler_chore_changes_total": 5,
         "scheduler_chore_failures_total": 1,
     }
     assert PROCESS.total(FAILED, "sweep") == 2
+    assert at_first["tasks_failed_total"]["sweep",] == [0.0], "before the first, so that a rate sees it"
+    assert at_first["scheduler_chore_failures_total"]["sweep",] == [0.0]
+
+
+def test_what_a_run_has_done_counts_although_it_fails_later(caplog: pytest.LogCaptureFixture) -> None:
+    def body() -> Counts:
+        counts_so_far().update(failed=500)
+        return unreachable()
+
+    with caplog.at_level(logging.INFO):
+        run_logged(chore("in batches", body), OutageLog())
+    assert PROCESS.total(FAILED, "in batches") == 500
+    assert "in batches: 500 failed" in caplog.messages
+    assert counts_so_far() == Counts(), "another run begins anew"
 
 
 TRYING = "first: the database cannot be reached; the scheduler goes on trying"
