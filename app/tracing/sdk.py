@@ -1,5 +1,6 @@
 """The SDK of OpenTelemetry as this project uses it. Only imported where spans are exported: it comes with an extra."""
 
+import logging
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Tracer
 
+from app.tracing.patience import BriefSession, SeldomSaid
 from app.version import version
 
 
@@ -47,7 +49,9 @@ class Sdk:
         """Connect to nothing yet."""
         self.ids = TraceIds()
         # One request must not hold the thread for ever, so its time limit is the SDK's own.
-        self._exporter = OTLPSpanExporter()
+        self._exporter = OTLPSpanExporter(session=BriefSession())
+        # A line for each batch that is not taken could be very many.
+        logging.getLogger(OTLPSpanExporter.__module__).filters[:] = [SeldomSaid()]
         own = {"service.name": service, "service.version": version(), "host.name": socket.gethostname()}
         # What the environment says of a resource has precedence.
         self._resource = Resource.create({**own, **OTELResourceDetector().detect().attributes})

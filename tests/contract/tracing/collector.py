@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 
 class Collector:
-    """Keeps every span, or takes connections and never answers while it `hangs`."""
+    """Keeps every span; it may never answer (`answers`), with another `status`, or without an end (`is_endless`)."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -21,6 +21,9 @@ class Collector:
         self.asked = threading.Event()
         self.answers = threading.Event()
         self.answers.set()
+        self.status = 200
+        self.is_endless = False
+        self.bytes_taken = 0  # of endless answers
         collector = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -29,9 +32,12 @@ class Collector:
                 collector.asked.set()
                 collector.answers.wait(170)
                 collector.take(self.path, body)
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
+                self.send_response(collector.status)
+                self.send_header("Content-Length", "99999999999" if collector.is_endless else "0")
                 self.end_headers()
+                with suppress(OSError):
+                    while collector.is_endless:
+                        collector.bytes_taken += self.wfile.write(bytes(65_536))
 
             def log_message(self, *_args: Any) -> None:
                 pass

@@ -143,6 +143,21 @@ def test_a_collector_that_hangs_holds_up_no_delivery_and_no_end(
     eventually(stop)
 
 
+def test_a_collector_that_lies_takes_no_memory_and_fills_no_log(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")
+    for collector.status, collector.is_endless in ((200, True), (500, False)):
+        (recording,) = exporting("otlp", "worker")
+        recording.start()
+        for _ in range(20):
+            recording.child("any", UNKNOWN, (), kind=SpanKind.INTERNAL).end()
+        assert recording.stop(60)
+    assert 0 < collector.bytes_taken < 20 * 16 * 2**20, "what sockets buffer of each answer"
+    assert len(collector.named("any")) == 40
+    assert len([each for each in caplog.messages if "code: 500" in each]) == 1
+
+
 def test_variables_that_do_not_fit_together_cost_the_spans_only(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
