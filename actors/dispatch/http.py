@@ -26,6 +26,7 @@ _OWN = frozenset(
         "x-task-executor-job-id",
         "x-task-executor-execution-id",
         "x-task-executor-attempt",
+        "x-task-executor-attempt-signature",
         "x-task-executor-scheduled-at",
         "traceparent",
         "tracestate",
@@ -88,7 +89,8 @@ def _compose(spec: Mapping[str, Any], identity: Identity) -> tuple[Origin, bytes
     body = b"" if template is None else _encode(template, given)
     fields = given.fields + _own(identity)
     if "signing" in spec:
-        fields += write_fields(signed(spec["signing"], identity.idempotency_key, int(time.time()), body).items())
+        proofs = signed(spec["signing"], identity.idempotency_key, int(time.time()), body, identity.attempt)
+        fields += write_fields(proofs.items())
     if template is not None or method != "GET":
         fields += f"Content-Length: {len(body)}\r\n"
     return url.origin, write_head(method, url, fields) + body

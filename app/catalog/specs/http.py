@@ -29,7 +29,10 @@ _RESERVED = re.compile(
 
 
 class SigningSpec(Schema):
-    """`signing` of an HTTP endpoint: Standard Webhooks with a secret, and during a rotation with the one before too."""
+    """`signing` of an HTTP endpoint: Standard Webhooks with a secret, and during a rotation with the one before too.
+
+    `X-Task-Executor-Attempt-Signature` signs the attempt's number as well.
+    """
 
     secret = sole_secret(required=True)
     previous_secret = sole_secret()

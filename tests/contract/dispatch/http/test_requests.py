@@ -42,18 +42,18 @@ def test_a_request_carries_body_headers_and_identity(receiver):
 def test_no_endpoint_overrides_the_identity(receiver):
     """Requests with the same headers share what is written of them."""
     headers = {"idempotency-key": "mine", "X-Task-Executor-Attempt": "9", "Traceparent": "mine", "Tracestate": "a=1"}
-    headers["X-Mine"] = "yes"
+    headers |= {"X-Mine": "yes", "X-Task-Executor-Attempt-Signature": "v1,mine"}
     for number in (1, 2):
         send(receiver.url("/ok/own"), identity(f"exec_{number}", attempt=number), headers=headers)
     for number, received in enumerate(receiver.wait_for(2, path="/ok/own"), 1):
         assert received.headers.getall("Idempotency-Key") == [f"exec_{number}"]
         assert received.headers.getall("X-Task-Executor-Attempt") == [str(number)]
         assert received.headers.getall("traceparent") == [TRACEPARENT]
-        assert "tracestate" not in received.headers
+        assert {"tracestate", "X-Task-Executor-Attempt-Signature"}.isdisjoint(received.headers)
         assert received.headers["X-Mine"] == "yes"
 
 
-def test_a_signed_request_tells_who_sent_it_and_when(receiver):
+def test_a_signed_request_tells_who_sent_it_when_and_at_which_attempt(receiver):
     """Checked by the receiver's side of Standard Webhooks, written here from its specification."""
     keys = {"secret": "whsec_" + base64.b64encode(b"k" * 24).decode(), "previous_secret": "plain-old-secret"}
     send(receiver.url("/ok/signed"), body_template={"a": "ü"}, signing=keys)
@@ -61,11 +61,15 @@ def test_a_signed_request_tells_who_sent_it_and_when(receiver):
     assert received.headers["webhook-id"] == "exec_1"
     assert abs(int(received.headers["webhook-timestamp"]) - received.time) < 30
     content = b"exec_1." + received.headers["webhook-timestamp"].encode() + b"." + received.body
-    wanted = [
-        "v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()
-        for key in (b"k" * 24, b"plain-old-secret")
-    ]
+
+    def sign(key, content):
+        return "v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()
+
+    both = (b"k" * 24, b"plain-old-secret")
+    wanted = [sign(key, content) for key in both]
     assert received.headers["webhook-signature"].split(" ") == wanted
+    of_attempt = [sign(key, f"attempt:1:{one}".encode()) for key, one in zip(both, wanted, strict=True)]
+    assert received.headers.getall("X-Task-Executor-Attempt-Signature") == [" ".join(of_attempt)]
 
 
 @pytest.mark.parametrize("secret", ["whsec_not base64!", "whsec_é"])
