@@ -13,6 +13,9 @@ from actors.dispatch.progress import Progress
 from app.catalog.retry_policy import MAX_RETRY_AFTER_MS
 from app.executions.model import DeliveryError
 
+# With 409 a receiver says that another attempt is still at work: of the three it alone tells nothing of the host.
+_MAY_ASK_FOR_TIME = frozenset({409, 429, 503})
+
 
 def judge(status: int, retry_after: str | None, body: str, expected: list[int]) -> dict[str, Any]:
     """Make the output of an answer that was expected; raises DeliveryError for any other."""
@@ -23,7 +26,7 @@ def judge(status: int, retry_after: str | None, body: str, expected: list[int]) 
         "HTTP_ERROR",
         f"the endpoint answered {name}; expected: {', '.join(map(str, expected))}",
         permanent=status == HTTPStatus.GONE,
-        retry_after_ms=retry_after_ms(retry_after, time.time()) if status in {429, 503} else None,
+        retry_after_ms=retry_after_ms(retry_after, time.time()) if status in _MAY_ASK_FOR_TIME else None,
         extra={"status_code": status, "body": body},
     )
 

@@ -51,12 +51,12 @@ def test_cookies_are_not_kept(receiver):
     assert not any(b"cookie" in head.lower() for head in run(dispatcher(), main))
 
 
-@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("status", [409, 429, 503])
 def test_retry_after_is_handed_on(receiver, status):
     assert fail(receiver.url(f"/retry-after/7/{status}?status={status}")).retry_after_ms == 7000
 
 
-def test_retry_after_counts_for_429_and_503_only(receiver):
+def test_retry_after_counts_for_409_429_and_503_only(receiver):
     assert fail(receiver.url("/retry-after/7/500?status=500")).retry_after_ms is None
 
 
