@@ -40,6 +40,7 @@ types: $(STAMP)  ## mypy --strict
 
 imports: $(STAMP)  ## import-linter
 	$(BIN)/lint-imports
+	cd receiver && $(abspath $(BIN))/lint-imports
 
 bench: $(STAMP)  ## measure beside other task queues in the same run; bench-drain, bench-create … measure one thing
 	$(BIN)/python -m benchmarks all --keep

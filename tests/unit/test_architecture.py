@@ -53,7 +53,7 @@ def test_the_map_lists_the_packages_in_the_order_of_the_import_contracts() -> No
 def test_every_path_in_a_document_exists(document: Path) -> None:
     """Those in backticks that begin with a folder of the repository, and the targets of relative links."""
     text = (ROOT / document).read_text()
-    paths = re.findall(r"`((?:actors|app|benchmarks|brokers|docs|schema|tests)/[\w./*-]+)[^`]*`", text)
+    paths = re.findall(r"`((?:actors|app|benchmarks|brokers|docs|receiver|schema|tests)/[\w./*-]+)[^`]*`", text)
     linked = [(ROOT / document).parent / target for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text)]
     missing = [path for path in paths if not list(ROOT.glob(path.rstrip("/")))]
     assert missing == []

@@ -1,0 +1,33 @@
+"""Inbox for SQLAlchemy 2: the handler is given a Session, or what your sessionmaker makes."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Engine, text
+from sqlalchemy.orm import Session, sessionmaker
+
+from task_executor_receiver.inbox import RETRY_AFTER_SECONDS
+from task_executor_receiver.sql import SqlInbox, is_sqlite
+
+
+class SqlAlchemyInbox(SqlInbox[Session]):
+    """Inbox in the database of an engine or of a sessionmaker; a handler's session is begun and committed here."""
+
+    def __init__(self, source: Engine | sessionmaker[Session], retry_after: int = RETRY_AFTER_SECONDS) -> None:
+        super().__init__(retry_after)
+        self._sessions = sessionmaker(source) if isinstance(source, Engine) else source
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Session]:
+        with self._sessions() as session, session.begin():
+            yield session
+
+    def _run(self, tx: Session, statement: str, values: dict[str, Any]) -> int:
+        return tx.connection().execute(text(statement), values).rowcount
+
+    def _rows(self, tx: Session, statement: str, values: dict[str, Any]) -> Sequence[Sequence[Any]]:
+        return tx.connection().execute(text(statement), values).all()
+
+    def _is_sqlite(self, tx: Session) -> bool:
+        return is_sqlite(tx.get_bind().dialect.name)

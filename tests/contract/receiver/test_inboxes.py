@@ -1,0 +1,166 @@
+"""Inboxes of the receiver's side: one protocol over each store."""
+
+import json
+import secrets
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine
+from task_executor_receiver import Answer, Delivery, Refused
+from task_executor_receiver.sql import SqlInbox, is_sqlite
+
+from tests.contract.receiver.stores import Store, over_sqlalchemy
+from tests.racing import at_once
+from tests.servers import Cluster
+
+
+@pytest.fixture(scope="module")
+def url(cluster: Cluster) -> Iterator[str]:
+    """An empty database of this module."""
+    url = cluster.create()
+    yield url
+    cluster.drop(url)
+
+
+@pytest.fixture(scope="module", params=["sqlalchemy", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    match request.param:
+        case "sqlalchemy":
+            store = over_sqlalchemy(create_engine(request.getfixturevalue("url"), pool_size=20))
+        case _:
+            store = over_sqlalchemy(create_engine(f"sqlite:///{tmp_path_factory.mktemp('sqlite')}/inbox"))
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def execution() -> str:
+    return f"exec_{secrets.token_hex(8)}"
+
+
+def of(execution: str, attempt: int = 1) -> Delivery:
+    return Delivery(execution, attempt, int(time.time()), b"{}")
+
+
+def is_replayed(answer: Answer) -> bool:
+    return "Idempotency-Replayed" in answer.headers
+
+
+def reason(answer: Answer) -> Any:
+    assert answer.status == 409
+    assert int(answer.headers["Retry-After"]) > 0
+    return json.loads(answer.body)["error"]["reason"]
+
+
+def fail(*_arguments: Any) -> None:
+    raise LookupError("the handler's own")
+
+
+def test_an_effect_is_had_once_and_its_result_told_again(store: Store, execution: str) -> None:
+    first = store.inbox.process(of(execution), store.effect)
+    assert (first.status, json.loads(first.body), is_replayed(first)) == (200, {"by": 1}, False)
+    for attempt in (1, 2):
+        again = store.inbox.process(of(execution, attempt), fail)
+        assert (again.status, json.loads(again.body), is_replayed(again)) == (200, {"by": 1}, True)
+    assert store.count(execution) == 1
+
+
+@pytest.mark.parametrize("status", [410, 503])
+def test_what_is_refused_has_no_effect_and_may_come_again(store: Store, execution: str, status: int) -> None:
+    def refuse(delivery: Delivery, tx: Any) -> None:
+        store.effect(delivery, tx)
+        raise Refused("not today", status, retry_after=7)
+
+    answer = store.inbox.process(of(execution), refuse)
+    assert (answer.status, answer.headers["Retry-After"]) == (status, "7")
+    assert store.count(execution) == 0
+    assert not is_replayed(store.inbox.process(of(execution, 2), store.effect))
+    assert store.count(execution) == 1
+
+
+@pytest.mark.parametrize("result", [fail, lambda *_: object(), lambda *_: "x" * 20_000, lambda *_: float("nan")])
+def test_a_handler_that_fails_has_no_effect_and_may_try_again(store: Store, execution: str, result: Any) -> None:
+    def work(delivery: Delivery, tx: Any) -> Any:
+        store.effect(delivery, tx)
+        return result()
+
+    with pytest.raises((LookupError, ValueError), match=r"handler's"):
+        store.inbox.process(of(execution), work)
+    assert store.count(execution) == 0
+    assert not is_replayed(store.inbox.process(of(execution), store.effect))
+    assert store.count(execution) == 1
+
+
+def test_an_attempt_that_comes_while_another_is_at_work_is_told_to_come_again(store: Store, execution: str) -> None:
+    if store.others_wait:
+        pytest.skip("one transaction at a time: it would wait for the one that it is in")
+    seen = []
+
+    def work(delivery: Delivery, tx: Any) -> None:
+        seen.extend(reason(store.inbox.process(of(execution, attempt), store.effect)) for attempt in (1, 2))
+        store.effect(delivery, tx)
+
+    assert not is_replayed(store.inbox.process(of(execution), work))
+    assert seen == ["busy", "busy"]
+    assert is_replayed(store.inbox.process(of(execution, 2), store.effect))
+    assert store.count(execution) == 1
+
+
+def test_a_late_attempt_has_no_effect_once_a_newer_one_was_here(store: Store, execution: str) -> None:
+    with pytest.raises(LookupError):
+        store.inbox.process(of(execution, 3), fail)
+    assert reason(store.inbox.process(of(execution, 2), store.effect)) == "stale"
+    assert store.count(execution) == 0
+    assert not is_replayed(store.inbox.process(of(execution, 3), store.effect))
+    assert is_replayed(store.inbox.process(of(execution, 2), store.effect))
+    assert store.count(execution) == 1
+
+
+def test_of_attempts_at_the_same_moment_one_has_the_effect(store: Store) -> None:
+    for _ in range(10):
+        execution = f"exec_{secrets.token_hex(8)}"
+        deliveries = [of(execution, attempt) for attempt in (1, 1, 2, 2, 3, 3)]
+        answers = at_once(*(lambda one=one: store.inbox.process(one, store.effect) for one in deliveries))
+        assert store.count(execution) <= 1
+        working = [answer for answer in answers if answer.status == 200 and not is_replayed(answer)]
+        assert len(working) == store.count(execution)
+        assert {answer.status for answer in answers} <= {200, 409}
+        assert store.inbox.process(of(execution, 3), store.effect).status == 200
+        assert store.count(execution) == 1
+
+
+def test_a_handler_that_commits_against_the_rules_has_its_effect_once(store: Store, execution: str) -> None:
+    if not isinstance(store.inbox, SqlInbox):
+        pytest.skip("nothing could be committed")
+
+    def work(delivery: Delivery, tx: Any) -> None:
+        store.effect(delivery, tx)
+        tx.commit()
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        store.inbox.process(of(execution), work)
+    assert is_replayed(store.inbox.process(of(execution, 2), store.effect))
+    assert store.count(execution) == 1
+
+
+def test_pruning_forgets_what_was_not_heard_of_for_long(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not isinstance(store.inbox, SqlInbox):
+        pytest.skip("its store forgets by itself")
+    monkeypatch.setattr("task_executor_receiver.sql.PRUNED_AT_ONCE", 2)
+    store.inbox.prune(timedelta(seconds=-10))
+    for number in range(5):
+        store.inbox.process(of(f"exec_{number}"), store.effect)
+    assert store.inbox.prune() == 0
+    assert is_replayed(store.inbox.process(of("exec_4", 2), store.effect))
+    assert store.inbox.prune(timedelta(seconds=-10)) == 5
+    assert not is_replayed(store.inbox.process(of("exec_4", 2), store.effect))
+    store.inbox.prune(timedelta(seconds=-10))
+
+
+def test_another_database_is_refused() -> None:
+    with pytest.raises(NotImplementedError, match="an inbox in mysql: PostgreSQL, CockroachDB and SQLite"):
+        is_sqlite("mysql")
