@@ -1,7 +1,10 @@
 """`python -m app.scheduler`: reads the settings, builds the chores and runs them until a signal."""
 
+import logging
 import os
 import sys
+import threading
+from typing import NoReturn
 
 from app import db, log
 from app.config import SettingError, Settings
@@ -12,8 +15,11 @@ from app.health.thread import HealthThread
 from app.metrics import PROCESS
 from app.metrics.process import serving
 from app.scheduler.chores import Chores
-from app.scheduler.process import SchedulerProcess
+from app.scheduler.process import SchedulerProcess, StuckError
 from app.wakeup import Notifier
+
+EXIT_STUCK = 75  # EX_TEMPFAIL of sysexits.h: a supervisor should start the process again
+GIVE_UP_SECONDS = 5.0  # the longest that the end of a process may take which is stuck
 
 
 def main() -> int:
@@ -37,9 +43,22 @@ def main() -> int:
         return process.run(Chores(database, settings, hint=hint, stopping=process.is_stopping).plan())
     except NotReadyError as error:
         return 0 if process.is_stopping() else _refuse(error.message)
+    except StuckError as error:
+        _give_up(error)
     finally:
         health.stop()
         database.close()
+
+
+def _give_up(error: StuckError) -> NoReturn:
+    """Exit at once: whoever waited for the thread that stands still would stand still, too."""
+    # The log may be a pipe that nobody reads.
+    rescue = threading.Timer(GIVE_UP_SECONDS, os._exit, [EXIT_STUCK])
+    rescue.daemon = True
+    rescue.start()
+    logging.getLogger(__name__).critical("the scheduler exits: %s", error)
+    logging.shutdown()
+    os._exit(EXIT_STUCK)
 
 
 def _refuse(message: str) -> int:

@@ -20,6 +20,7 @@ from app.errors import UnavailableError
 from app.metrics import PROCESS, series
 from app.scheduler.chore import Chore, Counts, counting
 from app.scheduler.outage_log import OutageLog
+from app.scheduler.signs import Signs
 
 log = logging.getLogger(__name__)
 
@@ -27,11 +28,16 @@ LOOK_SECONDS = 1.0
 _FAILING = frozenset({"expired", "failed"})  # what chores call executions that they have failed
 
 
+class StuckError(RuntimeError):
+    """A chore, or what starts them, stands still; the message says which."""
+
+
 class SchedulerProcess:
-    """Runs chores until a signal, or until the thread that triggers them dies."""
+    """Runs chores until a signal, or until the thread that triggers them dies or one of them stands still."""
 
     def __init__(self) -> None:
         self._stopping = False
+        self._signs = Signs()
         # SimpleQueue is the only queue that a signal handler may put into: its put() may interrupt itself.
         self._over: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._triggering = threading.Event()
@@ -42,12 +48,16 @@ class SchedulerProcess:
         signal.signal(signal.SIGINT, self._on_signal)
 
     def is_stopping(self) -> bool:
-        """Return whether chores shall end between two statements."""
+        """Return whether chores shall end between two statements; that they ask is their sign of life."""
+        self._signs.show()
         return self._stopping
 
     def run(self, plan: Sequence[Chore]) -> int:
-        """Run the chores; returns the exit status once all of them have ended."""
-        triggers = _triggers(plan)
+        """Run the chores; returns the exit status once all of them have ended.
+
+        Raises StuckError, with threads still running, when one of them does not go on: the process has to be ended.
+        """
+        triggers = _triggers(plan, self._signs)
         triggers.add_listener(lambda _event: self._triggering.set(), EVENT_SCHEDULER_STARTED)
         thread = threading.Thread(target=self._trigger, args=[triggers], name="te-scheduler")
         thread.start()
@@ -70,6 +80,8 @@ class SchedulerProcess:
         while True:
             with contextlib.suppress(queue.Empty):
                 return self._over.get(timeout=LOOK_SECONDS)
+            if (stuck := self._signs.look()) is not None:
+                raise StuckError(stuck)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._stopping = True
@@ -86,7 +98,7 @@ class SchedulerProcess:
             self._triggering.set()
 
 
-def _triggers(plan: Sequence[Chore]) -> BlockingScheduler:
+def _triggers(plan: Sequence[Chore], signs: Signs) -> BlockingScheduler:
     # APScheduler warns of each run that it skips because the last one goes on: of every run while the database hangs.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     triggers = BlockingScheduler(
@@ -97,8 +109,13 @@ def _triggers(plan: Sequence[Chore]) -> BlockingScheduler:
     outages, now = OutageLog(), datetime.now(UTC)
     for chore in plan:
         trigger = IntervalTrigger(seconds=chore.every_seconds, timezone=UTC)
-        triggers.add_job(partial(run_logged, chore, outages), trigger, name=chore.name, next_run_time=now)
+        triggers.add_job(partial(_run, chore, outages, signs), trigger, name=chore.name, next_run_time=now)
     return triggers
+
+
+def _run(chore: Chore, outages: OutageLog, signs: Signs) -> None:
+    with signs.running(chore.name):
+        run_logged(chore, outages)
 
 
 def run_logged(chore: Chore, outages: OutageLog) -> None:

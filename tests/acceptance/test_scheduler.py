@@ -15,7 +15,9 @@ from app.dev.process.ports import free_port
 from app.dev.servers import Postgres
 from app.dev.stack import programs
 from app.dev.stack.processes import Processes
+from app.dev.stack.programs import Command
 from app.health.heartbeat import Kind, processes
+from app.scheduler.__main__ import EXIT_STUCK
 from schema import migrate
 from tests import rows
 from tests.cron_jobs import add_cron_job, scheduled
@@ -33,10 +35,10 @@ def start(tmp_path: Path) -> Iterator[Start]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TE_")}
     processes = Processes(inherited, logs=tmp_path)
 
-    def start(url: str | None, **settings: object) -> Child:
+    def start(url: str | None, *, program: Command = programs.SCHEDULER, **settings: object) -> Child:
         given = {"TE_DATABASE_URL": url} if url else {}
         env = given | {name: str(value) for name, value in settings.items()}
-        return processes.launch(f"scheduler-{len(processes.names)}", programs.SCHEDULER, **env)
+        return processes.launch(f"scheduler-{len(processes.names)}", program, **env)
 
     yield start
     print(processes.output())  # pytest shows it when the test failed
@@ -67,6 +69,13 @@ def test_it_works_until_a_signal_and_then_ends_in_order(
     assert (alive.status, ended.status, ended.id) == ("ALIVE", "DEAD", alive.id)
     assert "scheduler stopped" in child.tail()
     assert "Traceback" not in child.tail()
+
+
+def test_a_chore_that_stands_still_ends_the_process(start: Start, database: Database, database_url: str) -> None:
+    """Its metrics would be served as ever, and nothing else would start it again."""
+    child = start(database_url, program=("tests.acceptance.faults.blocked_scheduler",))
+    assert child.wait(60) == EXIT_STUCK
+    assert "the scheduler exits: its chore promote stood still" in child.tail()
 
 
 def test_without_a_database_it_gives_up_after_the_stated_time(start: Start) -> None:

@@ -1,0 +1,32 @@
+"""`python -m tests.acceptance.faults.blocked_scheduler`: the scheduler with a chore that stands still."""
+
+import sys
+import threading
+from itertools import count
+
+from app.scheduler import __main__ as program
+from app.scheduler import process
+from app.scheduler.chore import Counts
+from app.scheduler.chores import Chores
+from app.scheduler.signs import Signs
+
+_promote, _runs = Chores.promote, count(1)
+
+
+def _block(chores: Chores) -> Counts:
+    if next(_runs) > 2:
+        threading.Event().wait()
+    return _promote(chores)
+
+
+class _Impatient(Signs):
+    def __init__(self) -> None:
+        super().__init__(patience=20)
+
+
+Chores.promote = _block  # type: ignore[method-assign]
+process.Signs = _Impatient  # type: ignore[misc]
+process.LOOK_SECONDS = 0.05
+
+if __name__ == "__main__":
+    sys.exit(program.main())
