@@ -45,6 +45,7 @@ class Finalizer(BackgroundThread):
     def __init__(self, database: Database, worker_id: str, values: Values, rules: FlowRules) -> None:
         super().__init__("te-finalizer")
         self.tell_handed_back: Callable[[HandedBack], None] = lambda _back: None
+        self.tell_ends: Callable[[Sequence[str]], None] = lambda _ends: None  # that were put in the outbox, perhaps
         self.tell_freed: dict[str, Callable[[Sequence[tuple[str, str]]], None]] = {}  # by queue
         self._rules = rules
         self._database = database
@@ -226,6 +227,7 @@ class Finalizer(BackgroundThread):
         for one in back:
             if one.is_due:
                 self.tell_handed_back(one)
+        self._tell_ends([one.end_id for one in back if one.end_id is not None])
 
     def _conclude(self, batch: Batch[Conclusion]) -> None:
         if batch.failures >= TRIES_WHOLE:
@@ -237,6 +239,9 @@ class Finalizer(BackgroundThread):
             self.spans.concluded(batch.items, effective, asked_at)
         if self._rules.capped:
             self._tell_freed(batch.items)
+        self._tell_ends(
+            [one.attempt_id for one in batch.items if one.may_be_followed and one.claim.execution_id in effective]
+        )
         if len(effective) < len(batch.items):
             self._report_lost(batch.items, effective)
 
@@ -245,6 +250,10 @@ class Finalizer(BackgroundThread):
         claims = [conclusion.claim for conclusion in conclusions if conclusion.claim.endpoint in self._rules.capped]
         for queue in {claim.queue for claim in claims} & self.tell_freed.keys():
             self.tell_freed[queue]([(claim.endpoint, claim.limit_key) for claim in claims if claim.queue == queue])
+
+    def _tell_ends(self, end_ids: Sequence[str]) -> None:
+        if end_ids:
+            self.tell_ends(end_ids)
 
     def _drop_lost(self, batch: Batch[Conclusion]) -> None:
         """Drop results whose claim is known to be lost, which needs no lock; an earlier try may have written them."""

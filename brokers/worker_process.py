@@ -22,10 +22,12 @@ from app.health.region import REGION
 from app.health.thread import HealthThread
 from app.metrics import series
 from app.metrics.values import Values
+from app.outbox.handling import Handler
 from brokers.breakers import Breakers
 from brokers.finalizer import Finalizer
 from brokers.flow import FlowThread
 from brokers.heartbeat import Heartbeat
+from brokers.outbox import OutboxThread
 from brokers.rules import FlowRules
 from brokers.sharing.shares import Shares
 from brokers.tally import ATTEMPT
@@ -95,6 +97,8 @@ class WorkerProcess:
         self.rules = FlowRules(database)
         self.finalizer = Finalizer(database, self.worker_id, self.values, self.rules)
         self.finalizer.tell_handed_back = lambda back: self.wake(back.queue, (back.lane,), back.run_at)
+        self.outbox = OutboxThread(Handler(database, values=self.values), wake=self.wake)
+        self.finalizer.tell_ends = self.outbox.tell
         self.flow = FlowThread(database, self.worker_id, self.rules, on_change=self.wake)
         self.targets = Targets(settings.connections_per_host, self._breaker_of, wake=self.flow.hurry)
         self.breakers = Breakers(database, self.worker_id, self._host, self.targets, self.values)
@@ -156,6 +160,7 @@ class WorkerProcess:
         )
         self.rules.refresh()  # before the first claim
         self.finalizer.start()
+        self.outbox.start()
         self.heartbeat.granted(registered_at)
         self.heartbeat.start()
         self.watchdog.start()
@@ -235,6 +240,8 @@ class WorkerProcess:
             log.warning("%d deliveries are unfinished after the shutdown timeout", len(self.shares))
         if not self.finalizer.stop(max(1.0, deadline - time.monotonic())):
             log.warning("some results could not be written before the process ended")
+        self.outbox.flush()
+        self.outbox.stop()
         self.flow.stop()
         self.watchdog.stop()
         self._health.stop()

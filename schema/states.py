@@ -115,6 +115,14 @@ class RouteSource(StrEnum):
     API = "api"
 
 
+class Resolution(StrEnum):
+    """What became of a dead letter."""
+
+    RETRIED = "RETRIED"  # its execution was retried manually
+    REDRIVEN = "REDRIVEN"  # the same, or a new job was made of it, as somebody asked for with the letter
+    ARCHIVED = "ARCHIVED"  # nothing is to follow
+
+
 _S = ExecutionStatus
 
 FINAL = frozenset({_S.SUCCESS, _S.FAILED, _S.CANCELLED})

@@ -11,6 +11,8 @@ from sqlalchemy import Connection, Row, TextClause
 from app.db import Database
 from app.errors import ExecutionNotCancellableError, ExecutionNotFoundError
 from app.executions import events
+from app.executions.ending.followers import Followed
+from app.executions.ending.outbox import put_ends
 from app.executions.events import Reason, StateChange
 from app.executions.settlement import settle_jobs
 from app.sql import statement
@@ -44,7 +46,7 @@ CANCEL = statement(
     UPDATE executions SET status = 'CANCELLED', completed_at = now(), on_hold = false
      WHERE execution_id = ANY (CAST(:ids AS TEXT[])) AND status IN ('PENDING', 'QUEUED', 'RETRYING')
        AND (attempt_count = 0 OR CAST(:begun AS BOOLEAN))
-    RETURNING execution_id
+    RETURNING execution_id, followed
     """,
 )
 # The next write about the attempt then ends the execution: see conclude, reclaim and release.
@@ -53,7 +55,7 @@ REQUEST = statement(
     """
     UPDATE executions SET cancel_requested_at = now()
      WHERE execution_id = ANY (CAST(:ids AS TEXT[])) AND status = 'RUNNING' AND cancel_requested_at IS NULL
-    RETURNING execution_id
+    RETURNING execution_id, followed
     """,
 )
 # Its worker looks for such requests twice a second (app.flow.rules), and breaks the attempt off.
@@ -62,7 +64,7 @@ REQUEST_ABORT = statement(
     """
     UPDATE executions SET cancel_requested_at = COALESCE(cancel_requested_at, now()), abort_requested_at = now()
      WHERE execution_id = ANY (CAST(:ids AS TEXT[])) AND status = 'RUNNING' AND abort_requested_at IS NULL
-    RETURNING execution_id
+    RETURNING execution_id, followed
     """,
 )
 
@@ -186,11 +188,14 @@ def _change(
     if not found:
         return []
     wanted = {"ids": [execution.execution_id for execution in found], "begun": scope.begun}
-    changed = {row.execution_id for row in connection.execute(change, wanted)}
+    changed = {row.execution_id: row.followed or 0 for row in connection.execute(change, wanted)}
     changes = [
         StateChange(execution.execution_id, execution.status, after, execution.attempt_count)
         for execution in found
         if execution.execution_id in changed
     ]
     events.record(connection, changes, actor=scope.actor, reason=scope.reason)
+    if after is ExecutionStatus.CANCELLED:
+        followed = [one for one in changes if changed[one.execution_id] & Followed.CANCELLATION]
+        put_ends(connection, followed, scope.reason)
     return [made.execution_id for made in changes]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from app import ids
 from app.db import Database
+from app.executions.ending.followers import may_be_followed
+from app.executions.ending.outbox import put_ends_of
 from app.executions.model import Claim, ClaimKey, LogLine
 from app.executions.settlement import settlement_of
 from app.executions.verdict import Verdict
@@ -19,14 +21,9 @@ from schema.states import ExecutionStatus
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
 
-# Only rows that still match (execution, worker, attempt, RUNNING) are touched, and everything else in the
-# statement depends on them: a conclusion that lost its claim writes nothing at all. A request to cancel turns the retry
-# that would follow into the end. When an attempt ended is counted back from the database's clock now, which is after it
-# was read for the last time here: so it errs late, and what counts from the end of an execution is never early. For
-# COALESCE see CLAIM.
-CONCLUDE = hot_statement(
-    "executions.conclude",
-    f"""
+
+def _conclude(of_end: str = "", put: str = "") -> str:
+    return f"""
     WITH v AS (
       SELECT u.*, GREATEST(u.started_at, now() - u.ended_ago_ms * INTERVAL '1 millisecond') AS completed_at
         FROM unnest(
@@ -46,7 +43,7 @@ CONCLUDE = hot_statement(
         FROM v
        WHERE e.execution_id = v.execution_id
          AND COALESCE(e.attempt_count = v.attempt AND e.worker_id = :worker AND e.status = 'RUNNING', false)
-      RETURNING e.execution_id, e.job_id, e.status, e.scheduled_at, v.attempt, v.attempt_id, v.started_at,
+      RETURNING e.execution_id, e.job_id, e.status, e.scheduled_at{of_end}, v.attempt, v.attempt_id, v.started_at,
                 v.completed_at, v.duration_ms, v.output, v.error),
     tried AS (
       INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
@@ -65,9 +62,28 @@ CONCLUDE = hot_statement(
                     CAST(:log_messages AS TEXT[])) AS l (log_id, execution_id, level, message)
         JOIN fin ON fin.execution_id = l.execution_id
       RETURNING log_id),
-    settled AS ({settlement_of("fin", at="fin.completed_at", when="fin.status <> 'RETRYING'")})
+    settled AS ({settlement_of("fin", at="fin.completed_at", when="fin.status <> 'RETRYING'")}){put}
     SELECT execution_id FROM fin
-    """,  # noqa: S608 - constants of this package
+    """  # noqa: S608 - constants of this package
+
+
+# Only rows that still match (execution, worker, attempt, RUNNING) are touched, and everything else in the
+# statement depends on them: a conclusion that lost its claim writes nothing at all. A request to cancel turns the retry
+# that would follow into the end. When an attempt ended is counted back from the database's clock now, which is after it
+# was read for the last time here: so it errs late, and what counts from the end of an execution is never early. For
+# COALESCE see CLAIM.
+CONCLUDE = hot_statement("executions.conclude", _conclude())
+
+# Where an end of the batch is followed, or may be; no other batch pays for it. `put` reads what became of each.
+_PUT = put_ends_of(
+    "fin",
+    end_id="fin.attempt_id",
+    attempt="fin.attempt",
+    at="fin.completed_at",
+    rejected="COALESCE(CAST(fin.error AS JSONB)->>'rejected' = 'true', false)",
+)
+CONCLUDE_FOLLOWED = hot_statement(
+    "executions.conclude_followed", _conclude(", e.shard, e.endpoint, e.followed", f",\n    put AS ({_PUT})")
 )
 
 WRITTEN = statement(
@@ -107,6 +123,11 @@ class Conclusion:
     span: "SpanContext | None" = None  # of the attempt, where spans are recorded
 
     @property
+    def may_be_followed(self) -> bool:
+        """Whether it leaves a row in the outbox, or may leave one: with the attempt's id."""
+        return may_be_followed(self.verdict.status, self.claim.followed, is_rejected=self.verdict.is_rejected)
+
+    @property
     def size(self) -> int:
         """About how many bytes of the statement it takes; the driver writes values into its text, escaped."""
         texts = [json.dumps(value) for value in (self.verdict.output, self.verdict.error) if value is not None]
@@ -118,7 +139,9 @@ class Conclusion:
         """Return the bare outcome, without what the database refused to store."""
         verdict = Verdict(self.verdict.status, self.verdict.delay_ms, None, None)
         if verdict.status is not ExecutionStatus.SUCCESS:
-            verdict = Verdict(verdict.status, verdict.delay_ms, None, {"type": "UNSTORABLE", "message": reason})
+            rejected = {"rejected": True} if self.verdict.is_rejected else {}
+            error = {"type": "UNSTORABLE", "message": reason, **rejected}
+            verdict = Verdict(verdict.status, verdict.delay_ms, None, error)
         return replace(self, verdict=verdict, logs=())
 
 
@@ -135,7 +158,8 @@ def conclude(
     # In key order, so that two batches never lock the same rows crosswise.
     ordered = sorted(conclusions, key=lambda c: c.claim.execution_id)
     fetch = database.fetch_unless_locked if unless_locked else database.fetch
-    effective = {row.execution_id for row in fetch(CONCLUDE, _params(worker_id, ordered))}
+    write = CONCLUDE_FOLLOWED if any(c.may_be_followed for c in ordered) else CONCLUDE
+    effective = {row.execution_id for row in fetch(write, _params(worker_id, ordered))}
     missing = [c for c in ordered if c.claim.execution_id not in effective]
     if missing:
         # The statement may have run twice (its first answer lost): then our attempt row is there.

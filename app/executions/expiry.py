@@ -15,6 +15,7 @@ from app.db import Database
 from app.executions import events
 from app.executions.claiming.arms import CLAIMABLE
 from app.executions.claiming.lane import Lane
+from app.executions.ending.outbox import put_ends
 from app.executions.events import Reason, StateChange
 from app.executions.settlement import settle_jobs
 from app.executions.verdict import Tried, is_too_late
@@ -176,6 +177,7 @@ def _end(connection: Connection, late: Sequence[Row[Any]]) -> int:
         for row in rows
     ]
     events.record(connection, changes, actor=None, reason=Reason.EXPIRED)
+    put_ends(connection, changes, Reason.EXPIRED)
     settle_jobs(connection, [row.execution_id for row in rows])
     return len(rows)
 

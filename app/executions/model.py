@@ -130,6 +130,7 @@ class Claim(NamedTuple):
     # The gates that count it in a sliding window, and how wide the window's hundredths are, in nanoseconds.
     windows: tuple[tuple[str, int], ...] = ()
     trace_context: str | None = None  # of its job
+    followed: int = 0  # app.executions.ending.followers.Followed
 
     def __repr__(self) -> str:
         return f"Claim({self.execution_id}, attempt={self.attempt})"

@@ -2,20 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from app.db import Database
+from app.db.paging import Position
+from app.executions.ending.letters import kept_by_a_letter
 from app.sql import statement
 
 # Begins where the batch before ended: what that deleted still has entries in the index, and is passed over each time.
+# What a dead letter keeps stays where it is, until the retention after its resolution.
 EXPIRED = statement(
     "executions.expired",
-    """
-    SELECT execution_id, completed_at FROM executions
-     WHERE shard = :shard AND completed_at IS NOT NULL AND completed_at >= CAST(:since AS TIMESTAMPTZ)
-       AND completed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
-     ORDER BY completed_at, execution_id LIMIT :limit
-    """,
+    f"""
+    WITH page AS MATERIALIZED (
+      SELECT execution_id, completed_at FROM executions
+       WHERE shard = :shard AND completed_at IS NOT NULL
+         AND (completed_at, execution_id) > (CAST(:since AS TIMESTAMPTZ), CAST(:after AS TEXT))
+         AND completed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
+       ORDER BY completed_at, execution_id LIMIT :limit)
+    SELECT page.execution_id, page.completed_at, {kept_by_a_letter("page")} AS is_kept FROM page
+     ORDER BY page.completed_at, page.execution_id
+    """,  # noqa: S608 - constants of this package
 )
 
 # Returns how many children it saw in the table with most of them, not how many it deleted: another scheduler may have
@@ -42,12 +48,17 @@ PRUNE_CHILDREN = statement(
 # In one statement: a crash between two would leave jobs without an execution that leads to them.
 PRUNE_EXECUTIONS = statement(
     "executions.prune",
-    """
+    f"""
     WITH gone AS (
-      DELETE FROM executions
-       WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
-         AND completed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
-      RETURNING execution_id, job_id),
+      DELETE FROM executions AS e
+       WHERE e.execution_id = ANY (CAST(:ids AS TEXT[]))
+         AND e.completed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
+         AND NOT {kept_by_a_letter("e")}
+      RETURNING e.execution_id, e.job_id),
+    answered AS (
+      DELETE FROM dead_letters
+       WHERE execution_id = ANY (CAST(:ids AS TEXT[])) AND execution_id IN (SELECT execution_id FROM gone)
+      RETURNING letter_id),
     left_over AS (
       DELETE FROM jobs AS j
        WHERE j.job_id IN (SELECT job_id FROM gone)
@@ -56,7 +67,7 @@ PRUNE_EXECUTIONS = statement(
                           WHERE e.job_id = j.job_id AND e.execution_id NOT IN (SELECT execution_id FROM gone))
       RETURNING j.job_id)
     SELECT (SELECT count(*) FROM gone) AS executions, (SELECT count(*) FROM left_over) AS jobs
-    """,
+    """,  # noqa: S608 - constants of this package
 )
 
 # A repeating job that is over, or an old version of one. The first version holds the idempotency key, and the others
@@ -100,16 +111,22 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """Executions that finished before the retention, the oldest first, and when the last of them did."""
+    """Executions that finished before the retention and that no dead letter keeps.
+
+    It has `seen` so many in all, of which the last one is at `reached`.
+    """
 
     executions: list[str]
-    up_to: datetime
+    seen: int
+    reached: Position
 
 
-def expired(database: Database, *, shard: int, since: datetime, retention_ms: int, limit: int) -> Expired:
-    """Read the executions that finished from an instant on, and before the retention."""
-    rows = database.fetch(EXPIRED, {"shard": shard, "since": since, "retention_ms": retention_ms, "limit": limit})
-    return Expired([row.execution_id for row in rows], rows[-1].completed_at if rows else since)
+def expired(database: Database, *, shard: int, after: Position, retention_ms: int, limit: int) -> Expired:
+    """Read the next executions behind a position in the order in which they finished."""
+    params = {"shard": shard, "since": after.at, "after": after.key, "retention_ms": retention_ms, "limit": limit}
+    rows = database.fetch(EXPIRED, params)
+    reached = Position(rows[-1].completed_at, rows[-1].execution_id) if rows else after
+    return Expired([row.execution_id for row in rows if not row.is_kept], len(rows), reached)
 
 
 def prune_children(database: Database, executions: Sequence[str], *, limit: int) -> int:

@@ -7,7 +7,7 @@ whole condition: of two schedulers and a late conclusion, one wins and the other
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
 from typing import Any
@@ -17,6 +17,7 @@ from sqlalchemy import Row
 from app import ids
 from app.catalog.retry_policy import RetryPolicy
 from app.db import Database
+from app.executions.ending.outbox import put_ends_of
 from app.executions.model import DeliveryError
 from app.executions.policy import outcome
 from app.executions.settlement import settlement_of
@@ -44,6 +45,13 @@ STUCK = statement("executions.stuck", _CANDIDATES.format(condition=_IS_STUCK + o
 # = ANY is implied by the join; it keeps the plan to the primary key while the table's statistics are old. A request to
 # cancel turns the retry that would follow into the end, a request to abort whatever would follow. A retry although no
 # attempt is left (see Tried.most_attempts) needs one more, or no claim would take it.
+_PUT = put_ends_of(
+    "taken",
+    end_id="taken.attempt_id",
+    attempt="taken.attempt_count",
+    at="now()",
+    rejected="COALESCE(CAST(taken.error AS JSONB)->>'rejected' = 'true', false)",
+)
 RECLAIM = statement(
     "executions.reclaim",
     f"""
@@ -72,8 +80,8 @@ RECLAIM = statement(
          AND e.max_attempts = lost.max_attempts
          AND CASE WHEN CAST(:stuck_ms AS BIGINT) IS NULL THEN {_IS_LOST} ELSE {_IS_STUCK} END
       RETURNING e.execution_id, e.job_id, e.queue, e.worker_id, e.attempt_count, e.status, e.scheduled_at,
-                e.started_at, e.duration_ms, e.output, lost.error, lost.level, lost.message, lost.attempt_id,
-                lost.log_id),
+                e.shard, e.endpoint, e.followed, e.started_at, e.duration_ms, e.output, lost.error, lost.level,
+                lost.message, lost.attempt_id, lost.log_id),
     tried AS (
       INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
                             duration_ms, output, error)
@@ -89,7 +97,8 @@ RECLAIM = statement(
              CASE WHEN taken.status = 'CANCELLED' THEN CAST(:cancelled AS TEXT) ELSE taken.message END
         FROM taken
       RETURNING log_id),
-    settled AS ({settlement_of("taken", at="now()", when="taken.status <> 'RETRYING'")})
+    settled AS ({settlement_of("taken", at="now()", when="taken.status <> 'RETRYING'")}),
+    put AS ({_PUT})
     SELECT queue, status, count(*) AS executions FROM taken GROUP BY queue, status
     """,  # noqa: S608 - constants of this package
 )
@@ -114,7 +123,8 @@ class Candidate:
 class Reclaimed:
     """Counts of the executions that were taken back, by their next state; `queues` hold those to retry.
 
-    `ignored` are those whose retry policy makes a success of it.
+    `ignored` are those whose retry policy makes a success of it. The rows that their ends left in the outbox, if any,
+    are among `ends`.
     """
 
     queues: frozenset[str]
@@ -122,6 +132,7 @@ class Reclaimed:
     failed: int
     cancelled: int
     ignored: int
+    ends: list[str] = field(default_factory=list)
 
 
 def lost(database: Database, *, limit: int) -> list[Candidate]:
@@ -163,7 +174,8 @@ def _reclaim(
 ) -> Reclaimed:
     if not candidates:
         return Reclaimed(frozenset(), 0, 0, 0, 0)
-    rows = database.fetch(RECLAIM, _params(candidates, reason, stuck_ms))
+    params = _params(candidates, reason, stuck_ms)
+    rows = database.fetch(RECLAIM, params)
     counts = Counter[str]()
     for row in rows:
         counts[row.status] += row.executions
@@ -173,10 +185,11 @@ def _reclaim(
         failed=counts["FAILED"],
         cancelled=counts["CANCELLED"],
         ignored=counts["SUCCESS"],
+        ends=params["attempt_ids"],
     )
 
 
-def _params(candidates: Sequence[Candidate], reason: LossReason, stuck_ms: int | None) -> dict[str, object]:
+def _params(candidates: Sequence[Candidate], reason: LossReason, stuck_ms: int | None) -> dict[str, Any]:
     # In key order, as conclusions are, so that the two never lock the same rows crosswise.
     ordered = sorted(candidates, key=lambda c: c.tried.execution_id)
     fails = [c.verdict.status is ExecutionStatus.FAILED for c in ordered]

@@ -7,6 +7,7 @@ from app.catalog.retry_policy import RetryPolicy
 from app.db import Database
 from app.errors import ConflictError, ExecutionNotFoundError
 from app.executions import events
+from app.executions.ending.letters import resolve_of_execution
 from app.executions.events import Reason, StateChange
 from app.sql import statement
 from schema.states import ExecutionStatus, JobStatus
@@ -79,6 +80,7 @@ def _retry(connection: Connection, execution_id: str, event_id: str, actor: str 
         raise ConflictError(f"The job {row.job_id!r} is PAUSED; resume it before you retry its executions.")
     connection.execute(RETRY, {"execution_id": execution_id, "more": more})
     connection.execute(REOPEN, {"job_id": row.job_id})
+    resolve_of_execution(connection, execution_id, actor)
     change = StateChange(execution_id, status, ExecutionStatus.QUEUED, row.attempt_count, event_id)
     events.record(connection, [change], actor=actor, reason=Reason.RETRIED_BY_HAND)
     return queue

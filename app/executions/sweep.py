@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Row
 from app.db import Database
 from app.db.paging import Position
 from app.executions import events
+from app.executions.ending.outbox import put_ends
 from app.executions.events import Reason, StateChange
 from app.executions.settlement import ONE_SHOT, settle_jobs
 from app.sql import statement
@@ -131,6 +132,7 @@ def fail_exhausted(database: Database, *, limit: int) -> int:
             for row in rows
         ]
         events.record(connection, changes, actor=None, reason=Reason.NO_ATTEMPTS_LEFT)
+        put_ends(connection, changes, Reason.NO_ATTEMPTS_LEFT)
         settle_jobs(connection, [row.execution_id for row in rows])
         return len(rows)
 

@@ -18,6 +18,11 @@ class Verdict:
     output: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
 
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the retry policy said that nobody has to look at it."""
+        return bool(self.error and self.error.get("rejected"))
+
     @classmethod
     def success(cls, output: dict[str, Any]) -> "Verdict":
         """RUNNING -> SUCCESS."""

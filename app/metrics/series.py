@@ -146,6 +146,12 @@ STALE = _counter("worker_stale_results_total", "Results that changed nothing, be
 REFUSED = _counter("worker_results_refused_total", "Results that the database refused, stored without their payload.")
 ABANDONED = _counter("worker_results_abandoned_total", "Results dropped by a process that lost its lease.")
 LOST_LEASES = _counter("worker_leases_lost_total", "Processes that gave up because they lost their lease or a thread.")
+ENDS_HANDLED = _counter("outbox_ends_handled_total", "Ends of executions of which all effects have come about.")
+EFFECTS_FAILED = _counter(
+    "outbox_effects_failed_total",
+    "Effects of single ends that have failed; each is tried again after a wait.",
+    "effect",
+)
 BREAKERS = _counter("breaker_transitions_total", "Changes of breakers made by this worker.", "to", "reason")
 
 # Workers: gauges.

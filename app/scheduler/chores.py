@@ -25,6 +25,7 @@ from app.schedule.due_ticks import Advance, DueJob, choose_ticks, makes_up_for_a
 from app.scheduler.catch_up import CatchUpPace
 from app.scheduler.chore import BATCH, Chore, Counts, Hint, Stopping, counts_so_far, until_short
 from app.scheduler.expirer import Expirer
+from app.scheduler.outbox import Outbox
 from app.scheduler.pruner import Pruner
 from app.scheduler.reporter import REPORT_SECONDS, Reporter
 from app.scheduler.sweeper import Sweeper
@@ -56,6 +57,8 @@ class Chores:
         self.expire = Expirer(database, shards=lambda: self._served.count, stopping=stopping).expire
         self.report = Reporter(database, shards=lambda: self._served.count).report
         self.retire = Sweeper(database, self._ahead_ms, pruner.prune_versions, hint=hint, stopping=stopping).retire
+        self._outbox = Outbox(database, hint=hint, stopping=stopping)
+        self.handle_ends = self._outbox.handle
         self._unreadable: set[str] = set()
         self._follows_zones = False
 
@@ -71,6 +74,7 @@ class Chores:
             Chore("promote", settings.promote_interval_ms / 1000, self.promote),
             Chore("reclaim from dead workers", dead_every, self.reclaim_from_dead_workers),
             Chore("reclaim of stuck executions", settings.reclaim_interval_seconds, self.reclaim_stuck),
+            Chore("outbox", 2, self.handle_ends),
             Chore("retire", 60, self.retire),
             Chore("finish changes", 60, self.finish),
             Chore("expire", 5, self.expire),
@@ -186,6 +190,7 @@ class Chores:
             done = take(candidates)
             self._hint_all(done.queues)
             counts.update(retrying=done.retrying, failed=done.failed, cancelled=done.cancelled, ignored=done.ignored)
+            counts.update(self._outbox.handle_named(done.ends))
             # Where nothing was taken, only others make progress: they may have what is left.
             return len(candidates) if done.retrying + done.failed + done.cancelled + done.ignored else 0
 

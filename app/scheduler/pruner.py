@@ -9,6 +9,7 @@ from app import audit, idempotency
 from app.catalog import superseded
 from app.config import Settings
 from app.db import Database
+from app.db.paging import Position
 from app.executions import pruning
 from app.flow import breaker_pruning, gates
 from app.formats import EPOCH
@@ -45,16 +46,16 @@ class Pruner:
         return counts
 
     def _prune_shard(self, shard: int, ends_at: float, counts: Counts) -> None:
-        retention_ms, since = int(self._settings.retention_days * DAY_MS), EPOCH
+        retention_ms, after = int(self._settings.retention_days * DAY_MS), Position.behind(EPOCH)
         while not self._stopping() and time.monotonic() < ends_at:
             expired = pruning.expired(
-                self._database, shard=shard, since=since, retention_ms=retention_ms, limit=EXECUTIONS
+                self._database, shard=shard, after=after, retention_ms=retention_ms, limit=EXECUTIONS
             )
             if expired.executions:
                 self._prune_batch(expired.executions, retention_ms, counts)
-            if len(expired.executions) < EXECUTIONS:
+            if expired.seen < EXECUTIONS:
                 break
-            since = expired.up_to
+            after = expired.reached
 
     def _prune_batch(self, executions: Sequence[str], retention_ms: int, counts: Counts) -> None:
         self._until_short(partial(pruning.prune_children, self._database, executions, limit=CHILDREN), CHILDREN)

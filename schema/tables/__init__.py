@@ -14,6 +14,7 @@ from schema.tables.catalog import (
     superseded_configs,
 )
 from schema.tables.columns import metadata
+from schema.tables.ending import dead_letters, execution_ends
 from schema.tables.executions import attempts, execution_events, execution_logs, executions
 from schema.tables.flow import (
     breaker_counts,
@@ -46,8 +47,10 @@ __all__ = [
     "breakers",
     "catalog_revision",
     "configs",
+    "dead_letters",
     "endpoint_versions",
     "endpoints",
+    "execution_ends",
     "execution_events",
     "execution_logs",
     "executions",

@@ -53,6 +53,8 @@ executions = Table(
     instant("abort_requested_at"),
     # The catalogue revision of the first claim: configs are as they were then, in all attempts.
     count("config_revision"),
+    # Which ends somebody follows, from its insertion on (app.executions.ending.followers); NULL: failures only.
+    count("followed"),
     instant("created_at", default_now=True),
     PrimaryKeyConstraint("execution_id", name="pk_executions"),
     ForeignKeyConstraint(["job_id"], ["jobs.job_id"], name="fk_executions_job"),

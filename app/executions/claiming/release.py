@@ -8,6 +8,7 @@ from typing import NamedTuple
 from app import ids
 from app.db import Database
 from app.executions.claiming.lane import Lane
+from app.executions.ending.outbox import put_ends_of
 from app.executions.model import ClaimKey
 from app.executions.settlement import settlement_of
 from app.flow.gates import RING
@@ -29,6 +30,14 @@ LONGEST_PUT_OFF_MS = 300_000.0
 # A sliding window no longer counts what was not sent. A claim that goes through its gate at the same moment may write
 # the count of its own snapshot, which is too high and never too low. A token bucket gets nothing back: the next ones
 # have their instants, and one more beside them would be one too many at a time.
+_PUT = put_ends_of(
+    "back",
+    end_id="back.return_event",
+    attempt="back.attempt - 1",
+    at="now()",
+    reason="'HANDED_BACK'",
+    when="back.status = 'CANCELLED'",
+)
 RELEASE = statement(
     "executions.release",
     f"""
@@ -48,7 +57,7 @@ RELEASE = statement(
          AND COALESCE(e.attempt_count = u.attempt AND e.started_at = u.claimed_at
                       AND e.worker_id = :worker AND e.status = 'RUNNING', false)
       RETURNING e.execution_id, e.job_id, e.status, e.scheduled_at, e.queue, e.shard, e.endpoint, e.limit_key,
-                e.priority, e.run_at, u.attempt, u.claimed_at, u.is_noted, u.claim_event, u.return_event),
+                e.priority, e.run_at, e.followed, u.attempt, u.claimed_at, u.is_noted, u.claim_event, u.return_event),
     recorded AS (
       INSERT INTO execution_events (event_id, execution_id, from_status, to_status, attempt_number, actor, reason,
                                     occurred_at)
@@ -60,6 +69,7 @@ RELEASE = statement(
         FROM back WHERE back.is_noted OR back.status = 'CANCELLED'
       RETURNING event_id),
     settled AS ({settlement_of("back", at="now()", when="back.status = 'CANCELLED'")}),
+    put AS ({_PUT}),
     passed AS MATERIALIZED (
       SELECT gate_id FROM gates WHERE gate_id = ANY (CAST(:gates AS TEXT[])) ORDER BY gate_id FOR UPDATE),
     unsent AS (
@@ -73,7 +83,8 @@ RELEASE = statement(
       UPDATE gate_windows AS w SET started = GREATEST(0, w.started - unsent.amount)
         FROM unsent WHERE w.gate_id = unsent.gate_id AND w.slot = unsent.slot AND w.bucket = unsent.bucket
       RETURNING w.gate_id)
-    SELECT queue, shard, endpoint, limit_key, priority, run_at, run_at <= now() AND status <> 'CANCELLED' AS is_due
+    SELECT queue, shard, endpoint, limit_key, priority, run_at, run_at <= now() AND status <> 'CANCELLED' AS is_due,
+           CASE WHEN return_event IN (SELECT end_id FROM put) THEN return_event END AS end_id
       FROM back
     """,  # noqa: S608 - constants of this package
 )
@@ -92,12 +103,16 @@ class Release(NamedTuple):
 
 
 class HandedBack(NamedTuple):
-    """An execution that was given back: its queue, its lane and its instant, and whether that has come."""
+    """An execution that was given back: its queue, its lane and its instant, and whether that has come.
+
+    Where it ended instead, and somebody follows that, it left the row `end_id` in the outbox.
+    """
 
     queue: str
     lane: Lane
     run_at: datetime
     is_due: bool
+    end_id: str | None = None
 
 
 def release(
@@ -137,7 +152,9 @@ def hand_back(
     } | _counted(ordered)
     fetch = database.fetch_unless_locked if unless_locked else database.fetch
     return [
-        HandedBack(row.queue, Lane(row.shard, row.endpoint, row.limit_key, row.priority), row.run_at, row.is_due)
+        HandedBack(
+            row.queue, Lane(row.shard, row.endpoint, row.limit_key, row.priority), row.run_at, row.is_due, row.end_id
+        )
         for row in fetch(RELEASE, params)
     ]
 

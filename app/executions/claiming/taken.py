@@ -85,6 +85,7 @@ def _claim(row: Any, lane: Lane, queue: str, worker_id: str, claimed_here: float
         claimed_here=claimed_here,
         input=row.input,
         trace_context=row.trace_context,
+        followed=row.followed or 0,
         queue=queue,
         shard=lane.shard,
         limit_key=lane.limit_key,

@@ -84,6 +84,26 @@ def test_more_than_a_batch_that_ended_at_one_instant_goes_in_a_run(
     assert chores(database).prune()["executions"] == 10
 
 
+def test_what_a_dead_letter_keeps_stays_and_what_has_one_goes_after_its_resolution(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.scheduler.pruner.EXECUTIONS", 3)
+    old = finish(database, rows.add_executions(database, 10), days_ago=31)
+    letter = (
+        "INSERT INTO dead_letters (letter_id, execution_id, job_id, endpoint, endpoint_version, error_type, "
+        "  attempt_count, failed_at, resolution, resolved_at) "
+        "SELECT 'of_' || execution_id, execution_id, job_id, endpoint, 1, 'X', 1, completed_at, "
+        "  CASE WHEN CAST(:days AS BIGINT) IS NOT NULL THEN 'ARCHIVED' END, now() - :days * INTERVAL '1 day' "
+        "  FROM executions WHERE execution_id = ANY (:ids)"
+    )
+    for days, kept in ((None, old[:4]), (29, old[4:8]), (31, old[8:9])):
+        database.fetch(text(letter), {"days": days, "ids": kept})
+    assert chores(database).prune()["executions"] == 2
+    found = {row.execution_id for row in database.fetch(text("SELECT execution_id FROM dead_letters"))}
+    assert found == set(old[:8])
+    assert left(database)["attempts"] == 16, "its attempts stay as well"
+
+
 def test_a_run_ends_when_its_time_is_over(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     finish(database, rows.add_executions(database, 3), days_ago=31)
     monkeypatch.setattr("app.scheduler.pruner.MAX_PRUNE_SECONDS", -1.0)

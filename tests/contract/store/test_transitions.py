@@ -4,7 +4,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import product
 
-import pytest
 from sqlalchemy import text
 
 from app.catalog.retry_policy import RetryPolicy
@@ -14,6 +13,7 @@ from app.executions.cancellation import IfRunning, cancel_execution
 from app.executions.claiming.lane import Lane
 from app.executions.claiming.release import release
 from app.executions.conclusion import Conclusion, conclude
+from app.executions.ending.followers import Followed
 from app.executions.expiry import expire
 from app.executions.model import Claim, ClaimKey, DeliveryError
 from app.executions.promotion import promote
@@ -35,6 +35,9 @@ VERDICTS = {
     "abort": Verdict.abort(),
 }
 
+EVERYTHING = Followed.SUCCESS | Followed.FAILURE | Followed.CANCELLATION | Followed.ATTEMPT_FAILED
+ENDS = text("SELECT status, reason IS NULL AS by_attempt FROM execution_ends")
+
 Verb = Callable[[WorkerProcess, str], None]
 
 
@@ -47,11 +50,13 @@ def put_in(process: WorkerProcess, status: ExecutionStatus, attempt: int, max_at
         "worker": process.worker_id,
         "held": status is S.RUNNING,
         "final": status in FINAL,
+        "followed": EVERYTHING,
     }
     process.database.fetch(
         text(
             "UPDATE executions SET status = :status, attempt_count = :attempt, worker_id = :worker, "
-            "started_at = CASE WHEN :held THEN now() END, completed_at = CASE WHEN :final THEN now() END"
+            "started_at = CASE WHEN :held THEN now() END, completed_at = CASE WHEN :final THEN now() END, "
+            "followed = :followed"
         ),
         change,
     )
@@ -165,6 +170,7 @@ def do_conclude(verdict: Verdict) -> Verb:
             due_in_seconds=0,
             late_seconds=0,
             claimed_here=0,
+            followed=EVERYTHING,
         )
         ended = Conclusion(claimed, f"att_{execution_id}", verdict, now, 1, ())
         conclude(process.database, process.worker_id, [ended])
@@ -191,10 +197,21 @@ VERBS: dict[str, Verb] = {
 }
 
 
-@pytest.fixture
-def observed(process: WorkerProcess) -> set[tuple[ExecutionStatus, ExecutionStatus]]:
+BY_ATTEMPT, BY_ITSELF = True, False
+# Which changes leave a row in the outbox, where somebody follows all ends: those that end an attempt or an execution.
+PUT = {
+    *((S.RUNNING, after, BY_ATTEMPT) for after in (S.SUCCESS, S.RETRYING, S.FAILED, S.CANCELLED)),
+    (S.RUNNING, S.CANCELLED, BY_ITSELF),
+    *((before, S.CANCELLED, BY_ITSELF) for before in (S.PENDING, S.QUEUED, S.RETRYING)),
+    *((before, S.FAILED, BY_ITSELF) for before in (S.QUEUED, S.RETRYING)),
+}
+
+
+def test_the_statements_make_exactly_the_legal_transitions_and_put_each_end_in_the_outbox_once(
+    process: WorkerProcess,
+) -> None:
     """Every change of state that any verb makes, from any state, with attempts left and with none."""
-    found = set()
+    found, put = set(), set()
     for before in S:
         for attempt, max_attempts in ((0, 1), (1, 3), (1, 1), (2, 3)):
             if (before is S.RUNNING) > (attempt > 0):
@@ -207,12 +224,12 @@ def observed(process: WorkerProcess) -> set[tuple[ExecutionStatus, ExecutionStat
                 after = ExecutionStatus(rows.execution(process.database, execution_id).status)
                 if after is not before:
                     found.add((before, after))
-                for table in ("execution_events", "execution_logs", "attempts", "executions"):
+                ends = process.database.fetch(ENDS)
+                assert len(ends) <= 1, "one change, one end"
+                assert bool(ends) >= (before not in FINAL and after in FINAL), f"{before} to {after} left no end"
+                put |= {(before, ExecutionStatus(end.status), end.by_attempt) for end in ends}
+                assert all(end.status == after for end in ends)
+                for table in ("execution_ends", "execution_events", "execution_logs", "attempts", "executions"):
                     process.database.fetch(text(f"DELETE FROM {table}"))
-    return found
-
-
-def test_the_statements_make_exactly_the_legal_transitions(
-    observed: set[tuple[ExecutionStatus, ExecutionStatus]],
-) -> None:
-    assert observed == {(before, after) for before, after in TRANSITIONS if before is not None}
+    assert found == {(before, after) for before, after in TRANSITIONS if before is not None}
+    assert put == PUT

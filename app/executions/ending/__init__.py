@@ -1,0 +1,1 @@
+"""Ends of executions: the outbox row that each followed end leaves, and dead letters."""

@@ -1,0 +1,75 @@
+"""Dead letters: executions that have failed, each until somebody has seen to it."""
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import Connection
+
+from app.executions.ending.outbox import End
+from app.sql import statement
+from schema.states import Resolution
+
+MOST_MESSAGE = 500  # characters of an error that a letter keeps; its attempt has all of it
+
+# The lock keeps a manual retry from coming between the look at the execution and the letter: whoever retried it before
+# has seen to it already. An execution that ended without an attempt says why by itself.
+LEAVE = statement(
+    "dead_letters.leave",
+    f"""
+    WITH over AS MATERIALIZED (
+      SELECT execution_id, job_id, endpoint, endpoint_version, status, attempt_count, completed_at FROM executions
+       WHERE execution_id = ANY (CAST(:executions AS TEXT[])) ORDER BY execution_id FOR SHARE)
+    INSERT INTO dead_letters (letter_id, execution_id, job_id, endpoint, endpoint_version, labels, error_type, message,
+                              attempt_count, failed_at, resolution, resolved_at)
+    SELECT u.letter_id, over.execution_id, over.job_id, over.endpoint, over.endpoint_version, j.labels,
+           COALESCE(u.reason, a.error->>'type', 'UNKNOWN'), substr(a.error->>'message', 1, {MOST_MESSAGE}),
+           u.attempt, u.failed_at,
+           CASE WHEN over.status = 'FAILED' AND over.completed_at = u.failed_at THEN NULL ELSE 'RETRIED' END,
+           CASE WHEN over.status = 'FAILED' AND over.completed_at = u.failed_at THEN NULL ELSE now() END
+      FROM unnest(CAST(:letters AS TEXT[]), CAST(:executions AS TEXT[]), CAST(:attempts AS BIGINT[]),
+                  CAST(:reasons AS TEXT[]), CAST(:instants AS TIMESTAMPTZ[]))
+           AS u (letter_id, execution_id, attempt, reason, failed_at)
+      JOIN over ON over.execution_id = u.execution_id
+      JOIN jobs AS j ON j.job_id = over.job_id
+      LEFT JOIN attempts AS a ON a.execution_id = u.execution_id AND a.attempt_number = u.attempt
+    ON CONFLICT (letter_id) DO NOTHING
+    """,  # noqa: S608 - a constant of this module
+)
+RESOLVE_OF_EXECUTION = statement(
+    "dead_letters.resolve_of_execution",
+    """
+    UPDATE dead_letters
+       SET resolution = :resolution, resolved_at = now(), resolved_by = :actor, redriven_as = execution_id
+     WHERE execution_id = :execution_id AND resolved_at IS NULL
+    """,
+)
+
+
+def kept_by_a_letter(executions: str) -> str:
+    """Return the SQL condition that an unresolved letter keeps an execution, or one that was resolved of late.
+
+    The statement has the retention as `:retention_ms`.
+    """
+    return f"""EXISTS (SELECT 1 FROM dead_letters AS d WHERE d.execution_id = {executions}.execution_id
+                      AND (d.resolved_at IS NULL
+                           OR d.resolved_at >= now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'))"""  # noqa: S608 - a part of a statement, composed at import
+
+
+def leave_letters(connection: Connection, ends: Sequence[End]) -> Collection[str]:
+    """Leave a letter for each of these failures; one that was retried meanwhile is resolved."""
+    params = {
+        "letters": [end.end_id for end in ends],
+        "executions": [end.execution_id for end in ends],
+        "attempts": [end.attempt for end in ends],
+        "reasons": [end.reason and end.reason.value for end in ends],
+        "instants": [end.ended_at for end in ends],
+    }
+    connection.execute(LEAVE, params)
+    return ()
+
+
+def resolve_of_execution(
+    connection: Connection, execution_id: str, actor: str | None, resolution: Resolution = Resolution.RETRIED
+) -> None:
+    """Resolve the letters of an execution that goes on; its row is locked."""
+    params = {"execution_id": execution_id, "resolution": resolution.value, "actor": actor}
+    connection.execute(RESOLVE_OF_EXECUTION, params)

@@ -1,0 +1,6 @@
+"""The effects of ends: a new one is a module with an `Effect`, and a line here."""
+
+from app.outbox.dead_letters import DEAD_LETTERS
+from app.outbox.effect import Effect
+
+EFFECTS: tuple[Effect, ...] = (DEAD_LETTERS,)

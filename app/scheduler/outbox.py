@@ -1,0 +1,55 @@
+"""The chore that handles ends whose writers did not: they died, could not keep up, or were not the ones to."""
+
+import time
+
+from app.db import Database
+from app.executions.ending.taking import Waiting, due_ends, shards_with_ends
+from app.formats import EPOCH
+from app.outbox.handling import BATCH, Handled, Handler
+from app.scheduler.chore import Counts, Hint, Stopping
+
+RUN_SECONDS = 10.0  # then the next run goes on, from the oldest again
+MOST_ALONE = 200  # of those that have failed before, in a run and a shard
+
+
+class Outbox:
+    """Handles ends of all shards there are, whatever the setting knows; what has failed before alone and last."""
+
+    def __init__(self, database: Database, *, hint: Hint, stopping: Stopping) -> None:
+        self._database = database
+        self._handler = Handler(database)
+        self._hint = hint
+        self._stopping = stopping
+
+    def handle(self) -> Counts:
+        """Handle what has been due for a second."""
+        done, until = Handled(), time.monotonic() + RUN_SECONDS
+        for shard in shards_with_ends(self._database):
+            done += self._handle_shard(shard, until)
+        return self._told(done)
+
+    def handle_named(self, end_ids: list[str]) -> Counts:
+        """Handle ends that this process has written."""
+        return self._told(self._handler.handle(end_ids))
+
+    def _handle_shard(self, shard: int, until: float) -> Handled:
+        done, after, alone = Handled(), Waiting(EPOCH, "", 0), list[str]()
+        while not self._stopping() and time.monotonic() < until:
+            found = due_ends(self._database, shard, after=after, limit=BATCH)
+            fresh = [waiting.end_id for waiting in found if not waiting.tries]
+            alone += [waiting.end_id for waiting in found if waiting.tries]
+            if fresh:
+                done += self._handler.handle(fresh)
+            if len(found) < BATCH:
+                break
+            after = found[-1]
+        for end_id in alone[:MOST_ALONE]:
+            if self._stopping() or time.monotonic() >= until:
+                break
+            done += self._handler.handle_alone(end_id)
+        return done
+
+    def _told(self, done: Handled) -> Counts:
+        for queue in done.queues:
+            self._hint(queue)
+        return Counts(ends=done.ends, put_off=done.put_off)

@@ -1,0 +1,76 @@
+"""What follows the ends of executions: the outbox of those that somebody follows, and dead letters."""
+
+from sqlalchemy import CheckConstraint, Column, Index, PrimaryKeyConstraint, Table, text
+from sqlalchemy.dialects.postgresql import JSONB
+
+from schema.states import ExecutionStatus, Resolution
+from schema.tables.columns import count, flag, instant, metadata, one_of, region, word
+
+# Written in the statement that ends an attempt or an execution, and deleted in the transaction of what follows: nearly
+# empty at all times. It refers to no other table, so that nothing waits for it.
+execution_ends = Table(
+    "execution_ends",
+    metadata,
+    # The id of the attempt, or of the event where none ended.
+    word("end_id", required=True),
+    region(),
+    count("shard", required=True),
+    word("execution_id", required=True),
+    word("endpoint", required=True),
+    # The state that it came to; RETRYING says that an attempt has failed and another one follows.
+    word("status", required=True),
+    count("attempt", required=True),
+    count("followed", default=0),
+    flag("is_rejected", default=False),
+    # Why it ended without an attempt; NULL where an attempt ended.
+    word("reason"),
+    instant("ended_at", required=True),
+    # What failed is put off, alone.
+    instant("due_at", default_now=True),
+    count("tries", default=0),
+    # The effects that are left, by name; NULL: all.
+    Column("effects_left", JSONB),
+    PrimaryKeyConstraint("end_id", name="pk_execution_ends"),
+    one_of("status", "chk_execution_ends_status", ExecutionStatus),
+)
+Index(
+    "idx_execution_ends_due",
+    execution_ends.c.shard,
+    execution_ends.c.due_at,
+    execution_ends.c.end_id,
+)
+
+# An execution that has failed, until somebody has seen to it. It can be read without its execution, its job and its
+# endpoint.
+dead_letters = Table(
+    "dead_letters",
+    metadata,
+    # That of the end, so that each failure has one.
+    word("letter_id", required=True),
+    region(),
+    word("execution_id", required=True),
+    word("job_id", required=True),
+    word("endpoint", required=True),
+    count("endpoint_version", required=True),
+    Column("labels", JSONB),
+    word("error_type", required=True),
+    word("message"),
+    count("attempt_count", required=True),
+    instant("failed_at", required=True),
+    word("resolution"),
+    instant("resolved_at"),
+    word("resolved_by"),
+    word("note"),
+    # The execution that it goes on as.
+    word("redriven_as"),
+    PrimaryKeyConstraint("letter_id", name="pk_dead_letters"),
+    one_of("resolution", "chk_dead_letters_resolution", Resolution),
+    CheckConstraint("(resolution IS NULL) = (resolved_at IS NULL)", name="chk_dead_letters_resolved"),
+)
+# Lists, newest first, of all, of an endpoint's and of an error's, open ones and resolved ones each for themselves.
+_NEWEST = (dead_letters.c.failed_at, dead_letters.c.letter_id)
+for _name, _condition in (("open", "resolved_at IS NULL"), ("resolved", "resolved_at IS NOT NULL")):
+    Index(f"idx_dead_letters_{_name}", *_NEWEST, postgresql_where=text(_condition))
+    for _column in (dead_letters.c.endpoint, dead_letters.c.error_type):
+        Index(f"idx_dead_letters_{_name}_of_{_column.name}", _column, *_NEWEST, postgresql_where=text(_condition))
+Index("idx_dead_letters_execution", dead_letters.c.execution_id, dead_letters.c.letter_id)
