@@ -115,7 +115,11 @@ class Resource:
         if also is not None:
             replayed = REPLAYED_DOC if key is not None else None
             layers.append(self.blueprint.alt_response(also, **shown, headers=replayed, success=True))
-        return self._register(operation, [*layers, *self._arguments(body, query)], self._doc(operation, errors))
+        doc = self._doc(operation, errors)
+        if query is not None and "parameters" in doc:
+            # What is described by hand takes the place of what the query's schema says.
+            doc["parameters"].insert(0, {"in": "query", "schema": query()})
+        return self._register(operation, [*layers, *self._arguments(body, query)], doc)
 
     def _register(
         self, operation: _Operation, layers: Sequence[Callable[[Any], Any]], doc: dict[str, Any]

@@ -157,6 +157,12 @@ def test_a_replay_is_told_by_its_header() -> None:
     assert "headers" not in answers["201"]
 
 
+def test_a_query_is_told_beside_a_header() -> None:
+    for path in ("/jobs/{job_id}/cancel", "/executions/{execution_id}/cancel"):
+        named = {parameter["name"] for parameter in document()["paths"][path]["post"]["parameters"]}
+        assert named == {"if_running", "Idempotency-Key"}
+
+
 def test_the_codes_of_no_operation_are_told_at_the_top() -> None:
     for code in ("NOT_FOUND", "METHOD_NOT_ALLOWED", "REQUEST_TIMEOUT", "URI_TOO_LONG", "HEADERS_TOO_LARGE"):
         assert f"`{code}`" in document()["info"]["description"]
