@@ -1,0 +1,207 @@
+"""The text of the generated modules: models, errors, and the operations twice, which differ in `await` alone."""
+
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from typing import Any
+
+from client.generator.codes import base_of, class_of, codes_of
+from client.generator.operations import KEY, Operation, Parameter, operations_of
+from client.generator.types import reachable, references, type_of
+
+_HEAD = '"""{title}\n\nWritten by `make client` from the OpenAPI document; do not edit.\n"""\n'
+_WIDTH = 108
+
+
+def modules_of(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return the generated modules by the names of their files, formatted."""
+    found = operations_of(document)
+    texts = {
+        "models.py": _models(document, found),
+        "errors.py": _errors(document),
+        "operations.py": _operations(found, is_async=False),
+        "async_operations.py": _operations(found, is_async=True),
+    }
+    return {name: _formatted(text) for name, text in texts.items()}
+
+
+def _formatted(text: str) -> str:
+    for command in (["check", "--fix-only", "--select", "F401,I"], ["format"]):
+        text = subprocess.run(  # noqa: S603 - the linter of this environment
+            [sys.executable, "-m", "ruff", *command, "--quiet", "--line-length", "120", "--isolated", "-"],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    return text
+
+
+def _models(document: Mapping[str, Any], operations: list[Operation]) -> str:
+    schemas = document["components"]["schemas"]
+    # What only answers hold need not be imported by anybody who sends; what is in both is read more often.
+    read = reachable((name for each in operations for name in references(each.answer)), schemas)
+    sent = reachable((each.body for each in operations if each.body is not None), schemas)
+    parts = [
+        _HEAD.format(title="The bodies of requests and answers, as dictionaries with known fields."),
+        "from __future__ import annotations",
+        "from collections.abc import Mapping, Sequence",
+        "from datetime import datetime",
+        "from typing import Any, Literal, NotRequired, TypedDict",
+        "",
+    ]
+    parts += [_model(name, schemas[name], sent=name not in read) for name in schemas if name in read | sent]
+    return "\n".join(parts)
+
+
+def _model(name: str, schema: Mapping[str, Any], *, sent: bool) -> str:
+    required = set(schema.get("required", ()))
+    fields: dict[str, tuple[str, str]] = {}
+    for field, described in schema.get("properties", {}).items():
+        type_ = type_of(described, sent=sent)
+        fields[field] = (
+            type_ if field in required else f"NotRequired[{type_}]",
+            described.get("description", ""),
+        )
+    if not all(field.isidentifier() and field not in {"from", "in"} for field in fields):
+        listed = ", ".join(f'"{field}": "{type_.replace(chr(34), chr(39))}"' for field, (type_, _) in fields.items())
+        return f'{name} = TypedDict("{name}", {{{listed}}})\n'
+    lines = [f"class {name}(TypedDict):"]
+    for field, (type_, meaning) in fields.items():
+        lines.append(f"    {field}: {type_}")
+        if meaning:
+            lines.append(_docstring(meaning[0].upper() + meaning[1:], 4))
+    return "\n".join([*lines, "    pass" if not fields else "", ""])
+
+
+def _errors(document: Mapping[str, Any]) -> str:
+    codes = codes_of(document)
+    ordered = sorted(codes, key=lambda code: (base_of(code) != "ApiError", code))
+    lines = [
+        _HEAD.format(title="The errors that the service documents, a class for each code."),
+        "from .failures import ApiError",
+        "",
+    ]
+    for code in ordered:
+        base = "ApiError" if code == "NOT_FOUND" else base_of(code)
+        lines += [f"class {class_of(code)}({base}):", _docstring(codes[code], 4), ""]
+    lines.append("BY_CODE: dict[str, type[ApiError]] = {")
+    lines += [f'    "{code}": {class_of(code)},' for code in sorted(codes)]
+    return "\n".join([*lines, "}", ""])
+
+
+def _operations(operations: list[Operation], *, is_async: bool) -> str:
+    prefix, twin = ("Async", "asynchronous") if is_async else ("", "synchronous")
+    by_group: Callable[[Operation], str] = lambda each: each.group  # noqa: E731
+    groups = {name: list(each) for name, each in groupby(sorted(operations, key=by_group), by_group)}
+    lines = [
+        _HEAD.format(title=f"The operations of the service, {twin}; one class per group."),
+        "from collections.abc import Sequence",
+        "from datetime import datetime",
+        "from typing import Any, Literal, Unpack",
+        "",
+        "from . import models",
+        f"from .groups import {prefix}Group",
+        "from .call import Call",
+        f"from .pages import {prefix}Pages",
+        "",
+    ]
+    for name, members in groups.items():
+        lines += [f"class {prefix}{_camel(name)}({prefix}Group):", f'    """Operations on `{name}`."""', ""]
+        lines += [_method(each, prefix, is_async=is_async) for each in members]
+    lines += [f"class {prefix}Service({prefix}Group):", '    """All groups of operations."""', ""]
+    for name in groups:
+        lines += ["    @property", f"    def {name}(self) -> {prefix}{_camel(name)}:"]
+        lines += [f'        """Operations on `{name}`."""', f"        return {prefix}{_camel(name)}(self._sender)", ""]
+    return "\n".join(lines)
+
+
+def _method(operation: Operation, prefix: str, *, is_async: bool) -> str:
+    is_list = operation.item is not None
+    if operation.item is not None:
+        returns = f"{prefix}Pages[{type_of(operation.item, sent=False, models='models.')}]"
+    elif operation.answer is None:
+        returns = "None"
+    else:
+        returns = type_of(operation.answer, sent=False, models="models.")
+    arguments = [f"{name}: str" for name in operation.path_names] + (["/"] if operation.path_names else [])
+    parameters = [*operation.query, *operation.headers]
+    if operation.body is not None and not operation.spread:
+        arguments.append(f"body: models.{operation.body}")
+    arguments += ["*", *(_argument(each) for each in parameters if each.required)]
+    arguments += [_argument(each) for each in parameters if not each.required]
+    arguments.append("timeout: float | None = None")
+    if operation.body is not None and operation.spread:
+        arguments.append(f"**body: Unpack[models.{operation.body}]")
+    begin = "async def" if is_async and not is_list else "def"
+    lines = [f"    {begin} {operation.name}(self, {', '.join(arguments)}) -> {returns}:", _doc(operation)]
+    lines.append(f"        call = {_call(operation)}")
+    lines += _ending(returns, prefix, is_async=is_async, is_list=is_list)
+    return "\n".join([*lines, ""])
+
+
+def _ending(returns: str, prefix: str, *, is_async: bool, is_list: bool) -> list[str]:
+    if is_list:
+        return [f"        return {prefix}Pages(self._sender, call)"]
+    send = "await self._sender.send(call)" if is_async else "self._sender.send(call)"
+    if returns == "None":
+        return [f"        {send}"]
+    return [f"        answer: {returns} = {send}", "        return answer"]
+
+
+def _argument(parameter: Parameter) -> str:
+    type_ = type_of(parameter.schema, sent=True, models="models.")
+    return f"{parameter.name}: {type_}" if parameter.required else f"{parameter.name}: {_or_none(type_)} = None"
+
+
+def _or_none(type_: str) -> str:
+    return type_ if type_ == "Any" or type_.endswith("None") else f"{type_} | None"
+
+
+def _call(operation: Operation) -> str:
+    parts = [f'"{operation.group}.{operation.name}"', f'"{operation.method}"', f'"{operation.path}"']
+    if operation.path_names:
+        parts.append("path={" + ", ".join(f'"{name}": {name}' for name in operation.path_names) + "}")
+    for kind, each in (("query", operation.query), ("headers", [h for h in operation.headers if h.wire != KEY])):
+        if each:
+            parts.append(kind + "={" + ", ".join(f'"{one.wire}": {one.name}' for one in each) + "}")
+    if operation.body is not None:
+        parts.append("body=body")
+    if operation.takes_key:
+        parts.append('key=body.get("idempotency_key")' if operation.key_in_body else "key=idempotency_key")
+        parts.append("takes_key=True")
+    if operation.key_in_body:
+        parts.append("key_in_body=True")
+    if operation.method == "POST" and not operation.takes_key:
+        parts.append("only_reads=True")
+    if operation.is_text:
+        parts.append("is_text=True")
+    parts.append("timeout=timeout")
+    return f"Call.of({', '.join(parts)})"
+
+
+def _doc(operation: Operation) -> str:
+    # The paragraphs of the document, without its line breaks.
+    lines = [re.sub(r"(?<!\n)\n(?!\n|- )", " ", operation.doc)]
+    told = [each for each in (*operation.query, *operation.headers) if each.meaning]
+    if told:
+        lines.append("\n".join(f"`{each.name}`: {each.meaning}." for each in told))
+    return _docstring("\n\n".join(lines), 8)
+
+
+def _docstring(text: str, indent: int) -> str:
+    text = text.replace("\\", "\\\\").replace('"""', "'''")
+    if not text.endswith((".", "?", "!")):
+        text += "."
+    paragraphs = [line for each in text.split("\n") for line in textwrap.wrap(each, _WIDTH - indent) or [""]]
+    pad = " " * indent
+    if len(paragraphs) == 1:
+        return f'{pad}"""{paragraphs[0]}"""'
+    return "\n".join([f'{pad}"""{paragraphs[0]}', *(f"{pad}{line}".rstrip() for line in paragraphs[1:]), f'{pad}"""'])
+
+
+def _camel(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))

@@ -1,0 +1,49 @@
+"""Client of Task Executor: `Client` over requests, and `AsyncClient` over aiohttp (the extra `async`)."""
+
+from typing import TYPE_CHECKING, Any
+
+from . import errors, models
+from .answer import etag, replayed, request_id
+from .client import Client
+from .exchange import Retries
+from .failures import (
+    ApiError,
+    ConnectionFailedError,
+    NotModifiedError,
+    TaskExecutorError,
+    UnexpectedAnswerError,
+    WaitTimeoutError,
+)
+from .pages import AsyncPages, Page, Pages
+
+if TYPE_CHECKING:
+    from .async_client import AsyncClient
+
+__all__ = [
+    "ApiError",
+    "AsyncClient",
+    "AsyncPages",
+    "Client",
+    "ConnectionFailedError",
+    "NotModifiedError",
+    "Page",
+    "Pages",
+    "Retries",
+    "TaskExecutorError",
+    "UnexpectedAnswerError",
+    "WaitTimeoutError",
+    "errors",
+    "etag",
+    "models",
+    "replayed",
+    "request_id",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import AsyncClient when somebody asks for it: without the extra there is no aiohttp."""
+    if name == "AsyncClient":
+        from .async_client import AsyncClient  # noqa: PLC0415
+
+        return AsyncClient
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,70 @@
+"""AsyncClient: the same operations, with the same retries, over aiohttp (the extra `async`)."""
+
+import asyncio
+import time
+from typing import Any, Self
+
+from . import models
+from .address import Address
+from .answer import read
+from .async_operations import AsyncService
+from .async_transport import AsyncTransport
+from .call import Call
+from .drive import drive_async
+from .exchange import Outcome, Pause, Retries, Send, exchange
+from .waiting import until_ended
+
+
+class AsyncClient(AsyncService):
+    """The service at an address: `await AsyncClient("https://te.example.org", key).jobs.create(…)`.
+
+    Each event loop needs its own. Use it with `async with`, or close it.
+    """
+
+    def __init__(self, base_url: str, api_key: str, *, retries: Retries | None = None, connections: int = 100) -> None:
+        """Connect to nothing yet; raises ValueError for an address or a key that cannot be one."""
+        self._address = Address.of(base_url, api_key)
+        self._retries = retries or Retries()
+        self._transport = AsyncTransport(self._address, connections)
+        super().__init__(self)
+
+    def __repr__(self) -> str:
+        """Show where the service is, and no key."""
+        return f"AsyncClient({self._address.base_url!r})"
+
+    async def __aenter__(self) -> Self:
+        """Return the client."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the client."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections; calls raise RuntimeError from then on. Again it does nothing."""
+        await self._transport.close()
+
+    async def send(self, call: Call) -> Any:
+        """Send a call, again if need be, and return its answer; raises TaskExecutorError."""
+
+        async def do(step: Send | Pause) -> Outcome:
+            if isinstance(step, Send):
+                return await self._transport.attempt(call, step.timeout)
+            await asyncio.sleep(step.seconds)
+            return None
+
+        return read(call, await drive_async(exchange(call, self._retries, time.monotonic, time.time), do))
+
+    async def wait(self, id_: str, /, *, timeout: float = 60.0) -> models.Execution:
+        """Return an execution once it has ended; for a job's id its newest one.
+
+        Raises WaitTimeoutError after `timeout` seconds: the execution goes on.
+        """
+
+        async def do(step: Call | Pause) -> Any:
+            if isinstance(step, Call):
+                return await self.send(step)
+            await asyncio.sleep(step.seconds)
+            return None
+
+        return await drive_async(until_ended(id_, timeout), do)

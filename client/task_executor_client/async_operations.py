@@ -1,0 +1,1332 @@
+"""The operations of the service, asynchronous; one class per group.
+
+Written by `make client` from the OpenAPI document; do not edit.
+"""
+
+from datetime import datetime
+from typing import Literal, Unpack
+
+from . import models
+from .call import Call
+from .groups import AsyncGroup
+from .pages import AsyncPages
+
+
+class AsyncAudit(AsyncGroup):
+    """Operations on `audit`."""
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        actor: str | None = None,
+        action: Literal["create", "replace", "delete", "revoke", "flow"] | None = None,
+        resource_type: Literal["payload_spec", "config", "secret", "endpoint", "api_key", "routes", "queue"]
+        | None = None,
+        resource: str | None = None,
+        after: str | datetime | None = None,
+        before: str | datetime | None = None,
+        timeout: float | None = None,
+    ) -> AsyncPages[models.AuditEntry]:
+        """List changes, newest first.
+
+        `cursor`: `cursor` of the page before.
+        `actor`: name or id of an API key, or cli:USER.
+        `after`: this time or later.
+        `before`: earlier than this time.
+        """
+        call = Call.of(
+            "audit.list",
+            "GET",
+            "/audit",
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "actor": actor,
+                "action": action,
+                "resource_type": resource_type,
+                "resource": resource,
+                "after": after,
+                "before": before,
+            },
+            timeout=timeout,
+        )
+        return AsyncPages(self._sender, call)
+
+
+class AsyncBreakers(AsyncGroup):
+    """Operations on `breakers`."""
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        state: Literal["closed", "open", "half_open"] | None = None,
+        timeout: float | None = None,
+    ) -> AsyncPages[models.Breaker]:
+        """List breakers, those that changed last first.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of(
+            "breakers.list",
+            "GET",
+            "/breakers",
+            query={"limit": limit, "cursor": cursor, "state": state},
+            timeout=timeout,
+        )
+        return AsyncPages(self._sender, call)
+
+    async def get(self, target: str, /, *, timeout: float | None = None) -> models.Breaker:
+        """Get the breaker of a target."""
+        call = Call.of("breakers.get", "GET", "/breakers/{target}", path={"target": target}, timeout=timeout)
+        answer: models.Breaker = await self._sender.send(call)
+        return answer
+
+    def list_events(
+        self, target: str, /, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+    ) -> AsyncPages[models.BreakerEvent]:
+        """List the changes of a breaker, newest first; they are kept for as long as executions are.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of(
+            "breakers.list_events",
+            "GET",
+            "/breakers/{target}/events",
+            path={"target": target},
+            query={"limit": limit, "cursor": cursor},
+            timeout=timeout,
+        )
+        return AsyncPages(self._sender, call)
+
+    async def close(
+        self, target: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
+    ) -> models.Breaker:
+        """Let all be sent to a target again, without a probe; what failed there until now is forgotten.
+
+        Workers know it within a second. Closing a breaker that is closed changes nothing.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "breakers.close",
+            "POST",
+            "/breakers/{target}/close",
+            path={"target": target},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.Breaker = await self._sender.send(call)
+        return answer
+
+
+class AsyncConfigs(AsyncGroup):
+    """Operations on `configs`."""
+
+    def list(
+        self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+    ) -> AsyncPages[models.Config]:
+        """List configs, newest first.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of("configs.list", "GET", "/configs", query={"limit": limit, "cursor": cursor}, timeout=timeout)
+        return AsyncPages(self._sender, call)
+
+    async def create(
+        self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.NewConfig]
+    ) -> models.Config:
+        """Create a config.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "configs.create", "POST", "/configs", body=body, key=idempotency_key, takes_key=True, timeout=timeout
+        )
+        answer: models.Config = await self._sender.send(call)
+        return answer
+
+    async def get(
+        self, name: str, /, *, if_none_match: str | None = None, timeout: float | None = None
+    ) -> models.Config:
+        """Get a config.
+
+        `if_none_match`: answer 304 without a body if the resource has one of these tags.
+        """
+        call = Call.of(
+            "configs.get",
+            "GET",
+            "/configs/{name}",
+            path={"name": name},
+            headers={"If-None-Match": if_none_match},
+            timeout=timeout,
+        )
+        answer: models.Config = await self._sender.send(call)
+        return answer
+
+    async def replace(
+        self,
+        name: str,
+        /,
+        *,
+        if_match: str | None = None,
+        timeout: float | None = None,
+        **body: Unpack[models.ChangedConfig],
+    ) -> models.Config:
+        """Change a config; it takes effect for executions that have not begun.
+
+        One that has keeps the values of its first attempt in all its attempts; a manual retry takes the new
+        ones.
+
+        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        """
+        call = Call.of(
+            "configs.replace",
+            "PUT",
+            "/configs/{name}",
+            path={"name": name},
+            headers={"If-Match": if_match},
+            body=body,
+            timeout=timeout,
+        )
+        answer: models.Config = await self._sender.send(call)
+        return answer
+
+    async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
+        """Delete a config; refused while an endpoint, or an unfinished job, needs it.
+
+        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        """
+        call = Call.of(
+            "configs.delete",
+            "DELETE",
+            "/configs/{name}",
+            path={"name": name},
+            headers={"If-Match": if_match},
+            timeout=timeout,
+        )
+        await self._sender.send(call)
+
+
+class AsyncCron(AsyncGroup):
+    """Operations on `cron`."""
+
+    async def preview(
+        self, *, timeout: float | None = None, **body: Unpack[models.CronPreviewQuestion]
+    ) -> models.CronPreview:
+        """Preview a schedule: its rule in English and its next runs, with a note where the clock changes."""
+        call = Call.of("cron.preview", "POST", "/cron/preview", body=body, only_reads=True, timeout=timeout)
+        answer: models.CronPreview = await self._sender.send(call)
+        return answer
+
+
+class AsyncEndpoints(AsyncGroup):
+    """Operations on `endpoints`."""
+
+    def list(
+        self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+    ) -> AsyncPages[models.Endpoint]:
+        """List endpoints, newest first.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of("endpoints.list", "GET", "/endpoints", query={"limit": limit, "cursor": cursor}, timeout=timeout)
+        return AsyncPages(self._sender, call)
+
+    async def create(
+        self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.NewEndpoint]
+    ) -> models.Endpoint:
+        """Register an endpoint.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "endpoints.create", "POST", "/endpoints", body=body, key=idempotency_key, takes_key=True, timeout=timeout
+        )
+        answer: models.Endpoint = await self._sender.send(call)
+        return answer
+
+    async def get(
+        self, name: str, /, *, if_none_match: str | None = None, timeout: float | None = None
+    ) -> models.Endpoint:
+        """Get an endpoint.
+
+        `if_none_match`: answer 304 without a body if the resource has one of these tags.
+        """
+        call = Call.of(
+            "endpoints.get",
+            "GET",
+            "/endpoints/{name}",
+            path={"name": name},
+            headers={"If-None-Match": if_none_match},
+            timeout=timeout,
+        )
+        answer: models.Endpoint = await self._sender.send(call)
+        return answer
+
+    async def replace(
+        self,
+        name: str,
+        /,
+        *,
+        if_match: str | None = None,
+        timeout: float | None = None,
+        **body: Unpack[models.ChangedEndpoint],
+    ) -> models.Endpoint:
+        """Change an endpoint for the jobs created from now on; it gets a new version.
+
+        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        """
+        call = Call.of(
+            "endpoints.replace",
+            "PUT",
+            "/endpoints/{name}",
+            path={"name": name},
+            headers={"If-Match": if_match},
+            body=body,
+            timeout=timeout,
+        )
+        answer: models.Endpoint = await self._sender.send(call)
+        return answer
+
+    async def patch(
+        self, name: str, /, *, if_match: str | None = None, timeout: float | None = None, **body: Unpack[models.Flow]
+    ) -> models.Endpoint:
+        """Change the queue, priority, limits or breaker of an endpoint, in the same version.
+
+        Limits and the breaker count within a second, also for what waits already. A queue and a priority
+        are those of the executions that are created from now on. A key of limits is that of jobs created
+        from now on.
+
+        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        """
+        call = Call.of(
+            "endpoints.patch",
+            "PATCH",
+            "/endpoints/{name}",
+            path={"name": name},
+            headers={"If-Match": if_match},
+            body=body,
+            timeout=timeout,
+        )
+        answer: models.Endpoint = await self._sender.send(call)
+        return answer
+
+    async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
+        """Delete an endpoint; refused while it has a repeating job that is not retired, or an unfinished
+        execution.
+
+        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        """
+        call = Call.of(
+            "endpoints.delete",
+            "DELETE",
+            "/endpoints/{name}",
+            path={"name": name},
+            headers={"If-Match": if_match},
+            timeout=timeout,
+        )
+        await self._sender.send(call)
+
+    async def pause(
+        self, name: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
+    ) -> models.Endpoint:
+        """Let nothing of an endpoint start, from a second later at most until it is resumed; what runs goes
+        on.
+
+        Its jobs are accepted meanwhile, and its executions wait. Pausing it again changes nothing.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "endpoints.pause",
+            "POST",
+            "/endpoints/{name}/pause",
+            path={"name": name},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.Endpoint = await self._sender.send(call)
+        return answer
+
+    async def resume(
+        self, name: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
+    ) -> models.Endpoint:
+        """Let executions of an endpoint start again, those that wait included.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "endpoints.resume",
+            "POST",
+            "/endpoints/{name}/resume",
+            path={"name": name},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.Endpoint = await self._sender.send(call)
+        return answer
+
+    async def limits(self, name: str, /, *, key: str | None = None, timeout: float | None = None) -> models.LimitsState:
+        """Tell what runs and waits behind the limits of an endpoint, and how many may start.
+
+        `key`: a value of `per_key.key`.
+        """
+        call = Call.of(
+            "endpoints.limits",
+            "GET",
+            "/endpoints/{name}/limits",
+            path={"name": name},
+            query={"key": key},
+            timeout=timeout,
+        )
+        answer: models.LimitsState = await self._sender.send(call)
+        return answer
+
+
+class AsyncExecutions(AsyncGroup):
+    """Operations on `executions`."""
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"] | None = None,
+        endpoint: str | None = None,
+        queue: str | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
+        job_id: str | None = None,
+        timeout: float | None = None,
+    ) -> AsyncPages[models.Execution]:
+        """List executions, newest first.
+
+        A page of a `queue` may have fewer than `limit`, even none, where they are few among very many
+        others: go on as long as there is a cursor.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of(
+            "executions.list",
+            "GET",
+            "/executions",
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "status": status,
+                "endpoint": endpoint,
+                "queue": queue,
+                "created_after": created_after,
+                "created_before": created_before,
+                "job_id": job_id,
+            },
+            timeout=timeout,
+        )
+        return AsyncPages(self._sender, call)
+
+    async def get(self, execution_id: str, /, *, timeout: float | None = None) -> models.Execution:
+        """Get an execution."""
+        call = Call.of(
+            "executions.get", "GET", "/executions/{execution_id}", path={"execution_id": execution_id}, timeout=timeout
+        )
+        answer: models.Execution = await self._sender.send(call)
+        return answer
+
+    def list_attempts(
+        self, execution_id: str, /, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+    ) -> AsyncPages[models.Attempt]:
+        """List the attempts of an execution, the latest first.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of(
+            "executions.list_attempts",
+            "GET",
+            "/executions/{execution_id}/attempts",
+            path={"execution_id": execution_id},
+            query={"limit": limit, "cursor": cursor},
+            timeout=timeout,
+        )
+        return AsyncPages(self._sender, call)
+
+    def list_logs(
+        self,
+        execution_id: str,
+        /,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        level: Literal["DEBUG", "INFO", "WARN", "ERROR"] | None = None,
+        attempt_number: int | None = None,
+        timeout: float | None = None,
+    ) -> AsyncPages[models.LogLine]:
+        """List the log lines of an execution, the latest first.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of(
+            "executions.list_logs",
+            "GET",
+            "/executions/{execution_id}/logs",
+            path={"execution_id": execution_id},
+            query={"limit": limit, "cursor": cursor, "level": level, "attempt_number": attempt_number},
+            timeout=timeout,
+        )
+        return AsyncPages(self._sender, call)
+
+    async def cancel(
+        self,
+        execution_id: str,
+        /,
+        *,
+        if_running: Literal["request", "abort"] | None = None,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
+    ) -> models.Execution:
+        """Cancel an execution that has not begun; one that is running ends after its present attempt, if asked
+        for (202).
+
+        With `if_running=abort` its worker breaks that attempt off within about a second: HTTP closes the
+        connection. The error says that it `may_have_been_delivered`; what was not sent yet leaves no
+        attempt. When the attempt succeeds first the execution is a SUCCESS all the same. 409 for one that
+        is over.
+
+        `if_running`: `request`: no further attempt follows (202); `abort`: and the present one is broken
+        off (202); without it the answer is 409.
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "executions.cancel",
+            "POST",
+            "/executions/{execution_id}/cancel",
+            path={"execution_id": execution_id},
+            query={"if_running": if_running},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.Execution = await self._sender.send(call)
+        return answer
+
+    async def retry(
+        self, execution_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
+    ) -> models.Execution:
+        """Queue a FAILED or CANCELLED execution again, due now, with as many attempts more as its retry policy
+        allows.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "executions.retry",
+            "POST",
+            "/executions/{execution_id}/retry",
+            path={"execution_id": execution_id},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.Execution = await self._sender.send(call)
+        return answer
+
+    async def history(self, execution_id: str, /, *, timeout: float | None = None) -> models.History:
+        """List every change of state of an execution, the earliest first.
+
+        Of a very long life only the creation and the latest changes are told: then `truncated` is true.
+        """
+        call = Call.of(
+            "executions.history",
+            "GET",
+            "/executions/{execution_id}/history",
+            path={"execution_id": execution_id},
+            timeout=timeout,
+        )
+        answer: models.History = await self._sender.send(call)
+        return answer
+
+    async def explain(self, execution_id: str, /, *, timeout: float | None = None) -> models.Explanation:
+        """Say why an execution is where it is, in a word for programs and in a sentence."""
+        call = Call.of(
+            "executions.explain",
+            "GET",
+            "/executions/{execution_id}/explain",
+            path={"execution_id": execution_id},
+            timeout=timeout,
+        )
+        answer: models.Explanation = await self._sender.send(call)
+        return answer
+
+
+class AsyncHealth(AsyncGroup):
+    """Operations on `health`."""
+
+    async def live(self, *, timeout: float | None = None) -> models.Health:
+        """Tell that the process answers."""
+        call = Call.of("health.live", "GET", "/health/live", timeout=timeout)
+        answer: models.Health = await self._sender.send(call)
+        return answer
+
+    async def ready(self, *, timeout: float | None = None) -> models.Health:
+        """Tell that the database can be reached and is migrated, as of a second ago at most; 503 otherwise."""
+        call = Call.of("health.ready", "GET", "/health/ready", timeout=timeout)
+        answer: models.Health = await self._sender.send(call)
+        return answer
+
+
+class AsyncJobs(AsyncGroup):
+    """Operations on `jobs`."""
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        status: Literal["ACTIVE", "PAUSED", "RETIRED"] | None = None,
+        trigger: Literal["IMMEDIATE", "DELAYED", "CRON", "INTERVAL"] | None = None,
+        endpoint: str | None = None,
+        name: str | None = None,
+        labels: str | None = None,
+        queue: str | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
+        timeout: float | None = None,
+    ) -> AsyncPages[models.Job]:
+        """List jobs, newest first.
+
+        A page holds at most 4 MiB of inputs, and is handed out as it is when its jobs are few among very
+        many others. So it may have fewer jobs than `limit`, even none: go on as long as there is a cursor.
+
+        `cursor`: `cursor` of the page before.
+        `labels`: `key=value`, or several of them with commas in between: the jobs that have all of these.
+        `queue`: jobs that name this queue themselves.
+        """
+        call = Call.of(
+            "jobs.list",
+            "GET",
+            "/jobs",
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "status": status,
+                "trigger": trigger,
+                "endpoint": endpoint,
+                "name": name,
+                "labels": labels,
+                "queue": queue,
+                "created_after": created_after,
+                "created_before": created_before,
+            },
+            timeout=timeout,
+        )
+        return AsyncPages(self._sender, call)
+
+    async def create(self, *, timeout: float | None = None, **body: Unpack[models.NewJob]) -> models.Job:
+        """Create a job. The same idempotency key again answers 200 with the first job, whatever the body."""
+        call = Call.of(
+            "jobs.create",
+            "POST",
+            "/jobs",
+            body=body,
+            key=body.get("idempotency_key"),
+            takes_key=True,
+            key_in_body=True,
+            timeout=timeout,
+        )
+        answer: models.Job = await self._sender.send(call)
+        return answer
+
+    async def get(self, job_id: str, /, *, timeout: float | None = None) -> models.Job:
+        """Get a job."""
+        call = Call.of("jobs.get", "GET", "/jobs/{job_id}", path={"job_id": job_id}, timeout=timeout)
+        answer: models.Job = await self._sender.send(call)
+        return answer
+
+    async def update(
+        self, job_id: str, /, *, timeout: float | None = None, **body: Unpack[models.ChangedJob]
+    ) -> models.Job:
+        """Replace a CRON or INTERVAL job by its next version, which has a new id; the old one is RETIRED.
+
+        The new version takes the endpoint as it is now. Executions of the old version that have not begun
+        are cancelled; those that have run to their end, retries included.
+        """
+        call = Call.of("jobs.update", "PUT", "/jobs/{job_id}", path={"job_id": job_id}, body=body, timeout=timeout)
+        answer: models.Job = await self._sender.send(call)
+        return answer
+
+    async def patch(
+        self, job_id: str, /, *, timeout: float | None = None, **body: Unpack[models.PatchedJob]
+    ) -> models.Job:
+        """Pause or resume a job by its `status`, or replace it as PUT does."""
+        call = Call.of("jobs.patch", "PATCH", "/jobs/{job_id}", path={"job_id": job_id}, body=body, timeout=timeout)
+        answer: models.Job = await self._sender.send(call)
+        return answer
+
+    async def cancel(
+        self,
+        job_id: str,
+        /,
+        *,
+        if_running: Literal["request", "abort"] | None = None,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
+    ) -> models.Job:
+        """Retire a job and cancel what has not begun. 409 when a one-shot job's execution is running or over.
+
+        Executions of a CRON or INTERVAL job that have begun run to their end, retries included. With
+        `if_running=request` (202) nothing is attempted again: what is running ends after its present
+        attempt. With `if_running=abort` (202) that attempt is broken off.
+
+        `if_running`: `request`: no further attempt follows (202); `abort`: and the present one is broken
+        off (202); without it the answer is 409.
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "jobs.cancel",
+            "POST",
+            "/jobs/{job_id}/cancel",
+            path={"job_id": job_id},
+            query={"if_running": if_running},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.Job = await self._sender.send(call)
+        return answer
+
+    def list_executions(
+        self,
+        job_id: str,
+        /,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"] | None = None,
+        endpoint: str | None = None,
+        queue: str | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
+        timeout: float | None = None,
+    ) -> AsyncPages[models.Execution]:
+        """List the executions of a job, newest first.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of(
+            "jobs.list_executions",
+            "GET",
+            "/jobs/{job_id}/executions",
+            path={"job_id": job_id},
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "status": status,
+                "endpoint": endpoint,
+                "queue": queue,
+                "created_after": created_after,
+                "created_before": created_before,
+            },
+            timeout=timeout,
+        )
+        return AsyncPages(self._sender, call)
+
+    async def create_batch(
+        self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.Batch]
+    ) -> models.BatchResult:
+        """Create up to 1,000 jobs; one that cannot be created leaves the others alone.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "jobs.create_batch", "POST", "/jobs/batch", body=body, key=idempotency_key, takes_key=True, timeout=timeout
+        )
+        answer: models.BatchResult = await self._sender.send(call)
+        return answer
+
+    async def pause(
+        self, job_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
+    ) -> models.Job:
+        """Stop the ticks of a job and hold back what has not begun; what is running goes on.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "jobs.pause",
+            "POST",
+            "/jobs/{job_id}/pause",
+            path={"job_id": job_id},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.Job = await self._sender.send(call)
+        return answer
+
+    async def resume(
+        self, job_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
+    ) -> models.Job:
+        """Let a paused job go on: with what was held back, and with the first tick from now on.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "jobs.resume",
+            "POST",
+            "/jobs/{job_id}/resume",
+            path={"job_id": job_id},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.Job = await self._sender.send(call)
+        return answer
+
+    async def run(
+        self, job_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
+    ) -> models.Execution:
+        """Run a job now, also while it is paused: 201 with an extra execution of a CRON or INTERVAL job.
+
+        The execution of a one-shot job is brought forward and answered with 200; 409 when it is running
+        already.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "jobs.run",
+            "POST",
+            "/jobs/{job_id}/run",
+            path={"job_id": job_id},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.Execution = await self._sender.send(call)
+        return answer
+
+    async def status(self, job_id: str, /, *, timeout: float | None = None) -> models.Status:
+        """Tell how a job is doing: HEALTHY when 95 % of a day's executions succeeded, DEGRADED from 50 %,
+        FAILING below.
+
+        IDLE when none ended within 24 hours.
+        """
+        call = Call.of("jobs.status", "GET", "/jobs/{job_id}/status", path={"job_id": job_id}, timeout=timeout)
+        answer: models.Status = await self._sender.send(call)
+        return answer
+
+    def list_versions(
+        self, job_id: str, /, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+    ) -> AsyncPages[models.Job]:
+        """List the versions of a job, the newest first; any of their ids will do.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of(
+            "jobs.list_versions",
+            "GET",
+            "/jobs/{job_id}/versions",
+            path={"job_id": job_id},
+            query={"limit": limit, "cursor": cursor},
+            timeout=timeout,
+        )
+        return AsyncPages(self._sender, call)
+
+    async def list_next_runs(
+        self, job_id: str, /, *, count: int | None = None, timeout: float | None = None
+    ) -> models.NextRuns:
+        """List when a job runs next, as far as that is known: nothing for a job that is paused or retired."""
+        call = Call.of(
+            "jobs.list_next_runs",
+            "GET",
+            "/jobs/{job_id}/next-runs",
+            path={"job_id": job_id},
+            query={"count": count},
+            timeout=timeout,
+        )
+        answer: models.NextRuns = await self._sender.send(call)
+        return answer
+
+
+class AsyncMetrics(AsyncGroup):
+    """Operations on `metrics`."""
+
+    async def metrics(self, *, timeout: float | None = None) -> str:
+        """Tell what the processes of the API have counted since they were started together, in Prometheus's
+        text format.
+
+        Workers and schedulers tell it at addresses of their own.
+        """
+        call = Call.of("metrics.metrics", "GET", "/metrics", is_text=True, timeout=timeout)
+        answer: str = await self._sender.send(call)
+        return answer
+
+
+class AsyncOperations(AsyncGroup):
+    """Operations on `operations`."""
+
+    async def operations(self, *, timeout: float | None = None) -> models.Operations:
+        """Tell what works as it should, and yet delivers nothing: queues without workers, open breakers,
+        pauses.
+
+        The answer is 200 in any case, and needs a key, unlike those of `/health/live` and `/health/ready`.
+        """
+        call = Call.of("operations.operations", "GET", "/health/operations", timeout=timeout)
+        answer: models.Operations = await self._sender.send(call)
+        return answer
+
+
+class AsyncPayloadSpecs(AsyncGroup):
+    """Operations on `payload_specs`."""
+
+    def list(
+        self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+    ) -> AsyncPages[models.PayloadSpec]:
+        """List payload specs, newest first.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of(
+            "payload_specs.list", "GET", "/payload-specs", query={"limit": limit, "cursor": cursor}, timeout=timeout
+        )
+        return AsyncPages(self._sender, call)
+
+    async def create(
+        self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.NewPayloadSpec]
+    ) -> models.PayloadSpec:
+        """Create a payload spec.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "payload_specs.create",
+            "POST",
+            "/payload-specs",
+            body=body,
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.PayloadSpec = await self._sender.send(call)
+        return answer
+
+    async def get(
+        self, name: str, /, *, if_none_match: str | None = None, timeout: float | None = None
+    ) -> models.PayloadSpec:
+        """Get a payload spec.
+
+        `if_none_match`: answer 304 without a body if the resource has one of these tags.
+        """
+        call = Call.of(
+            "payload_specs.get",
+            "GET",
+            "/payload-specs/{name}",
+            path={"name": name},
+            headers={"If-None-Match": if_none_match},
+            timeout=timeout,
+        )
+        answer: models.PayloadSpec = await self._sender.send(call)
+        return answer
+
+    async def replace(
+        self,
+        name: str,
+        /,
+        *,
+        if_match: str | None = None,
+        timeout: float | None = None,
+        **body: Unpack[models.ChangedPayloadSpec],
+    ) -> models.PayloadSpec:
+        """Change a payload spec; it binds the jobs created from now on.
+
+        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        """
+        call = Call.of(
+            "payload_specs.replace",
+            "PUT",
+            "/payload-specs/{name}",
+            path={"name": name},
+            headers={"If-Match": if_match},
+            body=body,
+            timeout=timeout,
+        )
+        answer: models.PayloadSpec = await self._sender.send(call)
+        return answer
+
+    async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
+        """Delete a payload spec; refused while an endpoint, or an unfinished job, needs it.
+
+        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        """
+        call = Call.of(
+            "payload_specs.delete",
+            "DELETE",
+            "/payload-specs/{name}",
+            path={"name": name},
+            headers={"If-Match": if_match},
+            timeout=timeout,
+        )
+        await self._sender.send(call)
+
+
+class AsyncQueues(AsyncGroup):
+    """Operations on `queues`."""
+
+    def list(
+        self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+    ) -> AsyncPages[models.Queue]:
+        """List the queues that workers serve, that endpoints or routes name, that are paused, or that hold
+        executions.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of("queues.list", "GET", "/queues", query={"limit": limit, "cursor": cursor}, timeout=timeout)
+        return AsyncPages(self._sender, call)
+
+    async def pause(
+        self, queue: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
+    ) -> models.Queue:
+        """Let nothing of a queue be claimed, from now on until it is resumed; what runs goes on.
+
+        Jobs are accepted meanwhile, and what waits keeps its place. Pausing it again changes nothing.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "queues.pause",
+            "POST",
+            "/queues/{queue}/pause",
+            path={"queue": queue},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.Queue = await self._sender.send(call)
+        return answer
+
+    async def resume(
+        self, queue: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
+    ) -> models.Queue:
+        """Let workers claim from a queue again; of one that is not paused nothing changes.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "queues.resume",
+            "POST",
+            "/queues/{queue}/resume",
+            path={"queue": queue},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.Queue = await self._sender.send(call)
+        return answer
+
+
+class AsyncRouteTests(AsyncGroup):
+    """Operations on `route_tests`."""
+
+    async def test(self, *, timeout: float | None = None, **body: Unpack[models.RouteQuestion]) -> models.RouteAnswer:
+        """Say which queue an endpoint's name leads to, and with `routes` which endpoints they would move."""
+        call = Call.of("route_tests.test", "POST", "/routes/test", body=body, only_reads=True, timeout=timeout)
+        answer: models.RouteAnswer = await self._sender.send(call)
+        return answer
+
+
+class AsyncRoutes(AsyncGroup):
+    """Operations on `routes`."""
+
+    async def get(self, *, if_none_match: str | None = None, timeout: float | None = None) -> models.Routes:
+        """Get the routes.
+
+        `if_none_match`: answer 304 without a body if the resource has one of these tags.
+        """
+        call = Call.of("routes.get", "GET", "/routes", headers={"If-None-Match": if_none_match}, timeout=timeout)
+        answer: models.Routes = await self._sender.send(call)
+        return answer
+
+    async def replace(
+        self, *, if_match: str | None = None, timeout: float | None = None, **body: Unpack[models.NewRoutes]
+    ) -> models.Routes:
+        """Replace all routes, for the executions that are created from now on; what waits stays in its queue.
+
+        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        """
+        call = Call.of("routes.replace", "PUT", "/routes", headers={"If-Match": if_match}, body=body, timeout=timeout)
+        answer: models.Routes = await self._sender.send(call)
+        return answer
+
+    async def delete(self, *, if_match: str | None = None, timeout: float | None = None) -> models.Routes:
+        """Go back to the routes of TE_ROUTES, as this process has them.
+
+        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        """
+        call = Call.of("routes.delete", "DELETE", "/routes", headers={"If-Match": if_match}, timeout=timeout)
+        answer: models.Routes = await self._sender.send(call)
+        return answer
+
+
+class AsyncSchedulers(AsyncGroup):
+    """Operations on `schedulers`."""
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        state: Literal["ALIVE", "LOST", "DEAD"] | None = None,
+        timeout: float | None = None,
+    ) -> AsyncPages[models.Scheduler]:
+        """List scheduler processes, those that started last first; one that has ended is shown for ten
+        minutes.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of(
+            "schedulers.list",
+            "GET",
+            "/schedulers",
+            query={"limit": limit, "cursor": cursor, "state": state},
+            timeout=timeout,
+        )
+        return AsyncPages(self._sender, call)
+
+
+class AsyncSecrets(AsyncGroup):
+    """Operations on `secrets`."""
+
+    def list(
+        self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+    ) -> AsyncPages[models.Secret]:
+        """List secrets, newest first.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of("secrets.list", "GET", "/secrets", query={"limit": limit, "cursor": cursor}, timeout=timeout)
+        return AsyncPages(self._sender, call)
+
+    async def create(
+        self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.NewSecret]
+    ) -> models.Secret:
+        """Create a secret.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "secrets.create", "POST", "/secrets", body=body, key=idempotency_key, takes_key=True, timeout=timeout
+        )
+        answer: models.Secret = await self._sender.send(call)
+        return answer
+
+    async def get(
+        self, name: str, /, *, if_none_match: str | None = None, timeout: float | None = None
+    ) -> models.Secret:
+        """Get a secret.
+
+        `if_none_match`: answer 304 without a body if the resource has one of these tags.
+        """
+        call = Call.of(
+            "secrets.get",
+            "GET",
+            "/secrets/{name}",
+            path={"name": name},
+            headers={"If-None-Match": if_none_match},
+            timeout=timeout,
+        )
+        answer: models.Secret = await self._sender.send(call)
+        return answer
+
+    async def replace(
+        self,
+        name: str,
+        /,
+        *,
+        if_match: str | None = None,
+        timeout: float | None = None,
+        **body: Unpack[models.ChangedSecret],
+    ) -> models.Secret:
+        """Rotate a secret; the next claim of any worker sees the new value.
+
+        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        """
+        call = Call.of(
+            "secrets.replace",
+            "PUT",
+            "/secrets/{name}",
+            path={"name": name},
+            headers={"If-Match": if_match},
+            body=body,
+            timeout=timeout,
+        )
+        answer: models.Secret = await self._sender.send(call)
+        return answer
+
+    async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
+        """Delete a secret; refused while an endpoint, or an unfinished job, needs it.
+
+        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        """
+        call = Call.of(
+            "secrets.delete",
+            "DELETE",
+            "/secrets/{name}",
+            path={"name": name},
+            headers={"If-Match": if_match},
+            timeout=timeout,
+        )
+        await self._sender.send(call)
+
+
+class AsyncStats(AsyncGroup):
+    """Operations on `stats`."""
+
+    async def get(
+        self, *, seconds: int | None = None, endpoint: str | None = None, timeout: float | None = None
+    ) -> models.Report:
+        """Tell how many executions ended of late, how late they began and how long they took, and how many
+        run.
+
+        It looks at a bounded number of those that ended last, so it is as quick on a long history.
+
+        `seconds`: how long ago it ended at most.
+        `endpoint`: of this endpoint alone.
+        """
+        call = Call.of("stats.get", "GET", "/stats", query={"seconds": seconds, "endpoint": endpoint}, timeout=timeout)
+        answer: models.Report = await self._sender.send(call)
+        return answer
+
+
+class AsyncWorkers(AsyncGroup):
+    """Operations on `workers`."""
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        state: Literal["ALIVE", "LOST", "DEAD"] | None = None,
+        timeout: float | None = None,
+    ) -> AsyncPages[models.Worker]:
+        """List worker processes, those that started last first; one that has ended is shown for a day at
+        least.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of(
+            "workers.list", "GET", "/workers", query={"limit": limit, "cursor": cursor, "state": state}, timeout=timeout
+        )
+        return AsyncPages(self._sender, call)
+
+
+class AsyncService(AsyncGroup):
+    """All groups of operations."""
+
+    @property
+    def audit(self) -> AsyncAudit:
+        """Operations on `audit`."""
+        return AsyncAudit(self._sender)
+
+    @property
+    def breakers(self) -> AsyncBreakers:
+        """Operations on `breakers`."""
+        return AsyncBreakers(self._sender)
+
+    @property
+    def configs(self) -> AsyncConfigs:
+        """Operations on `configs`."""
+        return AsyncConfigs(self._sender)
+
+    @property
+    def cron(self) -> AsyncCron:
+        """Operations on `cron`."""
+        return AsyncCron(self._sender)
+
+    @property
+    def endpoints(self) -> AsyncEndpoints:
+        """Operations on `endpoints`."""
+        return AsyncEndpoints(self._sender)
+
+    @property
+    def executions(self) -> AsyncExecutions:
+        """Operations on `executions`."""
+        return AsyncExecutions(self._sender)
+
+    @property
+    def health(self) -> AsyncHealth:
+        """Operations on `health`."""
+        return AsyncHealth(self._sender)
+
+    @property
+    def jobs(self) -> AsyncJobs:
+        """Operations on `jobs`."""
+        return AsyncJobs(self._sender)
+
+    @property
+    def metrics(self) -> AsyncMetrics:
+        """Operations on `metrics`."""
+        return AsyncMetrics(self._sender)
+
+    @property
+    def operations(self) -> AsyncOperations:
+        """Operations on `operations`."""
+        return AsyncOperations(self._sender)
+
+    @property
+    def payload_specs(self) -> AsyncPayloadSpecs:
+        """Operations on `payload_specs`."""
+        return AsyncPayloadSpecs(self._sender)
+
+    @property
+    def queues(self) -> AsyncQueues:
+        """Operations on `queues`."""
+        return AsyncQueues(self._sender)
+
+    @property
+    def route_tests(self) -> AsyncRouteTests:
+        """Operations on `route_tests`."""
+        return AsyncRouteTests(self._sender)
+
+    @property
+    def routes(self) -> AsyncRoutes:
+        """Operations on `routes`."""
+        return AsyncRoutes(self._sender)
+
+    @property
+    def schedulers(self) -> AsyncSchedulers:
+        """Operations on `schedulers`."""
+        return AsyncSchedulers(self._sender)
+
+    @property
+    def secrets(self) -> AsyncSecrets:
+        """Operations on `secrets`."""
+        return AsyncSecrets(self._sender)
+
+    @property
+    def stats(self) -> AsyncStats:
+        """Operations on `stats`."""
+        return AsyncStats(self._sender)
+
+    @property
+    def workers(self) -> AsyncWorkers:
+        """Operations on `workers`."""
+        return AsyncWorkers(self._sender)

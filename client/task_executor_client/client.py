@@ -1,0 +1,69 @@
+"""Client: the operations of the service, with retries, over requests."""
+
+import time
+from typing import Any, Self
+
+from . import models
+from .address import Address
+from .answer import read
+from .call import Call
+from .drive import drive
+from .exchange import Outcome, Pause, Retries, Send, exchange
+from .operations import Service
+from .transport import Transport
+from .waiting import until_ended
+
+
+class Client(Service):
+    """The service at an address: `Client("https://te.example.org", key).jobs.create(endpoint=…, trigger=…)`.
+
+    Threads may share one. Use it with `with`, or close it.
+    """
+
+    def __init__(self, base_url: str, api_key: str, *, retries: Retries | None = None, connections: int = 10) -> None:
+        """Connect to nothing yet; raises ValueError for an address or a key that cannot be one."""
+        self._address = Address.of(base_url, api_key)
+        self._retries = retries or Retries()
+        self._transport = Transport(self._address, connections)
+        super().__init__(self)
+
+    def __repr__(self) -> str:
+        """Show where the service is, and no key."""
+        return f"Client({self._address.base_url!r})"
+
+    def __enter__(self) -> Self:
+        """Return the client."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the client."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; calls raise RuntimeError from then on. Again it does nothing."""
+        self._transport.close()
+
+    def send(self, call: Call) -> Any:
+        """Send a call, again if need be, and return its answer; raises TaskExecutorError."""
+
+        def do(step: Send | Pause) -> Outcome:
+            if isinstance(step, Send):
+                return self._transport.attempt(call, step.timeout)
+            time.sleep(step.seconds)
+            return None
+
+        return read(call, drive(exchange(call, self._retries, time.monotonic, time.time), do))
+
+    def wait(self, id_: str, /, *, timeout: float = 60.0) -> models.Execution:
+        """Return an execution once it has ended; for a job's id its newest one.
+
+        Raises WaitTimeoutError after `timeout` seconds: the execution goes on.
+        """
+
+        def do(step: Call | Pause) -> Any:
+            if isinstance(step, Call):
+                return self.send(step)
+            time.sleep(step.seconds)
+            return None
+
+        return drive(until_ended(id_, timeout), do)

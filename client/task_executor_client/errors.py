@@ -1,0 +1,175 @@
+"""The errors that the service documents, a class for each code.
+
+Written by `make client` from the OpenAPI document; do not edit.
+"""
+
+from .failures import ApiError
+
+
+class ConflictError(ApiError):
+    """Something else depends on the resource, or its name is taken."""
+
+
+class ExecutionNotCancellableError(ApiError):
+    """The execution is running or final."""
+
+
+class ForbiddenError(ApiError):
+    """The API key lacks the scope that the operation needs."""
+
+
+class GatewayTimeoutError(ApiError):
+    """The request took too long; what it asked for may have been done, look or try again."""
+
+
+class HeadersTooLargeError(ApiError):
+    """The request headers are too large."""
+
+
+class IdempotencyKeyReusedError(ApiError):
+    """The Idempotency-Key was used for another request before."""
+
+
+class InputValidationFailedError(ApiError):
+    """The job's input does not match the endpoint's payload spec."""
+
+
+class InternalError(ApiError):
+    """Something went wrong on our side; the request id finds it in the log."""
+
+
+class InvalidConfigRefError(ApiError):
+    """The endpoint names a config that does not exist."""
+
+
+class InvalidCronError(ApiError):
+    """The cron expression is not one, or never fires."""
+
+
+class InvalidPayloadSpecRefError(ApiError):
+    """The endpoint names a payload spec that does not exist."""
+
+
+class InvalidRequestError(ApiError):
+    """The request itself is malformed."""
+
+
+class InvalidSchemaError(ApiError):
+    """The payload spec's schema is not a JSON Schema that can be used."""
+
+
+class JobNotUpdatableError(ApiError):
+    """Only a CRON or INTERVAL job that is not retired can be updated."""
+
+
+class MethodNotAllowedError(ApiError):
+    """This path does not take that method."""
+
+
+class NotFoundError(ApiError):
+    """There is nothing at this path."""
+
+
+class PayloadTooLargeError(ApiError):
+    """The request body is too large."""
+
+
+class PreconditionFailedError(ApiError):
+    """The resource is not in the state that If-Match or If-None-Match asks for; nothing was changed."""
+
+
+class RateLimitedError(ApiError):
+    """Too many requests with this API key, or with bad keys from this address."""
+
+
+class RequestTimeoutError(ApiError):
+    """The request did not arrive in time."""
+
+
+class ServiceUnavailableError(ApiError):
+    """The server is busy, or the database cannot be reached or is not migrated; nothing was lost, try again."""
+
+
+class TemplateResolutionFailedError(ApiError):
+    """A template is malformed, or a variable in it cannot be resolved."""
+
+
+class UnauthorizedError(ApiError):
+    """The API key is missing, unknown, expired or revoked."""
+
+
+class UnsupportedMediaTypeError(ApiError):
+    """The body must be JSON, with Content-Type: application/json."""
+
+
+class UriTooLongError(ApiError):
+    """The request line is too long."""
+
+
+class BreakerNotFoundError(NotFoundError):
+    """No delivery to that target has failed of late, so it has no breaker: all is sent."""
+
+
+class ConfigNotFoundError(NotFoundError):
+    """No config has that name."""
+
+
+class EndpointNotFoundError(NotFoundError):
+    """No live endpoint has that name."""
+
+
+class ExecutionNotFoundError(NotFoundError):
+    """No execution has that id."""
+
+
+class JobNotFoundError(NotFoundError):
+    """No job has that id."""
+
+
+class PayloadSpecNotFoundError(NotFoundError):
+    """No payload spec has that name."""
+
+
+class QueueNotFoundError(NotFoundError):
+    """Nothing waits in a queue of that name, and no worker, endpoint or route knows it."""
+
+
+class SecretNotFoundError(NotFoundError):
+    """No secret has that name."""
+
+
+BY_CODE: dict[str, type[ApiError]] = {
+    "BREAKER_NOT_FOUND": BreakerNotFoundError,
+    "CONFIG_NOT_FOUND": ConfigNotFoundError,
+    "CONFLICT": ConflictError,
+    "ENDPOINT_NOT_FOUND": EndpointNotFoundError,
+    "EXECUTION_NOT_CANCELLABLE": ExecutionNotCancellableError,
+    "EXECUTION_NOT_FOUND": ExecutionNotFoundError,
+    "FORBIDDEN": ForbiddenError,
+    "GATEWAY_TIMEOUT": GatewayTimeoutError,
+    "HEADERS_TOO_LARGE": HeadersTooLargeError,
+    "IDEMPOTENCY_KEY_REUSED": IdempotencyKeyReusedError,
+    "INPUT_VALIDATION_FAILED": InputValidationFailedError,
+    "INTERNAL_ERROR": InternalError,
+    "INVALID_CONFIG_REF": InvalidConfigRefError,
+    "INVALID_CRON": InvalidCronError,
+    "INVALID_PAYLOAD_SPEC_REF": InvalidPayloadSpecRefError,
+    "INVALID_REQUEST": InvalidRequestError,
+    "INVALID_SCHEMA": InvalidSchemaError,
+    "JOB_NOT_FOUND": JobNotFoundError,
+    "JOB_NOT_UPDATABLE": JobNotUpdatableError,
+    "METHOD_NOT_ALLOWED": MethodNotAllowedError,
+    "NOT_FOUND": NotFoundError,
+    "PAYLOAD_SPEC_NOT_FOUND": PayloadSpecNotFoundError,
+    "PAYLOAD_TOO_LARGE": PayloadTooLargeError,
+    "PRECONDITION_FAILED": PreconditionFailedError,
+    "QUEUE_NOT_FOUND": QueueNotFoundError,
+    "RATE_LIMITED": RateLimitedError,
+    "REQUEST_TIMEOUT": RequestTimeoutError,
+    "SECRET_NOT_FOUND": SecretNotFoundError,
+    "SERVICE_UNAVAILABLE": ServiceUnavailableError,
+    "TEMPLATE_RESOLUTION_FAILED": TemplateResolutionFailedError,
+    "UNAUTHORIZED": UnauthorizedError,
+    "UNSUPPORTED_MEDIA_TYPE": UnsupportedMediaTypeError,
+    "URI_TOO_LONG": UriTooLongError,
+}

@@ -1,0 +1,112 @@
+"""Calls over requests."""
+
+import os
+import threading
+import time
+from http.cookiejar import DefaultCookiePolicy
+
+import requests
+from requests.adapters import HTTPAdapter
+from requests.auth import AuthBase
+from urllib3.exceptions import HTTPError, NewConnectionError
+
+from .address import Address
+from .answer import MOST_BYTES, Reply
+from .call import Call
+from .failures import ConnectionFailedError, UnexpectedAnswerError
+
+CONNECT_SECONDS = 5.0
+_CHUNK = 65_536
+
+
+class _Key(AuthBase):
+    """Sets our key; without an `auth` requests would put a password from ~/.netrc in its place."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = self._address.headers["Authorization"]
+        return request
+
+
+class Transport:
+    """Connections to the service, which threads share; a process that was forked opens its own."""
+
+    def __init__(self, address: Address, connections: int) -> None:
+        self._address = address
+        self._connections = connections
+        self._lock = threading.Lock()
+        self._session: requests.Session | None = None
+        self._pid = 0
+        self.is_closed = False
+
+    def close(self) -> None:
+        """Close the connections; a call raises RuntimeError from then on."""
+        with self._lock:
+            self.is_closed = True
+            if self._session is not None and self._pid == os.getpid():
+                self._session.close()
+            self._session = None
+
+    def attempt(self, call: Call, timeout: float) -> Reply | ConnectionFailedError:
+        """Send a call once; raises RuntimeError when closed, and UnexpectedAnswerError for an endless answer."""
+        end = time.monotonic() + timeout
+        try:
+            with self._open().request(
+                call.method,
+                self._address.base_url + call.target,
+                data=call.content,
+                headers=dict(call.headers) | ({} if call.content is None else {"Content-Type": "application/json"}),
+                auth=_Key(self._address),
+                timeout=(min(timeout, CONNECT_SECONDS), timeout),
+                allow_redirects=False,
+                stream=True,
+            ) as response:
+                headers = {name.lower(): value for name, value in response.headers.items()}
+                return Reply(response.status_code, headers, _content(call, response, end))
+        except (requests.RequestException, HTTPError, OSError) as error:
+            # The texts of libraries may hold more than the name of the error; it stays as the cause for debugging.
+            failed = ConnectionFailedError(
+                f"{call.operation}: no answer from {self._address.base_url} ({type(error).__name__})",
+                not _unsent(error),
+            )
+            failed.__cause__ = error
+            return failed
+
+    def _open(self) -> requests.Session:
+        with self._lock:
+            if self.is_closed:
+                raise RuntimeError("the client is closed")
+            if self._session is None or self._pid != os.getpid():
+                self._session, self._pid = self._new_session(), os.getpid()
+            return self._session
+
+    def _new_session(self) -> requests.Session:
+        session = requests.Session()
+        session.headers.update({name: text for name, text in self._address.headers.items() if name != "Authorization"})
+        session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        adapter = HTTPAdapter(pool_connections=1, pool_maxsize=self._connections)
+        session.mount("http://", adapter)
+        session.mount("https://", adapter)
+        return session
+
+
+def _content(call: Call, response: requests.Response, end: float) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while part := response.raw.read1(_CHUNK):
+        parts.append(part)
+        size += len(part)
+        if size > MOST_BYTES:
+            raise UnexpectedAnswerError(f"{call.operation}: the answer has more than {MOST_BYTES} bytes")
+        if time.monotonic() > end:
+            raise requests.ReadTimeout("the answer took too long")
+    return b"".join(parts)
+
+
+def _unsent(error: BaseException) -> bool:
+    if isinstance(error, requests.ConnectTimeout):
+        return True
+    reason = getattr(error.args[0], "reason", None) if error.args else None
+    return isinstance(reason, NewConnectionError)

@@ -1,0 +1,196 @@
+"""Both clients against the API on a port: calls, retries, errors, pages, waiting, closing."""
+
+import logging
+import pickle
+import socket
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from task_executor_client import (
+    ApiError,
+    ConnectionFailedError,
+    NotModifiedError,
+    Retries,
+    UnexpectedAnswerError,
+    WaitTimeoutError,
+    errors,
+    etag,
+    replayed,
+    request_id,
+)
+
+from tests.integration.caller.conftest import Connect
+from tests.integration.caller.serving import Weather
+from tests.integration.client import Api
+from tests.integration.registered import INPUT, SCHEMA, http_endpoint
+
+
+@pytest.fixture
+def strict(te: Any, name: str) -> str:
+    """An endpoint whose payload spec wants a `user_id`."""
+    te.payload_specs.create(name=name, schema=SCHEMA)
+    te.endpoints.create(**http_endpoint(name, payload_spec=name))
+    return name
+
+
+def test_the_way_of_a_job(te: Any, strict: str) -> None:
+    at = datetime.now(UTC) + timedelta(hours=1)
+    job = te.jobs.create(endpoint=strict, trigger="DELAYED", idempotency_key="k", run_at=at, input=INPUT)
+    assert (job["status"], replayed(job)) == ("ACTIVE", False)
+    assert datetime.fromisoformat(job["run_at"]) == at
+    again = te.jobs.create(endpoint=strict, trigger="DELAYED", idempotency_key="k", run_at=at, input=INPUT)
+    assert (again["job_id"], replayed(again)) == (job["job_id"], True)
+    assert (request_id(again) or "").startswith("req_")
+    assert te.jobs.get(job["job_id"])["input"] == INPUT
+    found = te.jobs.list(endpoint=strict, trigger="DELAYED", created_after=at - timedelta(hours=2))
+    assert [each["job_id"] for each in found] == [job["job_id"]]
+    assert te.jobs.cancel(job["job_id"], if_running="request")["status"] == "RETIRED"
+    assert te.wait(job["job_id"], timeout=60)["status"] == "CANCELLED"
+    assert te.wait(job["execution"]["execution_id"], timeout=60)["status"] == "CANCELLED"
+    assert te.metrics.metrics().startswith("#")
+
+
+def test_conditions(te: Any, name: str) -> None:
+    config = te.configs.create(name=name, values={"a": 1})
+    known = etag(te.configs.get(name))
+    with pytest.raises(NotModifiedError):
+        te.configs.get(name, if_none_match=known)
+    te.configs.replace(name, if_match=known, name=name, values={"a": 2})
+    with pytest.raises(errors.PreconditionFailedError):
+        te.configs.delete(name, if_match=known)
+    assert te.configs.delete(name) is None
+    assert config["values"] == {"a": 1}
+
+
+def test_an_error_is_the_class_of_its_code(te: Any, strict: str) -> None:
+    with pytest.raises(errors.JobNotFoundError) as missing:
+        te.jobs.get("job_none")
+    assert isinstance(missing.value, errors.NotFoundError)
+    assert (missing.value.status, missing.value.code, missing.value.retryable) == (404, "JOB_NOT_FOUND", False)
+    assert (missing.value.request_id or "").startswith("req_")
+    with pytest.raises(errors.InputValidationFailedError, match="/input") as refused:
+        te.jobs.create(endpoint=strict, trigger="IMMEDIATE", input={"user_id": 7})
+    assert refused.value.details[0]["pointer"] == "/input/user_id"
+    again = pickle.loads(pickle.dumps(refused.value))
+    assert (type(again), again.details, str(again)) == (type(refused.value), refused.value.details, str(refused.value))
+
+
+@pytest.mark.parametrize("fault", ["lose", "drop", 502, 503])
+def test_a_keyed_request_is_tried_again_and_done_once(te: Any, weather: Weather, name: str, fault: str | int) -> None:
+    te.endpoints.create(**http_endpoint(name))
+    weather.clear()
+    weather.then(fault, fault)
+    job = te.jobs.create(endpoint=name, trigger="IMMEDIATE")
+    assert len(weather.seen) == 3
+    assert len({each["key"] for each in weather.seen}) == 1
+    assert weather.seen[0]["key"]
+    assert replayed(job) is (fault == "lose")
+    # Of another kind: its key is stored beside what it does.
+    weather.then(fault)
+    assert (
+        te.jobs.create_batch(
+            jobs=[{"endpoint": name, "trigger": "DELAYED", "run_at": "2100-01-01T00:00:00Z", "idempotency_key": "b"}]
+        )["items"][0]["status"]
+        == 201
+    )
+    assert len(list(te.jobs.list(endpoint=name))) == 2
+
+
+def test_what_may_have_been_done_is_not_done_twice(te: Any, weather: Weather, name: str) -> None:
+    te.configs.create(name=name, values={})
+    weather.clear()
+    weather.then("lose")
+    with pytest.raises(ConnectionFailedError) as lost:
+        te.configs.replace(name, values={"a": 1})
+    assert lost.value.may_have_been_done
+    assert len(weather.seen) == 1
+    assert te.configs.get(name)["values"] == {"a": 1}
+
+
+def test_nobody_there(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    te = connect(f"http://127.0.0.1:{port}", "te_secret", retries=Retries(most_tries=3, first_wait=0.001))
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(ConnectionFailedError) as failed:
+        te.configs.delete("c")
+    assert not failed.value.may_have_been_done
+    assert sum("is tried again" in line for line in caplog.messages) == 2
+    assert "te_secret" not in caplog.text + str(failed.value) + repr(failed.value) + repr(te)
+
+
+def test_the_time_of_all_tries_is_bounded(connect: Connect) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        te = connect(f"http://127.0.0.1:{silent.getsockname()[1]}", "k", retries=Retries(timeout=0.2, try_timeout=0.1))
+        with pytest.raises(ConnectionFailedError):
+            te.jobs.get("job_1")
+        with pytest.raises(ConnectionFailedError):
+            te.jobs.get("job_1", timeout=0.05)
+
+
+def test_pages_are_read_as_they_are_needed(te: Any, weather: Weather, name: str) -> None:
+    te.endpoints.create(**http_endpoint(name))
+    made = [te.jobs.create(endpoint=name, trigger="IMMEDIATE")["job_id"] for _ in range(5)][::-1]
+    weather.clear()
+    listed = te.jobs.list(endpoint=name, limit=2)
+    assert weather.seen == []
+    assert [job["job_id"] for job in listed] == made
+    pages = list(listed.pages())
+    assert [len(page) for page in pages] == [2, 2, 1]
+    assert [page.cursor is None for page in pages] == [False, False, True]
+    later = te.jobs.list(endpoint=name, limit=2, cursor=pages[0].cursor)
+    assert [job["job_id"] for job in later] == made[2:]
+    weather.clear()
+    assert listed.first()["job_id"] == made[0]
+    assert len(weather.seen) == 1
+    assert te.jobs.list(endpoint=f"{name}-none").first() is None
+    with pytest.raises(errors.InvalidRequestError):
+        list(te.jobs.list(cursor="forged"))
+
+
+def test_waiting_is_bounded(te: Any, name: str) -> None:
+    te.endpoints.create(**http_endpoint(name))
+    job = te.jobs.create(endpoint=name, trigger="IMMEDIATE")
+    with pytest.raises(WaitTimeoutError, match="; it goes on"):
+        te.wait(job["job_id"], timeout=0.3)
+    with pytest.raises(errors.ExecutionNotFoundError):
+        te.wait("exec_none")
+    with pytest.raises(ValueError, match="an execution or a job"):
+        te.wait(name)
+
+
+def test_what_is_not_the_service_is_told(te: Any, weather: Weather) -> None:
+    weather.then(302)
+    with pytest.raises(UnexpectedAnswerError, match="302"):
+        te.jobs.get("job_1")
+
+
+def test_a_name_travels_as_it_is(te: Any, weather: Weather) -> None:
+    with pytest.raises(errors.BreakerNotFoundError):
+        te.breakers.get("kafka:a.example:9092,b~1")
+    assert weather.seen[-1]["path"] == "/breakers/kafka%3Aa.example%3A9092%2Cb~1"
+
+
+def test_our_key_stands_before_a_password_in_netrc(
+    te: Any, weather: Weather, shared_api: Api, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login somebody password else")
+    monkeypatch.setenv("NETRC", str(netrc))
+    te.configs.list(limit=1).first()
+    assert weather.seen[-1]["authorization"] == f"Bearer {shared_api.key}"
+
+
+def test_a_closed_client_sends_nothing(te: Any, weather: Weather) -> None:
+    te.health.live()
+    te.close()
+    te.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        te.health.live()
+    assert len(weather.seen) == 1
+
+
+def test_an_unknown_code_is_an_error_all_the_same() -> None:
+    error = ApiError("jobs.get", 418, "TEAPOT", "short and stout")
+    assert (error.code, error.details) == ("TEAPOT", [])

@@ -1,0 +1,22 @@
+"""Where the service is and with which key: what cannot be one is refused, and never repeated."""
+
+import pytest
+from task_executor_client import AsyncClient, Client
+
+
+@pytest.mark.parametrize("class_", [Client, AsyncClient])
+@pytest.mark.parametrize(
+    ("base_url", "key"),
+    [
+        ("te.example.org", "k"),
+        ("ftp://te.example.org", "k"),
+        ("https://user:hunter2@te.example.org", "k"),
+        ("https://te.example.org?key=hunter2", "k"),
+        ("https://te.example.org", ""),
+        ("https://te.example.org", "hunter2\n"),
+    ],
+)
+def test_a_wrong_address_or_key_is_refused_without_repeating_it(class_: type, base_url: str, key: str) -> None:
+    with pytest.raises(ValueError, match=r"base_url|api_key") as refused:
+        class_(base_url, key)
+    assert "hunter2" not in str(refused.value)
