@@ -6,7 +6,7 @@ earlier version write secrets without it, it would be wrong, and somebody would 
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,12 +65,18 @@ def key_use(database: Database, box: SecretBox | None) -> KeyUse:
     return use
 
 
-def rotate(database: Database, box: SecretBox) -> int:
+def rotate(database: Database, box: SecretBox, done: Callable[[int], None] = lambda _: None) -> int:
     """Encrypt all secrets with the first key that are under another one, in batches; returns how many.
+
+    `done` is told how many were looked at.
 
     It may run while everything else does, be cut off anywhere, and run again. What no key decrypts stays as it is.
     """
-    return sum(_rotate(database, box, page) for page in _pages(database))
+    changed = 0
+    for page in _pages(database):
+        changed += _rotate(database, box, page)
+        done(len(page))
+    return changed
 
 
 def warn_of_unreadable(database: Database, box: SecretBox | None) -> None:

@@ -9,9 +9,9 @@ import click
 from app.access import api_keys
 from app.access.api_keys import Scope, StoredKey
 from app.cli.commands import Group
-from app.cli.console import json_option, print_json
+from app.cli.console import json_option, print_json, show_table
 from app.cli.errors import NOT_FOUND, CommandError
-from app.cli.session import actor, ready_database
+from app.cli.session import actor, confirm, ready_database, yes_option
 
 group = Group("api-keys", help="The keys of the API.")
 
@@ -45,7 +45,8 @@ def _expiry(_context: click.Context, _parameter: click.Parameter, text: str | No
 @click.argument("name")
 @click.option("--scopes", required=True, callback=_scopes, help="one or more of admin, jobs:write, read")
 @click.option("--expires", callback=_expiry, help="90d, 12h, 30m, or a time such as 2030-01-01T00:00:00Z")
-def create(name: str, scopes: list[Scope], expires: datetime | None) -> None:
+@json_option
+def create(name: str, scopes: list[Scope], expires: datetime | None, as_json: bool) -> None:
     """Make a key and print it, this once: only its hash is stored.
 
     The key alone goes to standard output, so that KEY=$(flask --app app api-keys create ci) works.
@@ -54,9 +55,12 @@ def create(name: str, scopes: list[Scope], expires: datetime | None) -> None:
         raise click.UsageError("a name of 1 to 200 printable characters and at least one scope are needed")
     with ready_database() as database:
         key = api_keys.create(database, name, scopes, expires, by=actor())
+    if as_json:
+        return print_json({"key": key, "name": name, "scopes": scopes, "expires_at": expires and _show(expires)})
     until = f", until {expires.isoformat(timespec='seconds')}" if expires else ""
     click.echo(f"key {name!r} with scopes {', '.join(scopes)}{until}; it is shown only now:", err=True)
     click.echo(key)
+    return None
 
 
 @group.command("list")
@@ -71,24 +75,33 @@ def list_(prefix: str, as_json: bool) -> None:
         stored = api_keys.list_keys(database, prefix)
     if as_json:
         return print_json({"items": [_shape(key) for key in stored]})
-    click.echo(f"{'ID':<17} {'STATE':<8} {'SCOPES':<22} {'LAST USED':<20} {'EXPIRES':<20} NAME")
-    for key in stored:
-        click.echo(
-            f"{key.key_id:<17} {key.state:<8} {','.join(key.scopes):<22} {_show(key.last_used_at):<20} "
-            f"{_show(key.expires_at):<20} {key.name}"
-        )
+    rows = [
+        (key.key_id, key.state, ",".join(key.scopes), _show(key.last_used_at), _show(key.expires_at), key.name)
+        for key in stored
+    ]
+    show_table(("ID", "STATE", "SCOPES", "LAST USED", "EXPIRES", "NAME"), rows)
     return None
 
 
 @group.command("revoke")
 @click.argument("key_id")
-def revoke(key_id: str) -> None:
+@yes_option
+@json_option
+def revoke(key_id: str, yes: bool, as_json: bool) -> None:
     """Refuse the key with this id from now on; running servers notice within a few seconds."""
     with ready_database() as database:
-        name = api_keys.revoke(database, api_keys.id_in(key_id), by=actor())
-    if name is None:
-        raise CommandError(f"there is no key with the id {key_id!r}; see `flask --app app api-keys list`", NOT_FOUND)
-    click.echo(f"key {name!r} ({api_keys.id_in(key_id)}) is revoked")
+        wanted = api_keys.id_in(key_id)
+        name = next((key.name for key in api_keys.list_keys(database, wanted) if key.key_id == wanted), None)
+        if name is None:
+            raise CommandError(
+                f"there is no key with the id {wanted!r}; see `flask --app app api-keys list`", NOT_FOUND
+            )
+        confirm(f"Refuse the key {name!r} ({wanted}) from now on, for good?", yes=yes)
+        api_keys.revoke(database, wanted, by=actor())
+    if as_json:
+        return print_json({"key_id": wanted, "name": name})
+    click.echo(f"key {name!r} ({wanted}) is revoked")
+    return None
 
 
 def _shape(key: StoredKey) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import click
 from app.api.services import services
 from app.cli.commands import Group
 from app.cli.console import json_option, print_json
-from app.cli.errors import one_line
+from app.cli.progress import progress
 from app.db import Database, ready
 from schema import migrate
 
@@ -13,22 +13,25 @@ group = Group("db", help="The database's schema.")
 
 
 @group.command("upgrade")
-def upgrade() -> None:
+@json_option
+def upgrade(as_json: bool) -> None:
     """Bring the database to the newest schema; does nothing when it is there. Waits for the database."""
     settings, database = services().settings, services().database
-    with one_line():
+    with progress("migrating"):
         ready.wait_until_ready(database, settings.startup_timeout_seconds, check=_reach)
         revision = migrate.upgrade(settings.database_url)
+    if as_json:
+        return print_json({"revision": revision, "newest": migrate.head()})
     newer = f", which is newer than this code ({migrate.head()})" if revision > migrate.head() else ""
     click.echo(f"the database is at revision {revision}{newer}")
+    return None
 
 
 @group.command("current")
 @json_option
 def current(as_json: bool) -> None:
     """Show the revision that the database is at, and the newest one."""
-    with one_line():
-        revision = services().database.transact(migrate.current)
+    revision = services().database.transact(migrate.current)
     if as_json:
         return print_json({"revision": revision, "newest": migrate.head()})
     click.echo(f"{revision or 'not migrated'} (newest: {migrate.head()})")

@@ -10,6 +10,7 @@ from app.api.jobs.status_schemas import StatusSchema, shape_status
 from app.cli.commands import Group
 from app.cli.console import json_option, print_json, show_fields, show_line, show_table
 from app.cli.options import LABELS, QUEUE, TEXT, created_options, enum_option, gather, tell_more
+from app.cli.progress import progress
 from app.cli.session import actor, confirm, ready_database, yes_option
 from app.executions.cancellation import IfRunning
 from app.executions.reading.listing import ExecutionFilter, page_of_executions
@@ -82,7 +83,9 @@ def cancel(job_id: str, if_running: IfRunning | None, yes: bool, as_json: bool) 
     with ready_database() as database:
         job = get_job(database, job_id)
         confirm(f"Cancel the {job.trigger} job {job_id} of the endpoint {job.endpoint!r}?", yes=yes)
-        done = cancellation.cancel_job(database, job_id, if_running=if_running, actor=actor().name)
+        # It may have very many open executions.
+        with progress("cancelling"):
+            done = cancellation.cancel_job(database, job_id, if_running=if_running, actor=actor().name)
         job = get_job(database, job_id)
     if as_json:
         return print_json({"job": shape_job(job), "cancelled": done.ended, "asked_to_end": done.asked})

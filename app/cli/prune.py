@@ -1,6 +1,5 @@
 """`flask prune`: delete what is older than the retention now, as the scheduler does every hour."""
 
-import sys
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -12,6 +11,7 @@ from app.api.services import services
 from app.cli import commands
 from app.cli.console import json_option, print_json, show_fields, show_line
 from app.cli.options import Duration
+from app.cli.progress import progress
 from app.cli.session import confirm, ready_database, yes_option
 from app.executions.claiming.shards import ShardCount, stored_beyond
 from app.scheduler.chore import Counts
@@ -35,8 +35,9 @@ def command(age: timedelta | None, yes: bool, as_json: bool) -> None:
         question = f"Delete for good what ended more than {settings.retention_days:g} days ago,"
         confirm(f"{question} and entries of the audit log after {settings.audit_retention_days:g} days?", yes=yes)
         shards = ShardCount(services().shards, partial(stored_beyond, database))
-        pruner = Pruner(database, settings, survey=shards.survey, stopping=lambda: False)
-        done = _prune(pruner, tell=not as_json)
+        with progress("executions deleted") as advance:
+            pruner = Pruner(database, settings, survey=shards.survey, stopping=lambda: False, deleted=advance)
+            done = _prune(pruner)
     if as_json:
         return print_json(dict(done))
     show_fields(dict(done))
@@ -45,16 +46,14 @@ def command(age: timedelta | None, yes: bool, as_json: bool) -> None:
     return None
 
 
-def _prune(pruner: Pruner, *, tell: bool) -> Counts:
+def _prune(pruner: Pruner) -> Counts:
     chores = [pruner.prune, pruner.prune_audit, pruner.prune_configs, pruner.prune_keys]
     chores += [pruner.prune_gates, pruner.prune_breakers]
     done = Counts()
-    with click.progressbar(length=len(chores), label="pruning", file=sys.stderr, hidden=not tell) as progress:
-        for chore in chores:
-            # A chore ends after a while, for the sake of the scheduler's others.
-            while counts := +chore():
-                done.update(counts)
-                if chore != pruner.prune or not counts["executions"]:
-                    break
-            progress.update(1)
+    for chore in chores:
+        # A chore ends after a while, for the sake of the scheduler's others.
+        while counts := +chore():
+            done.update(counts)
+            if chore != pruner.prune or not counts["executions"]:
+                break
     return done

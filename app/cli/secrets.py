@@ -1,68 +1,82 @@
 """`flask secrets`: the keys that secrets are encrypted with, and their rotation."""
 
-import click
-from flask.cli import with_appcontext
+from typing import Any
 
-from app.api.services import secret_box, services
+import click
+
+from app.api.services import secret_box
 from app.catalog import crypto, rotation
 from app.catalog.crypto import VARIABLE, SecretBox
 from app.catalog.rotation import KeyUse
+from app.cli.commands import Group
 from app.cli.console import json_option, print_json
-from app.cli.errors import one_line
-from app.db import ready
+from app.cli.errors import CommandError
+from app.cli.progress import progress
+from app.cli.session import confirm, ready_database, yes_option
+
+group = Group("secrets", help="The encryption of secrets.")
 
 
-@click.group("secrets")
-def group() -> None:
-    """The encryption of secrets."""
-
-
-@group.command("generate-key")
-def generate_key() -> None:
+@group.command("generate-key", with_appcontext=False)
+@json_option
+def generate_key(as_json: bool) -> None:
     """Print a new value for TE_SECRET_ENCRYPTION_KEY; needs neither settings nor a database."""
-    click.echo(crypto.generate_key())
+    key = crypto.generate_key()
+    if as_json:
+        return print_json({"key": key})
+    click.echo(key)
+    return None
 
 
 @group.command("status")
 @json_option
-@with_appcontext
 def status(as_json: bool) -> None:
     """Count the secrets under each key of TE_SECRET_ENCRYPTION_KEY; exits with 1 when none of them decrypts some."""
-    database = services().database
-    with one_line():
-        box = secret_box()
-        ready.check_ready(database)
+    box = secret_box()
+    with ready_database() as database:
         use = rotation.key_use(database, box)
     if as_json:
-        print_json({"keys": {key: use.counts[key] for key in box.key_ids}, "unreadable": use.unreadable})
+        print_json(_shape(box, use))
     else:
         _show(box, use)
     _refuse_unreadable(use)
 
 
 @group.command("rotate")
-@with_appcontext
-def rotate() -> None:
+@yes_option
+@json_option
+def rotate(yes: bool, as_json: bool) -> None:
     """Encrypt all secrets with the first key of TE_SECRET_ENCRYPTION_KEY, while everything runs.
 
     Exits with 0 once all secrets are under that key, so that the others may be removed from the setting; may be
     interrupted and repeated.
     """
-    database = services().database
-    with one_line():
-        box = secret_box()
-        ready.check_ready(database)
-        _show(box, rotation.key_use(database, box))
-        changed = rotation.rotate(database, box)
+    box = secret_box()
+    with ready_database() as database:
         use = rotation.key_use(database, box)
-    click.echo(f"{changed} encrypted anew")
-    _show(box, use)
+        if not as_json:
+            _show(box, use)
+        old = sum(use.counts[key] for key in box.key_ids[1:])
+        if old:
+            confirm(f"Encrypt {old} secrets with the key {box.key_ids[0]}? Only that key will decrypt them.", yes=yes)
+        with progress("secrets", use.counts.total() + len(use.unreadable)) as advance:
+            changed = rotation.rotate(database, box, advance)
+        use = rotation.key_use(database, box)
+    if as_json:
+        print_json({"encrypted_anew": changed} | _shape(box, use))
+    else:
+        click.echo(f"{changed} encrypted anew")
+        _show(box, use)
     _refuse_unreadable(use)
     if any(use.counts[key] for key in box.key_ids[1:]):
-        raise click.ClickException(
+        raise CommandError(
             "some secrets were written with another key meanwhile; put the same key first for all web processes, "
             "restart them, and run this again"
         )
+
+
+def _shape(box: SecretBox, use: KeyUse) -> dict[str, Any]:
+    return {"keys": {key: use.counts[key] for key in box.key_ids}, "unreadable": use.unreadable}
 
 
 def _show(box: SecretBox, use: KeyUse) -> None:
@@ -74,6 +88,6 @@ def _show(box: SecretBox, use: KeyUse) -> None:
 
 def _refuse_unreadable(use: KeyUse) -> None:
     if use.unreadable:
-        raise click.ClickException(
+        raise CommandError(
             f"{len(use.unreadable)} secrets cannot be decrypted; add their key to {VARIABLE}, or store them anew"
         )

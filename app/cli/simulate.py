@@ -1,6 +1,5 @@
 """`flask simulate`: what repeating jobs would start in the time to come, hour by hour, an outage included."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -16,6 +15,7 @@ from app.cli import commands
 from app.cli.console import json_option, plain, print_json, show_fields, show_line, show_table, shown
 from app.cli.errors import one_line
 from app.cli.options import MOST_LISTED, Duration, Value, enum_option, gather
+from app.cli.progress import progress
 from app.cli.session import ready_database
 from app.errors import TaskExecutorError
 from app.formats import rfc3339
@@ -81,7 +81,7 @@ def command(
     if start is not None:
         # What is due before it has been started by then.
         subjects = [replace(subject, next_tick=None) for subject in subjects]
-    loads = _simulate(subjects, stretch, tell=not as_json)
+    loads = _simulate(subjects, stretch)
     total = Load()
     for load in loads.values():
         total.add(load)
@@ -132,10 +132,9 @@ def _what_if(
     return replace(subject, timetable=table)
 
 
-def _simulate(subjects: Sequence[Subject], stretch: Stretch, *, tell: bool) -> dict[str, Load]:
+def _simulate(subjects: Sequence[Subject], stretch: Stretch) -> dict[str, Load]:
     loads: dict[str, Load] = {}
-    hidden = not tell or len(subjects) < 2
-    with click.progressbar(length=len(subjects), label="simulating", file=sys.stderr, hidden=hidden) as progress:
+    with progress("jobs", len(subjects)) as advance:
         for subject in subjects:
             try:
                 load = simulate(subject.timetable, stretch, subject.next_tick)
@@ -143,7 +142,7 @@ def _simulate(subjects: Sequence[Subject], stretch: Stretch, *, tell: bool) -> d
                 click.echo(plain(f"{subject.name} is left out: {error.message}"), err=True)
             else:
                 loads.setdefault(subject.name, Load()).add(load)
-            progress.update(1)
+            advance(1)
     return loads
 
 

@@ -23,15 +23,22 @@ EXECUTIONS, CHILDREN = 1_000, 2_000
 
 
 class Pruner:
-    """The chores that delete; `survey` returns the number of shards."""
+    """The chores that delete; `survey` returns the number of shards, `deleted` is told how many executions are gone."""
 
     def __init__(
-        self, database: Database, settings: Settings, *, survey: Callable[[], int], stopping: Stopping
+        self,
+        database: Database,
+        settings: Settings,
+        *,
+        survey: Callable[[], int],
+        stopping: Stopping,
+        deleted: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._database = database
         self._settings = settings
         self._survey = survey
         self._stopping = stopping
+        self._deleted = deleted
 
     def prune(self) -> Counts:
         """Delete what finished before the retention, the oldest first; then worker rows of the distant past."""
@@ -62,6 +69,7 @@ class Pruner:
         if not self._stopping():
             pruned = pruning.prune_executions(self._database, executions, retention_ms=retention_ms)
             counts.update(executions=pruned.executions, jobs=pruned.jobs)
+            self._deleted(pruned.executions)
 
     def prune_versions(self, jobs: Sequence[str]) -> Counts:
         """Delete those of the repeating jobs that ended before the retention, old versions among them."""

@@ -25,6 +25,7 @@ def test_from_an_empty_database_to_a_working_key(empty_database_url: str) -> Non
     assert "db upgrade" in early.stderr
     for _ in range(2):
         assert flask_app(url, "db", "upgrade").exit_code == 0
+    assert flask_app(url, "api-keys", "create", "x", "--scopes", "read", "--json").stdout.count('"te_') == 1
     made = flask_app(url, "api-keys", "create", "ci", "--scopes", "read,jobs:write", "--expires", "90d")
     assert made.exit_code == 0, made.stderr
     assert re.fullmatch(r"te_[0-9a-f]{16}_[0-9a-f]{48}\n", made.stdout)
@@ -53,7 +54,11 @@ def test_from_an_empty_database_to_a_working_key(empty_database_url: str) -> Non
     for prefix, expected in (("ci", 1), (key_id[:6], 1), (key[:9], 1), (key, 1), ("nope", 0), ("i", 0)):
         assert flask_app(url, "api-keys", "list", prefix).stdout.count(key_id) == expected, prefix
 
-    assert flask_app(url, "api-keys", "revoke", key_id).exit_code == 0
+    refused = flask_app(url, "api-keys", "revoke", key)
+    assert (refused.exit_code, key in refused.output) == (2, False)
+    assert f"Refuse the key 'ci' ({key_id})" in refused.stderr
+    done = flask_app(url, "api-keys", "revoke", key_id, "--yes", "--json")
+    assert json.loads(done.stdout) == {"key_id": key_id, "name": "ci"}
     assert "revoked" in flask_app(url, "api-keys", "list").stdout
     with running(Settings(database_url=url)) as app:
         problem(Api(app, key).get("/jobs"), 401, "UNAUTHORIZED")

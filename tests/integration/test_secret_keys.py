@@ -1,5 +1,6 @@
 """`flask secrets status` and `rotate`, as operators run them."""
 
+import json
 from typing import Any
 
 import pytest
@@ -15,8 +16,8 @@ from tests.integration.command_line import flask_app
 OLD, NEW = generate_key(), generate_key()
 
 
-def run(url: str, command: str, keys: str) -> Any:
-    return flask_app(url, "secrets", command, TE_SECRET_ENCRYPTION_KEY=keys)
+def run(url: str, command: str, keys: str, *options: str) -> Any:
+    return flask_app(url, "secrets", command, *options, TE_SECRET_ENCRYPTION_KEY=keys)
 
 
 @pytest.fixture
@@ -30,7 +31,10 @@ def test_both_phases_of_a_rotation(stored: Database, database_url: str) -> None:
     first = run(database_url, "status", f"{OLD},{NEW}")
     assert first.exit_code == 0
     assert first.stdout.splitlines() == [f"key {key_id(OLD)}: 3 secrets (encrypts)", f"key {key_id(NEW)}: 0 secrets"]
-    rotated = run(database_url, "rotate", f"{NEW},{OLD}")
+    refused = run(database_url, "rotate", f"{NEW},{OLD}")
+    assert refused.exit_code == 2
+    assert f"Encrypt 3 secrets with the key {key_id(NEW)}?" in refused.stderr
+    rotated = run(database_url, "rotate", f"{NEW},{OLD}", "--yes")
     assert rotated.exit_code == 0
     assert rotated.stdout.splitlines() == [
         f"key {key_id(NEW)}: 0 secrets (encrypts)",
@@ -40,6 +44,9 @@ def test_both_phases_of_a_rotation(stored: Database, database_url: str) -> None:
         f"key {key_id(OLD)}: 0 secrets",
     ]
     assert run(database_url, "status", NEW).exit_code == 0
+    # Nothing is left to ask about.
+    again = json.loads(run(database_url, "rotate", NEW, "--json").stdout)
+    assert again == {"encrypted_anew": 0, "keys": {key_id(NEW): 3}, "unreadable": []}
     assert OLD not in first.output + rotated.output
     assert NEW not in first.output + rotated.output
 
@@ -63,7 +70,7 @@ def test_a_rotation_says_when_a_secret_was_written_with_the_old_key_meanwhile(
         )
     )
     stored.fetch(text("CREATE TRIGGER undo BEFORE UPDATE ON secrets FOR EACH ROW EXECUTE FUNCTION undo()"))
-    done = run(database_url, "rotate", f"{NEW},{OLD}")
+    done = run(database_url, "rotate", f"{NEW},{OLD}", "--yes")
     assert done.exit_code == 1
     assert "run this again" in done.stderr
 

@@ -1,6 +1,5 @@
 """`flask catalog export`, `diff` and `apply`."""
 
-import sys
 from typing import TextIO
 
 import click
@@ -11,6 +10,7 @@ from app.cli.catalog.plan import Step
 from app.cli.commands import Group
 from app.cli.console import json_option, print_json, show_line
 from app.cli.errors import FAILED, CommandError, one_line
+from app.cli.progress import progress
 from app.cli.session import confirm, ready_database, yes_option
 from app.db import Database
 
@@ -73,7 +73,7 @@ def apply(file: TextIO, delete: bool, yes: bool, as_json: bool) -> None:
             _show(steps)
         if steps:
             confirm(f"Make these {len(steps)} changes?", yes=yes)
-        _apply(database, steps, tell=not as_json)
+        _apply(database, steps)
     if as_json:
         print_json({"changes": [_shape(step) for step in steps]})
 
@@ -88,9 +88,8 @@ def _plan(database: Database, file: TextIO, *, delete: bool) -> tuple[Document, 
     return document, plan.steps(document, stored, delete=delete)
 
 
-def _apply(database: Database, steps: list[Step], *, tell: bool) -> None:
-    hidden = not tell or not steps
-    with click.progressbar(length=len(steps), label="applying", file=sys.stderr, hidden=hidden) as progress:
+def _apply(database: Database, steps: list[Step]) -> None:
+    with progress("changes", len(steps)) as advance:
         for number, step in enumerate(steps):
             try:
                 with one_line():
@@ -99,7 +98,7 @@ def _apply(database: Database, steps: list[Step], *, tell: bool) -> None:
                 made = f"{number} of {len(steps)} changes were made"
                 message = f"{step.action} {step.kind} {step.name}: {error.message} ({made})"
                 raise CommandError(message, error.exit_code) from error
-            progress.update(1)
+            advance(1)
 
 
 def _shape(step: Step) -> dict[str, object]:

@@ -1,6 +1,5 @@
 """`flask doctor`: run all checks, show what they find, and repair what can be repaired safely."""
 
-import sys
 from collections.abc import Callable, Iterator
 
 import click
@@ -11,7 +10,9 @@ from app.cli import commands
 from app.cli.console import json_option, print_json, show_line, show_table
 from app.cli.doctor import clocks, rows, schema_drift, surroundings
 from app.cli.doctor.finding import Finding, Patient
-from app.cli.errors import FAILED, one_line
+from app.cli.errors import FAILED
+from app.cli.progress import progress
+from app.cli.session import confirm, yes_option
 
 Check = Callable[[Patient], Iterator[Finding]]
 
@@ -24,17 +25,16 @@ CHECKS: list[Check] = [
 
 @commands.command("doctor")
 @click.option("--fix", "repairs", is_flag=True, help="repair what a scheduler would repair, too")
+@yes_option
 @json_option
 @with_appcontext
-def command(repairs: bool, as_json: bool) -> None:
+def command(repairs: bool, yes: bool, as_json: bool) -> None:
     """Look for what is wrong, and say for each finding what puts it right.
 
     Exits with 0 when all is well, or was repaired, with 1 when findings are left.
     """
-    with one_line():
-        found = _examine(Patient(services()), tell=not as_json)
-        repairable = {id(each): each.repair for each in found if repairs}
-        repaired = {key: repair() for key, repair in repairable.items() if repair is not None}
+    found = _examine(Patient(services()))
+    repaired = _repair(found, yes=yes, tell=not as_json) if repairs else {}
     if as_json:
         print_json({"findings": [_shape(each, repaired.get(id(each))) for each in found]})
     else:
@@ -43,15 +43,30 @@ def command(repairs: bool, as_json: bool) -> None:
         raise click.exceptions.Exit(FAILED)
 
 
-def _examine(patient: Patient, *, tell: bool) -> list[Finding]:
+def _examine(patient: Patient) -> list[Finding]:
     found = list[Finding]()
-    with click.progressbar(length=len(CHECKS), label="looking", file=sys.stderr, hidden=not tell) as progress:
+    with progress("checks", len(CHECKS)) as advance:
         for check in CHECKS:
             found += check(patient)
-            progress.update(1)
+            advance(1)
             if any(each.ends for each in found):
                 break
     return found
+
+
+def _repair(found: list[Finding], *, yes: bool, tell: bool) -> dict[int, int]:
+    repairs = {id(each): each.repair for each in found if each.repair is not None}
+    if not repairs:
+        return {}
+    if tell and not yes:
+        _show(found, {})
+    confirm(f"Repair {len(repairs)} of these {len(found)} findings?", yes=yes)
+    with progress("repairs", len(repairs)) as advance:
+        repaired = {}
+        for key, repair in repairs.items():
+            repaired[key] = repair()
+            advance(1)
+    return repaired
 
 
 def _shape(finding: Finding, repaired: int | None) -> dict[str, object]:

@@ -7,7 +7,7 @@ Command = tuple[str, ...]
 WEB: Command = ("gunicorn", "--config", "python:app.api.server", "app:create_app()")
 SCHEDULER: Command = ("app.scheduler",)
 MIGRATE: Command = ("flask", "--app", "app", "db", "upgrade")
-ROTATE_SECRETS: Command = ("flask", "--app", "app", "secrets", "rotate")
+ROTATE_SECRETS: Command = ("flask", "--app", "app", "secrets", "rotate", "--yes")
 
 
 def worker(*options: str, processes: int = 2, threads: int = 8, module: str = "actors") -> Command:

@@ -128,7 +128,7 @@ def test_keys_are_in_it_with_the_user_of_the_command_line(api: Api, database_url
     key = flask_app(database_url, "api-keys", "create", "ci", "--scopes", "read", "--expires", "90d").stdout.strip()
     key_id = key.split("_")[1]
     for _ in range(2):
-        assert flask_app(database_url, "api-keys", "revoke", key_id).exit_code == 0
+        assert flask_app(database_url, "api-keys", "revoke", key_id, "--yes").exit_code == 0
     revoked, made = entries(api, resource=key_id)
     assert (made["action"], revoked["action"]) == ("create", "revoke")
     assert made["after_hash"] == revoked["before_hash"]

@@ -90,7 +90,9 @@ def test_rows_that_stand_still_are_found_and_moved(api: Api, cli: Cli, database:
     assert rows.execution(database, lost).status == "RUNNING", "it only looks"
 
     workers.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
-    fixed = examined(cli, "--fix")
+    assert "Repair 2 of these 4 findings?" in cli.run("doctor", "--fix", expect=2).stderr
+    assert rows.execution(database, lost).status == "RUNNING", "nobody could be asked"
+    fixed = examined(cli, "--fix", "--yes")
     assert [each["repaired"] for each in fixed.values()] == [None, None, 1, 1]
     by_id = {each: rows.execution(database, each).status for each in (lost, exhausted, waits, pending)}
     assert list(by_id.values()) == ["RETRYING", "FAILED", "QUEUED", "PENDING"]
