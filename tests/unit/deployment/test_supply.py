@@ -1,11 +1,17 @@
-"""What an installation brings along: its licences are listed, and are such as may be passed on."""
+"""What an installation brings along: its licences, and an audit that looks at all of it or says that it did not."""
 
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from tests.unit.deployment.test_containers import canonical, versions
 
-LIST = Path(__file__).parents[3] / "docs" / "licences.md"
+ROOT = Path(__file__).parents[3]
+LIST = ROOT / "docs" / "licences.md"
 # Whoever passes the product on under its own licence may pass these on with it.
 PERMITTED = re.compile(
     r"Apache|BSD|MIT|PSF|Python Software Foundation|GNU (Library or )?Lesser General Public License|\bAND\b|\bOR\b"
@@ -19,3 +25,32 @@ def test_every_locked_version_has_a_licence_that_lets_us_pass_it_on() -> None:
     assert listed == {name: locked[name] for name in locked if name != "setuptools"}, "run make licences"
     licences = {licence for name, _, licence in rows if name != "Name"}
     assert [licence for licence in licences if not PERMITTED.search(licence) or "UNKNOWN" in licence] == []
+
+
+@pytest.mark.parametrize(
+    ("says", "strict_status", "words"),
+    [
+        ("No known vulnerabilities found", 0, ""),
+        ("Found 1 known vulnerability in 1 package", 1, ""),
+        ("redis: Dependency not found on PyPI and could not be audited: redis (8.1.0)", 1, "NOTHING was checked"),
+        ("requests.exceptions.ConnectionError: refused", 1, "NOTHING was checked"),
+    ],
+)
+def test_an_audit_that_could_not_look_does_not_succeed(
+    says: str, strict_status: int, words: str, tmp_path: Path
+) -> None:
+    """As pip-audit ends: without --strict it skips what the index has no advisories for, with 0."""
+    if shutil.which("make") is None:
+        pytest.skip("needs make")
+    audit = tmp_path / "bin" / "pip-audit"
+    audit.parent.mkdir()
+    strictly = f'case "$*" in *--strict*) exit {strict_status};; esac'
+    audit.write_text(f"#!/bin/sh\necho '{says}' >&2\n{strictly}\n")
+    audit.chmod(0o755)
+    (tmp_path / ".installed").touch()
+    env = {"PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        ["make", f"TOOLS={tmp_path}", "audit"], cwd=ROOT, env=env, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode == 0) is (strict_status == 0)
+    assert words in done.stderr
