@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[3]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 IMAGE = {"python_version": "3.12", "python_full_version": "3.12.14", "extra": ""}  # as it is said to markers
 OURS = {"api", "worker", "scheduler", "migrate"}
+READ_SECRETS = {"api", "worker"}
 SETTINGS = {item.metadata["env"] for item in fields(Settings)}
 
 
@@ -49,7 +50,21 @@ def test_compose_sets_only_settings_that_exist_to_values_that_work(services: dic
         environment = services[name]["environment"]
         assert {key for key in environment if key.startswith("TE_")} <= SETTINGS
         assert database_url(environment["TE_DATABASE_URL"]).get_backend_name() == "cockroachdb"
-        assert environment["TE_SECRET_ENCRYPTION_KEY"].startswith("${TE_SECRET_ENCRYPTION_KEY:?"), "a known key is none"
+        key = environment["TE_SECRET_ENCRYPTION_KEY"]
+        assert key.startswith("${TE_SECRET_ENCRYPTION_KEY:?" if name in READ_SECRETS else ""), "a known key is none"
+        assert bool(key) is (name in READ_SECRETS)
+
+
+def test_no_file_names_a_setting_that_does_not_exist() -> None:
+    named = [*(ROOT / "deploy").rglob("*"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("*")]
+    files = [path for path in named if path.is_file() and path.name not in {"CHANGELOG.md"}]
+    found = {
+        (path.name, name)
+        for path in files
+        for name in re.findall(r"\bTE_[A-Z0-9_]+[A-Z0-9]\b", path.read_text(errors="ignore"))
+    }
+    assert len({name for _, name in found}) > 20
+    assert {(file, name) for file, name in found if name not in SETTINGS} == set()
 
 
 def test_compose_publishes_nothing_beyond_this_machine(services: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from app.api import health
 from app.config import Settings
 from app.dev.stack import programs
 from app.metrics.series import PREFIX, SERIES
-from tests.unit.deployment.test_containers import SETTINGS
+from tests.unit.deployment.test_containers import READ_SECRETS, SETTINGS
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "kubernetes"
 OLDEST, NEWEST = "1.30", "1.37"  # of Kubernetes
@@ -26,6 +26,7 @@ CONTAINER_IS_SEALED = {
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
+NO_KEY = {"name": "TE_SECRET_ENCRYPTION_KEY", "value": ""}
 
 
 def documents(text: str) -> list[dict[str, Any]]:
@@ -101,7 +102,7 @@ def test_each_process_runs_its_program_sealed_and_is_given_time_to_end() -> None
     expected = {"api": programs.WEB, "worker": worker, "scheduler": ("python", "-m", *programs.SCHEDULER)}
     expected["migrate"] = programs.MIGRATE
     assert {name: tuple(container["args"]) for name, _, container in pods()} == expected
-    for _, pod, container in pods():
+    for name, pod, container in pods():
         assert POD_IS_SEALED.items() <= pod["securityContext"].items()
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert pod["automountServiceAccountToken"] is False
@@ -112,6 +113,7 @@ def test_each_process_runs_its_program_sealed_and_is_given_time_to_end() -> None
             {"configMapRef": {"name": "task-executor"}},
             {"secretRef": {"name": "task-executor"}},
         ]
+        assert container.get("env", []) == ([] if name in READ_SECRETS else [NO_KEY])
     grace = of("Deployment")["worker"]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
     assert grace > Settings.from_env(CONFIG | {"TE_DATABASE_URL": "postgresql://db/te"}).worker_shutdown_timeout_seconds
 

@@ -71,6 +71,7 @@ def test_each_starts_its_program_and_is_given_time() -> None:
         assert command.startswith(BIN)
         assert tuple(shlex.split(command.removeprefix(BIN))) == program
         assert service["DynamicUser"] == "yes"
+        assert service.get("UnsetEnvironment") == (None if name in {"web", "worker"} else "TE_SECRET_ENCRYPTION_KEY")
     assert _Unit("worker").seconds("TimeoutStopSec") > DEFAULTS.worker_shutdown_timeout_seconds
     assert _Unit("web").seconds("TimeoutStartSec") > DEFAULTS.startup_timeout_seconds
     for name in ("web", "worker", "scheduler"):
