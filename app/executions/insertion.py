@@ -19,23 +19,29 @@ def insert_executions(
     status: str,
     scheduled_at: str,
     run_at: str | None = None,
+    trace_context: str | None = None,
 ) -> str:
     """Return the `INSERT … SELECT` of executions, to be followed by its FROM.
 
     `job` names what OF_JOB_FOR_EXECUTION is selected from, and `endpoint` what OF_ENDPOINT is: the endpoint as it is
     now, so that a change of its queue, its route or its priority counts from the next row on. The other arguments are
-    SQL expressions. Without `run_at` an execution is due when it is scheduled.
+    SQL expressions. Without `run_at` an execution is due when it is scheduled; without `trace_context` that of its job
+    counts.
     """
-    columns = {name: f"{job}.{name}" for name in OF_JOB} | {
-        "execution_id": execution_id,
-        "shard": shard,
-        "queue": queue_of(job, endpoint),
-        "priority": priority_of(job, endpoint),
-        "idempotency_key": idempotency_key,
-        "status": status,
-        "run_at": run_at or scheduled_at,
-        "scheduled_at": scheduled_at,
-    }
+    columns = (
+        {name: f"{job}.{name}" for name in OF_JOB}
+        | {
+            "execution_id": execution_id,
+            "shard": shard,
+            "queue": queue_of(job, endpoint),
+            "priority": priority_of(job, endpoint),
+            "idempotency_key": idempotency_key,
+            "status": status,
+            "run_at": run_at or scheduled_at,
+            "scheduled_at": scheduled_at,
+        }
+        | ({} if trace_context is None else {"trace_context": trace_context})
+    )
     return f"""INSERT INTO executions ({", ".join(columns)})
       SELECT {", ".join(columns.values())}"""
 

@@ -129,7 +129,7 @@ class Claim(NamedTuple):
     priority: int = 128
     # The gates that count it in a sliding window, and how wide the window's hundredths are, in nanoseconds.
     windows: tuple[tuple[str, int], ...] = ()
-    trace_context: str | None = None  # of its job
+    trace_context: str | None = None  # of the request that asked for it by hand, else of its job
     followed: int = 0  # app.executions.ending.followers.Followed
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ from app.executions import events
 from app.executions.ending.letters import resolve_of_execution
 from app.executions.events import Reason, StateChange
 from app.sql import statement
+from app.tracing.context import TraceContext
 from schema.states import ExecutionStatus, JobStatus
 
 LOCK = statement(
@@ -36,7 +37,8 @@ RETRY = statement(
     """
     UPDATE executions
        SET status = 'QUEUED', run_at = now(), completed_at = NULL, cancel_requested_at = NULL,
-           abort_requested_at = NULL, config_revision = NULL, max_attempts = attempt_count + CAST(:more AS BIGINT)
+           abort_requested_at = NULL, config_revision = NULL, max_attempts = attempt_count + CAST(:more AS BIGINT),
+           trace_context = COALESCE(CAST(:trace AS TEXT), trace_context)
      WHERE execution_id = :execution_id AND status IN ('FAILED', 'CANCELLED')
     RETURNING execution_id
     """,
@@ -53,17 +55,22 @@ REOPEN = statement(
 RETRIABLE = frozenset({ExecutionStatus.FAILED, ExecutionStatus.CANCELLED})
 
 
-def retry_execution(database: Database, execution_id: str, *, actor: str | None) -> str:
+def retry_execution(
+    database: Database, execution_id: str, *, actor: str | None, trace: TraceContext | None = None
+) -> str:
     """Queue an execution again, due now, with as many attempts more as its endpoint version allows; returns its queue.
+
+    Its further attempts go on in `trace`, where there is one.
 
     Raises ExecutionNotFoundError, or ConflictError when it is neither FAILED nor CANCELLED, when its endpoint was
     deleted, or when its job is paused.
     """
     event_id = ids.event_id()
-    return database.transact(lambda connection: _retry(connection, execution_id, event_id, actor))
+    text = None if trace is None else trace.as_text(is_link=False)
+    return database.transact(lambda connection: _retry(connection, execution_id, event_id, actor, text))
 
 
-def _retry(connection: Connection, execution_id: str, event_id: str, actor: str | None) -> str:
+def _retry(connection: Connection, execution_id: str, event_id: str, actor: str | None, trace: str | None) -> str:
     row = connection.execute(LOCK, {"execution_id": execution_id}).first()
     if row is None:
         raise ExecutionNotFoundError.of(execution_id)
@@ -78,7 +85,7 @@ def _retry(connection: Connection, execution_id: str, event_id: str, actor: str 
     more = _attempts_more(connection, row.endpoint, row.endpoint_version)
     if connection.execute(JOB_STATUS, {"job_id": row.job_id}).scalar() == JobStatus.PAUSED:
         raise ConflictError(f"The job {row.job_id!r} is PAUSED; resume it before you retry its executions.")
-    connection.execute(RETRY, {"execution_id": execution_id, "more": more})
+    connection.execute(RETRY, {"execution_id": execution_id, "more": more, "trace": trace})
     connection.execute(REOPEN, {"job_id": row.job_id})
     resolve_of_execution(connection, execution_id, actor)
     change = StateChange(execution_id, status, ExecutionStatus.QUEUED, row.attempt_count, event_id)

@@ -13,6 +13,7 @@ from app.executions.insertion import insert_executions
 from app.jobs import queries
 from app.jobs.model import Job
 from app.sql import statement
+from app.tracing.context import TraceContext
 from schema.states import ExecutionStatus, JobStatus
 
 _INSERT = insert_executions(
@@ -23,6 +24,7 @@ _INSERT = insert_executions(
     idempotency_key=":key",
     status="'QUEUED'",
     scheduled_at="now()",
+    trace_context="CAST(:trace AS TEXT)",
 )
 EXTRA = statement(
     "executions.extra",
@@ -57,8 +59,12 @@ class RunNow:
     is_new: bool
 
 
-def run_job(database: Database, job_id: str, shards: int, actor: str | None = None) -> RunNow:
+def run_job(
+    database: Database, job_id: str, shards: int, actor: str | None = None, trace: TraceContext | None = None
+) -> RunNow:
     """Add an execution to a repeating job, or make that of a one-shot job due now; a pause does not hold it back.
+
+    What is added goes on in `trace`; what is brought forward stays in the trace that its job was created in.
 
     Raises JobNotFoundError, or ConflictError for a job that is retired, or whose only execution is running.
     """
@@ -73,16 +79,21 @@ def run_job(database: Database, job_id: str, shards: int, actor: str | None = No
         if job.status is JobStatus.RETIRED:
             raise ConflictError(f"The job {job_id!r} is RETIRED and cannot be run.")
         if job.trigger.repeats:
-            return _extra(connection, job, execution_id, shards)
+            return _extra(connection, job, execution_id, shards, trace)
         return _forward(connection, job, event_id, actor)
 
     return database.transact(body)
 
 
-def _extra(connection: Connection, job: Job, execution_id: str, shards: int) -> RunNow:
-    named = {"job_id": job.job_id, "key": f"run_{execution_id}"}
-    shard = ids.shard_of(execution_id, shards)
-    connection.execute(EXTRA, named | {"execution_id": execution_id, "shard": shard})
+def _extra(connection: Connection, job: Job, execution_id: str, shards: int, trace: TraceContext | None) -> RunNow:
+    params = {
+        "job_id": job.job_id,
+        "key": f"run_{execution_id}",
+        "execution_id": execution_id,
+        "shard": ids.shard_of(execution_id, shards),
+        "trace": None if trace is None else trace.as_text(is_link=False),
+    }
+    connection.execute(EXTRA, params)
     return RunNow(execution_id, is_new=True)
 
 

@@ -55,6 +55,8 @@ executions = Table(
     count("config_revision"),
     # Which ends somebody follows, from its insertion on (app.executions.ending.followers); NULL: failures only.
     count("followed"),
+    # Of the request that asked for it by hand, where that was in a trace; else its job's counts.
+    word("trace_context"),
     instant("created_at", default_now=True),
     PrimaryKeyConstraint("execution_id", name="pk_executions"),
     ForeignKeyConstraint(["job_id"], ["jobs.job_id"], name="fk_executions_job"),

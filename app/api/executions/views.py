@@ -14,6 +14,7 @@ from app.api.executions.schemas import (
     LogQuery,
     shape_record,
 )
+from app.api.http import traces
 from app.api.http.conditions import actor
 from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.api.openapi.resource import Resource
@@ -103,8 +104,10 @@ def cancel(query: dict[str, Any], execution_id: str) -> tuple[Any, int]:
 def retry(execution_id: str) -> dict[str, Any]:
     """Queue a FAILED or CANCELLED execution again, due now, with as many attempts more as its retry policy allows."""
     database = services().database
-    wake(retry_execution(database, execution_id, actor=actor().name))
-    return shape_record(queries.get_execution(database, execution_id))
+    wake(retry_execution(database, execution_id, actor=actor().name, trace=traces.trace_of_new_jobs()))
+    execution = queries.get_execution(database, execution_id)
+    traces.note_execution(execution_id, execution.job_id, execution.endpoint)
+    return shape_record(execution)
 
 
 @resource.route("GET", "/executions/<execution_id>/history", returns=HistorySchema, errors=[ExecutionNotFoundError])

@@ -27,7 +27,10 @@ def register(app: Flask, exporting: Sequence[Exporting]) -> None:
 
 
 def trace_of_new_jobs() -> TraceContext | None:
-    """Return the position in a trace at which the current request creates jobs; None where it is in no trace."""
+    """Return the position in a trace at which the current request creates jobs, or asks for an execution by hand.
+
+    None where it is in no trace.
+    """
     if (span := _span("request_span")) is not None:
         exporting: Exporting = g.exporting
         g.create_span = exporting.child("create", span.get_span_context(), (), kind=SpanKind.PRODUCER)
@@ -42,11 +45,16 @@ def trace_of_new_jobs() -> TraceContext | None:
 
 def note_created(job: "Job") -> None:
     """Name the job that the current request has created, or found."""
+    note_execution(None if job.execution is None else job.execution.execution_id, job.job_id, job.endpoint)
+
+
+def note_execution(execution_id: str | None, job_id: str, endpoint: str) -> None:
+    """Name the execution that the current request has asked for, and its job."""
     if (span := _span("create_span")) is not None:
-        span.set_attribute("task_executor.job_id", job.job_id)
-        span.set_attribute("task_executor.endpoint", job.endpoint)
-        if job.execution is not None:
-            span.set_attribute("task_executor.execution_id", job.execution.execution_id)
+        span.set_attribute("task_executor.job_id", job_id)
+        span.set_attribute("task_executor.endpoint", endpoint)
+        if execution_id is not None:
+            span.set_attribute("task_executor.execution_id", execution_id)
 
 
 def _begin(exporting: Exporting) -> None:

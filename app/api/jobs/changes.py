@@ -5,7 +5,7 @@ from typing import Any
 from app.api.executions.schemas import ExecutionSchema, shape_record
 from app.api.http.conditions import actor
 from app.api.http.request_ids import note_ids
-from app.api.http.traces import trace_of_new_jobs
+from app.api.http.traces import note_execution, trace_of_new_jobs
 from app.api.jobs.answer_schemas import JobSchema, shape_job
 from app.api.jobs.request_schemas import ChangedJobSchema, PatchedJobSchema, changed_fields
 from app.api.jobs.views import resource
@@ -93,8 +93,9 @@ def run(job_id: str) -> tuple[Any, int, dict[str, str]]:
     The execution of a one-shot job is brought forward and answered with 200; 409 when it is running already.
     """
     database = services().database
-    ran = run_now.run_job(database, job_id, services().shards, actor().name)
+    ran = run_now.run_job(database, job_id, services().shards, actor().name, trace_of_new_jobs())
     note_ids(execution_id=ran.execution_id)
     execution = get_execution(database, ran.execution_id)
+    note_execution(execution.execution_id, job_id, execution.endpoint)
     wake(execution.queue)
     return shape_record(execution), 201 if ran.is_new else 200, {}

@@ -72,7 +72,8 @@ def take(source: str, returning: str = "", condition: str = "") -> str:
                       AND e.run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond', false)
          AND {MAY_CLAIM}{condition}
       RETURNING e.execution_id, e.job_id, e.endpoint_version, e.endpoint_type, e.attempt_count, e.max_attempts,
-                e.config_revision, e.scheduled_at, e.run_at, e.followed, j.input, j.trace_context,
+                e.config_revision, e.scheduled_at, e.run_at, e.followed, j.input,
+                COALESCE(e.trace_context, j.trace_context) AS trace_context,
                 {source}.lane{returning}"""  # noqa: S608 - as above
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.deliver import Deliveries
@@ -11,6 +12,7 @@ from actors.loop import DeliveryLoop
 from app.config import Settings
 from app.db import Database
 from app.dev.receiver import Receiver
+from app.scheduler.chores import Chores
 from brokers.worker_process import WorkerProcess
 from tests.contract.broker.delivering import Attempts, catalog_of
 from tests.integration.client import Api, administrator, running
@@ -18,6 +20,7 @@ from tests.integration.registered import register
 from tests.waiting import eventually
 
 Deliver = Callable[..., list[dict[str, str]]]
+Attempting = Callable[..., list[dict[str, str]]]
 
 
 @pytest.fixture
@@ -32,24 +35,46 @@ def api(database: Database, settings: Settings) -> Iterator[Api]:
 
 
 @pytest.fixture
-def deliver(api: Api, database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver) -> Deliver:
-    """Create a job with some headers, run it, and return the headers of what arrives, in each attempt."""
+def attempt(database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver) -> Attempting:
+    """Make so many attempts, and return the headers of all that have arrived at a path since the test began."""
     attempts = Attempts(process)
 
+    def attempt(path: str, count: int, *, in_all: int | None = None) -> list[dict[str, str]]:
+        for _ in range(count):
+            Deliveries(catalog_of(database), loop, database).start([attempts.next()])
+        received = receiver.wait_for(in_all or count, path=path)
+        eventually(lambda: not process.shares.claims())
+        assert process.finalizer.flush(60)
+        return [{name.lower(): value for name, value in one.headers.items()} for one in received]
+
+    return attempt
+
+
+@pytest.fixture
+def deliver(api: Api, attempt: Attempting, receiver: Receiver, database: Database, settings: Settings) -> Deliver:
+    """Create a job with some headers, and return the headers of what arrives, in each attempt.
+
+    A repeating job has a tick; or it is run by a request with the headers `asked`.
+    """
+    chores = Chores(database, settings, hint=lambda _queue: None, stopping=lambda: False)
+
     def deliver(
-        name: str, body: Mapping[str, Any], headers: dict[str, str], behaviour: str = "ok", count: int = 1
+        name: str,
+        body: Mapping[str, Any],
+        headers: dict[str, str],
+        behaviour: str = "ok",
+        count: int = 1,
+        asked: Mapping[str, str] | None = None,
     ) -> list[dict[str, str]]:
         path = f"/{behaviour}/{name}"
         policy = {"max_attempts": count, "backoff": "fixed", "initial_delay_ms": 1}
         register(api, name, spec={"url": receiver.url(path), "method": "POST"}, retry_policy=policy)
         job = api.post("/jobs", {"endpoint": name, **body}, headers=headers).json
-        if body["trigger"] == "INTERVAL":
-            assert api.post(f"/jobs/{job['job_id']}/run").status_code == 201
-        for _ in range(count):
-            Deliveries(catalog_of(database), loop, database).start([attempts.next()])
-        received = receiver.wait_for(count, path=path)
-        eventually(lambda: not process.shares.claims())
-        assert process.finalizer.flush(60)
-        return [{name.lower(): value for name, value in one.headers.items()} for one in received]
+        if asked is not None:
+            assert api.post(f"/jobs/{job['job_id']}/run", headers=dict(asked)).status_code == 201
+        elif body["trigger"] == "INTERVAL":
+            database.fetch(text("UPDATE jobs SET cron_next_run_at = now() RETURNING job_id"))
+            assert chores.materialize()["ticks"] == 1
+        return attempt(path, count)
 
     return deliver

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
-from tests.contract.tracing.conftest import Deliver
+from tests.contract.tracing.conftest import Attempting, Deliver
 from tests.integration.client import Api
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -66,3 +66,21 @@ def test_each_execution_of_a_repeating_job_has_its_own_trace(deliver: Deliver, a
     version = api.put(f"/jobs/{job.job_id}", {"name": "new"}, headers={"traceparent": changed}).json["job_id"]
     found = database.fetch(text("SELECT trace_context FROM jobs WHERE job_id = :id"), {"id": version})
     assert [row.trace_context for row in found] == [f"link {changed}"], "the request that made this version"
+
+
+def test_what_is_asked_for_by_hand_is_in_the_trace_of_who_asked(
+    deliver: Deliver, attempt: Attempting, api: Api
+) -> None:
+    asked = {"traceparent": PARENT, "tracestate": "rojo=1"}
+    (extra,) = deliver("by-hand", EVERY_DAY, {"traceparent": f"00-{TRACE[::-1]}-{SPAN}-01"}, "status/400", asked=asked)
+    assert {name: extra[name] for name in asked} == asked
+
+    again = {"traceparent": f"00-{TRACE[::-1]}-{SPAN}-00"}
+    retried = f"/executions/{extra['idempotency-key']}/retry"
+    assert api.post(retried, headers=again).status_code == 200
+    *_, second = attempt("/status/400/by-hand", 1, in_all=2)
+    assert (second["traceparent"], second.get("tracestate")) == (again["traceparent"], None)
+
+    assert api.post(retried).status_code == 200
+    *_, third = attempt("/status/400/by-hand", 1, in_all=3)
+    assert third["traceparent"] == again["traceparent"], "nobody else has asked in a trace since"

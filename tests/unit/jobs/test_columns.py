@@ -39,10 +39,11 @@ EXECUTION = {
 # What the database fills in by itself, and what a client is not shown.
 BY_DATABASE = {"crdb_region", "created_at"}
 NOT_SHOWN = {"first_version_id", "last_tick_at", "skipped_catch_up", "skipped_overlap"}
-HIDDEN = {"shard", "on_hold", "config_revision", "followed", "input"}
+HIDDEN = {"shard", "on_hold", "config_revision", "followed", "trace_context", "input"}
 EXECUTION_DEFAULTS = {
     *("crdb_region", "output", "attempt_count", "worker_id", "started_at", "completed_at", "duration_ms"),
-    *("on_hold", "cancel_requested_at", "abort_requested_at", "config_revision", "followed", "created_at"),
+    *("on_hold", "cancel_requested_at", "abort_requested_at", "config_revision", "followed", "trace_context"),
+    "created_at",
 }
 
 
