@@ -13,10 +13,10 @@ from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, Statu
 
 from app.executions.conclusion import Conclusion
 from app.executions.model import Claim
-from app.tracing import headers
-from app.tracing.context import TraceContext, own_trace_id
+from app.tracing import attempts, headers
+from app.tracing.context import TraceContext
 from app.tracing.exporting import Exporting
-from schema.states import EndpointType, ExecutionStatus
+from schema.states import ExecutionStatus
 
 if TYPE_CHECKING:
     from brokers.attempt import Attempt
@@ -50,18 +50,18 @@ class WorkerSpans:
         self._worker_id = worker_id
 
     @_harmless
-    def claimed(self, queue: str, attempts: Sequence["Attempt"], asked_at: float) -> None:
+    def claimed(self, queue: str, claimed: Sequence["Attempt"], asked_at: float) -> None:
         """Record a claim that began at an instant on time.monotonic(), linked to what created the jobs."""
-        links = [Link(origin) for attempt in attempts[:MOST_LINKS] if (origin := _origin(attempt.claim)).is_valid]
-        if len(links) == len(attempts) and not any(link.context.trace_flags.sampled for link in links):
+        links = [Link(origin) for attempt in claimed[:MOST_LINKS] if (origin := _origin(attempt.claim)).is_valid]
+        if len(links) == len(claimed) and not any(link.context.trace_flags.sampled for link in links):
             return
         attributes: dict[str, str | int] = {
             "task_executor.queue": queue,
             "task_executor.worker_id": self._worker_id,
-            "messaging.batch.message_count": len(attempts),
+            "messaging.batch.message_count": len(claimed),
         }
         span = self._alone("claim", links, attributes, asked_at)
-        for attempt in attempts:
+        for attempt in claimed:
             attempt.claim_span = span.get_span_context()
 
     @_harmless
@@ -110,26 +110,8 @@ class WorkerSpans:
         return span
 
     def _start(self, attempt: "Attempt", began: int) -> Span:
-        claim = attempt.claim
-        attributes = {
-            "task_executor.execution_id": claim.execution_id,
-            "task_executor.job_id": claim.job_id,
-            "task_executor.attempt": claim.attempt,
-            "task_executor.endpoint": claim.endpoint,
-            "task_executor.endpoint_type": claim.endpoint_type,
-            "task_executor.queue": claim.queue,
-            "task_executor.worker_id": self._worker_id,
-        }
-        kind = SpanKind.CLIENT if claim.endpoint_type == EndpointType.HTTP else SpanKind.PRODUCER
         links = [] if attempt.claim_span is None else [Link(attempt.claim_span)]
-        exporting, context = self._exporting, TraceContext.stored(claim.trace_context or "")
-        parent = headers.read(context.traceparent, context.tracestate)
-        if parent.is_valid and not context.is_link:
-            return exporting.child("attempt", parent, links, kind=kind, attributes=attributes, start_time=began)
-        if parent.is_valid:
-            links.append(Link(parent))
-        own = int(own_trace_id(claim.execution_id), 16)
-        return exporting.root("attempt", own, links, kind=kind, attributes=attributes, start_time=began)
+        return attempts.begin(self._exporting, attempt.claim, links, began)
 
 
 def _origin(claim: Claim) -> SpanContext:

@@ -123,8 +123,8 @@ class Candidate:
 class Reclaimed:
     """Counts of the executions that were taken back, by their next state; `queues` hold those to retry.
 
-    `ignored` are those whose retry policy makes a success of it. The rows that their ends left in the outbox, if any,
-    are among `ends`.
+    `ignored` are those whose retry policy makes a success of it. `ends` are the ids of the attempts that were
+    ended, which are those of the rows that they left in the outbox, if any; and of candidates that others ended first.
     """
 
     queues: frozenset[str]

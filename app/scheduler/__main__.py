@@ -16,6 +16,7 @@ from app.metrics import PROCESS
 from app.metrics.process import serving
 from app.scheduler.chores import Chores
 from app.scheduler.process import SchedulerProcess, StuckError
+from app.tracing.exporting import exporting
 from app.wakeup import Notifier
 
 EXIT_STUCK = 75  # EX_TEMPFAIL of sysexits.h: a supervisor should start the process again
@@ -26,6 +27,7 @@ def main() -> int:
     """Run the scheduler; returns the exit status."""
     try:
         settings = Settings.from_env(os.environ)
+        spans = exporting(settings.traces, "scheduler")
     except SettingError as error:
         return _refuse(str(error))
     log.configure(settings.log_level, settings.log_format)
@@ -35,17 +37,20 @@ def main() -> int:
     process = SchedulerProcess()
     process.catch_signals()
     try:
-        for thread in serving(settings.scheduler_metrics_addr):
+        for thread in (*serving(settings.scheduler_metrics_addr), *spans):
             thread.start()
         wait_until_ready(database, settings.startup_timeout_seconds, stopping=process.is_stopping)
         health.start()
         hint = Notifier.over(database, settings.wakeup_redis_url).hint
-        return process.run(Chores(database, settings, hint=hint, stopping=process.is_stopping).plan())
+        chores = Chores(database, settings, hint=hint, stopping=process.is_stopping, exporting=spans)
+        return process.run(chores.plan())
     except NotReadyError as error:
         return 0 if process.is_stopping() else _refuse(error.message)
     except StuckError as error:
         _give_up(error)
     finally:
+        for each in spans:
+            each.stop()
         health.stop()
         database.close()
 

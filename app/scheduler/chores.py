@@ -22,6 +22,7 @@ from app.jobs import time_zones, unfinished
 from app.metrics import PROCESS
 from app.metrics.series import FAILED
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks, makes_up_for_all, may_wait
+from app.scheduler import lost_spans
 from app.scheduler.catch_up import CatchUpPace
 from app.scheduler.chore import BATCH, Chore, Counts, Hint, Stopping, counts_so_far, until_short
 from app.scheduler.expirer import Expirer
@@ -29,6 +30,7 @@ from app.scheduler.outbox import Outbox
 from app.scheduler.pruner import Pruner
 from app.scheduler.reporter import REPORT_SECONDS, Reporter
 from app.scheduler.sweeper import Sweeper
+from app.tracing.exporting import Exporting
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +42,20 @@ MAX_TICKS = 500  # executions per statement
 class Chores:
     """The chores over one database; each may run in a thread of its own, and in any number of schedulers."""
 
-    def __init__(self, database: Database, settings: Settings, *, hint: Hint, stopping: Stopping) -> None:
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        *,
+        hint: Hint,
+        stopping: Stopping,
+        exporting: Sequence[Exporting] = (),
+    ) -> None:
         self._database = database
         self._settings = settings
         self._hint = hint
         self._stopping = stopping
+        self._exporting = exporting
         self._shards = settings.shards(cockroach=database.is_cockroach)
         self._served = ShardCount(self._shards, partial(stored_beyond, database))
         self._ahead_ms = int(settings.look_ahead_seconds * 1000)
@@ -189,6 +200,8 @@ class Chores:
             candidates = find()
             done = take(candidates)
             self._hint_all(done.queues)
+            for each in self._exporting:
+                lost_spans.record(self._database, each, done.ends)
             counts.update(retrying=done.retrying, failed=done.failed, cancelled=done.cancelled, ignored=done.ignored)
             counts.update(self._outbox.handle_named(done.ends))
             # Where nothing was taken, only others make progress: they may have what is left.

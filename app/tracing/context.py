@@ -31,6 +31,11 @@ class TraceContext(NamedTuple):
         return _LINK + position if is_link else position
 
 
+def span_id_of(execution_id: str, attempt: int) -> int:
+    """Return the id of the span of an attempt: whoever ends it, its receiver was told this one."""
+    return int.from_bytes(hashlib.blake2b(f"{execution_id}/{attempt}".encode(), digest_size=8).digest())
+
+
 def own_trace_id(execution_id: str) -> str:
     """Return the trace, in hex, of an execution that continues no other; the same in each of its attempts."""
     return hashlib.blake2b(execution_id.encode(), digest_size=16).hexdigest()

@@ -5,7 +5,8 @@ end of the process does so for STOP_SECONDS at most.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -61,10 +62,11 @@ class Exporting(BackgroundThread):
         self.stopping.wait()
         self._sdk.close()
 
-    def root(self, name: str, trace_id: int, links: Sequence[Link], *, kind: SpanKind, **options: Any) -> Span:
-        """Start the first span of a trace, of which the id is given."""
-        with self._sdk.ids.next_is(trace_id):
-            return self.tracer.start_span(name, Context(), kind=kind, links=links, **options)
+    @contextmanager
+    def named(self, trace_id: int, span_id: int) -> Iterator[None]:
+        """Give the one span that this thread starts meanwhile its id; and its trace, unless it is below another."""
+        with self._sdk.ids.next_is(trace_id, span_id):
+            yield
 
     def child(self, name: str, parent: SpanContext, links: Sequence[Link], *, kind: SpanKind, **options: Any) -> Span:
         """Start a span below another; a first one where the other is not valid."""

@@ -17,11 +17,11 @@ from app.tracing.patience import BriefSession, SeldomSaid
 from app.version import version
 
 
-class TraceIds(RandomIdGenerator):
-    """Ids of traces: random, unless the thread that begins one has named it.
+class Ids(RandomIdGenerator):
+    """Ids of traces and spans: random, unless the thread that begins one has named it.
 
     So all attempts of an execution have one trace, and a sampler that looks at the id takes or leaves them all, in
-    whichever process they are.
+    whichever process they are. And whoever ends an attempt ends the span that its receiver was told.
     """
 
     def __init__(self) -> None:
@@ -29,17 +29,22 @@ class TraceIds(RandomIdGenerator):
 
     def generate_trace_id(self) -> int:
         """Return the id of a new trace."""
-        named: int = getattr(self._named, "id", 0)
+        named: int = getattr(self._named, "trace_id", 0)
         return named or super().generate_trace_id()
 
+    def generate_span_id(self) -> int:
+        """Return the id of a new span."""
+        named: int = getattr(self._named, "span_id", 0)
+        return named or super().generate_span_id()
+
     @contextmanager
-    def next_is(self, trace_id: int) -> Iterator[None]:
-        """Name the trace that this thread begins now."""
-        self._named.id = trace_id
+    def next_is(self, trace_id: int, span_id: int) -> Iterator[None]:
+        """Name the span that this thread begins now, and its trace if it is the first one of that."""
+        self._named.trace_id, self._named.span_id = trace_id, span_id
         try:
             yield
         finally:
-            self._named.id = 0
+            self._named.trace_id = self._named.span_id = 0
 
 
 class Sdk:
@@ -47,7 +52,7 @@ class Sdk:
 
     def __init__(self, service: str) -> None:
         """Connect to nothing yet."""
-        self.ids = TraceIds()
+        self.ids = Ids()
         # One request must not hold the thread for ever, so its time limit is the SDK's own.
         self._exporter = OTLPSpanExporter(session=BriefSession())
         # A line for each batch that is not taken could be very many.

@@ -5,15 +5,20 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from opentelemetry.trace import SpanContext, SpanKind
+from sqlalchemy import text
 
 import tests.worker_environment  # noqa: F401 - first
 from app.config import SettingError, Settings
+from app.db import Database
+from app.scheduler.chores import Chores
 from app.tracing.exporting import exporting
 from brokers.spans import WorkerSpans
 from brokers.worker_process import WorkerProcess
+from tests.contract.broker.delivering import Attempts
 from tests.contract.tracing.collector import Collector, attributes, collecting
 from tests.contract.tracing.conftest import Deliver
 from tests.integration.client import Api, services
+from tests.integration.registered import register
 from tests.waiting import eventually
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -109,6 +114,33 @@ def test_the_attempts_of_a_tick_share_a_trace_that_links_to_the_request(
         assert (found["task_executor.attempt"], found["error.type"], span.status.code) == (number, "HTTP_ERROR", 2)
         assert found["http.response.status_code"] == 500
     assert [attributes(span.attributes)["task_executor.outcome"] for span in (first, second)] == ["RETRYING", "FAILED"]
+
+
+def test_an_attempt_that_dies_with_its_worker_ends_in_the_scheduler(
+    api: Api, database: Database, process: WorkerProcess, collector: Collector, stop: Stop, settings: Settings
+) -> None:
+    register(api, "lost")
+    api.post("/jobs", {"endpoint": "lost", **ONCE}, headers={"traceparent": f"00-{TRACE}-{SPAN}-01"})
+    attempt = Attempts(process).next()
+    assert process.finalizer.spans is not None
+    told = process.finalizer.spans.begin(attempt)
+    assert told is not None
+    database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone' RETURNING execution_id"))
+    (scheduler,) = exporting("otlp", "scheduler")
+    scheduler.start()
+    chores = Chores(database, settings, hint=lambda _queue: None, stopping=lambda: False, exporting=[scheduler])
+    assert chores.reclaim_from_dead_workers().total() == 1
+    assert scheduler.stop(60)
+    assert stop()
+    span = collector.one("attempt")
+    assert (span.trace_id.hex(), span.span_id.hex()) == tuple(told.traceparent.split("-")[1:3])
+    assert span.parent_span_id == collector.one("create").span_id
+    assert span.status.code == 2
+    assert span.start_time_unix_nano <= span.end_time_unix_nano
+    found = attributes(span.attributes)
+    assert (found["error.type"], found["task_executor.worker_id"]) == ("WORKER_LOST", "wrk_gone")
+    assert found["task_executor.execution_id"] == attempt.claim.execution_id
+    assert "task-executor-scheduler" in collector.services
 
 
 def test_what_its_caller_does_not_record_nobody_records(deliver: Deliver, collector: Collector, stop: Stop) -> None:
