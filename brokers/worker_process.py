@@ -123,6 +123,7 @@ class WorkerProcess:
         self._health = HealthThread(database, Component(REGION, Kind.WORKER, self.worker_id))
         self.watchdog = Watchdog(settings.lease_seconds * SILENCE_LEASES, self.give_up)
         self.watchdog.watch("heartbeat", self.heartbeat)
+        self._giving_up = threading.Lock()  # for good
         self.publish: Callable[[], object] = lambda: None  # what was counted; the last time before it gives up
         self._tell()
 
@@ -252,6 +253,8 @@ class WorkerProcess:
 
     def give_up(self, reason: str) -> None:
         """Exit without writing anything: others take over its claims once its lease has run out."""
+        if not self._giving_up.acquire(blocking=False):
+            return  # another thread has found it out at the same moment, and is ending the process
         # The log may be a pipe that nobody reads: what follows may then wait for ever.
         rescue = threading.Timer(GIVE_UP_SECONDS, os._exit, [EXIT_LEASE_LOST])
         rescue.daemon = True

@@ -25,6 +25,36 @@ threading.Thread(target=process.give_up, args=["the test says so"]).start()
 """
 
 
+# Finds it out on a second thread while the first one is ending the process.
+TWICE = """
+import threading
+from app import db
+from app.metrics.series import LOST_LEASES
+from tests.contract.conftest import worker_process
+
+database = db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-test")
+process = worker_process(database, database)
+calls = []
+
+def publish():
+    calls.append(1)
+    if len(calls) == 1:
+        second = threading.Thread(target=process.give_up, args=["the test says so, too"])
+        second.start()
+        second.join()
+    print(process.values.total(LOST_LEASES), flush=True)
+
+process.publish = publish
+threading.Thread(target=process.give_up, args=["the test says so"]).start()
+"""
+
+
+def test_two_threads_that_find_it_out_lose_one_lease() -> None:
+    done = subprocess.run([sys.executable, "-c", TWICE], check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (EXIT_LEASE_LOST, "1.0\n")
+    assert done.stderr.count("lost its lease") == 1
+
+
 def test_a_log_that_nobody_reads_keeps_no_process_alive() -> None:
     command = [sys.executable, "-c", MUTE]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
