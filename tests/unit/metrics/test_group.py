@@ -79,6 +79,14 @@ def test_what_was_counted_outlives_its_process_and_gauges_do_not(start: Start) -
     assert value(third.group.figures(), series.PROCESSES) == 1
 
 
+def test_very_many_values_are_left_as_they_are(start: Start) -> None:
+    process = start(most_endpoints=10_000)
+    odd = [f'"quoted" \\ line\n{number}' for number in range(1_201)]
+    process.attempt(*odd)
+    process.die()
+    assert by_endpoint(start(most_endpoints=10_000).group.figures()) == dict.fromkeys(odd, 1)
+
+
 def test_who_dies_while_it_adds_up_makes_nothing_count_twice(start: Start, tmp_path: Path) -> None:
     first, second = start(), start()
     first.values.add(series.RELEASED, amount=3)
