@@ -166,7 +166,7 @@ CHORE_SECONDS = _histogram("scheduler_chore_duration_seconds", "Runs of chores."
 CHORE_FAILURES = _counter("scheduler_chore_failures_total", "Runs of chores that an error has ended.", "chore")
 CHORE_AT = _gauge(
     "scheduler_chore_last_success_timestamp_seconds",
-    "When a chore has ended well for the last time, in seconds since 1970.",
+    "When a chore has ended well for the last time, or done one of several batches, in seconds since 1970.",
     "chore",
     merge=Merge.NEWEST,
 )

@@ -11,8 +11,6 @@ BATCH = 500  # rows in one statement
 Counts = Counter[str]
 """Counts of what one run of a chore changed, by name; the log shows those that are not zero."""
 
-_CURRENT: ContextVar[Counts | None] = ContextVar("counts", default=None)
-
 Hint = Callable[[str], None]
 """Takes the name of a queue in which something became claimable; may be lost."""
 
@@ -29,21 +27,41 @@ class Chore:
     run: Callable[[], Counts]
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run of a chore: what it has done so far, and whom to tell that it gets on."""
+
+    counts: Counts
+    tell: Callable[[], None]
+
+
+_CURRENT: ContextVar[_Run | None] = ContextVar("run", default=None)
+
+
 @contextmanager
-def counting() -> Iterator[Counts]:
-    """Give the counts of the run that this thread begins; they hold what it has done until an error ended it."""
-    counts = Counts()
-    token = _CURRENT.set(counts)
+def counting(tell: Callable[[], None]) -> Iterator[Counts]:
+    """Give the counts of the run that this thread begins; they hold what it has done until an error ended it.
+
+    `tell` is called after each of its batches, unless it is the last one.
+    """
+    run = _Run(Counts(), tell)
+    token = _CURRENT.set(run)
     try:
-        yield counts
+        yield run.counts
     finally:
         _CURRENT.reset(token)
 
 
 def counts_so_far() -> Counts:
     """Return the counts of the current run, which a chore that acts in batches adds to after each of them."""
-    counts = _CURRENT.get()
-    return Counts() if counts is None else counts
+    run = _CURRENT.get()
+    return Counts() if run is None else run.counts
+
+
+def got_on() -> None:
+    """Tell that the current run has done a batch, and goes on."""
+    if (run := _CURRENT.get()) is not None:
+        run.tell()
 
 
 def until_short(do_batch: Callable[[], int], size: int, stopping: Stopping) -> int:
@@ -54,4 +72,5 @@ def until_short(do_batch: Callable[[], int], size: int, stopping: Stopping) -> i
         total += done
         if done < size:
             break
+        got_on()
     return total

@@ -24,7 +24,7 @@ from app.metrics.series import FAILED
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks, makes_up_for_all, may_wait
 from app.scheduler import lost_spans
 from app.scheduler.catch_up import CatchUpPace
-from app.scheduler.chore import BATCH, Chore, Counts, Hint, Stopping, counts_so_far, until_short
+from app.scheduler.chore import BATCH, Chore, Counts, Hint, Stopping, counts_so_far, got_on, until_short
 from app.scheduler.expirer import Expirer
 from app.scheduler.outbox import Outbox
 from app.scheduler.pruner import Pruner
@@ -120,6 +120,7 @@ class Chores:
             self._hint_all(done.queues)
             counts.update(ticks=done.executions, retired=done.retired, skipped=done.skipped)
             behind = behind or any(pace.goes_on(advance, len(jobs)) for advance in advances)
+            got_on()
             if len(jobs) == batch:
                 last = jobs[-1]
             elif behind:

@@ -122,7 +122,7 @@ def run_logged(chore: Chore, outages: OutageLog) -> None:
     """Run a chore once and log what it did; never raises, so that no chore can stop the others."""
     since, began, so_far = outages.count(), time.monotonic(), Counts()
     try:
-        with counting() as so_far:
+        with counting(partial(_note_success, chore)) as so_far:
             counts = chore.run()
     except UnavailableError as error:
         _count_failure(chore, so_far)
@@ -134,8 +134,12 @@ def run_logged(chore: Chore, outages: OutageLog) -> None:
         outages.is_over(chore.name, since=since)
         PROCESS.add(series.CHORE_FAILURES, chore.name, amount=0)
         PROCESS.observe(series.CHORE_SECONDS, time.monotonic() - began, chore.name)
-        PROCESS.set(series.CHORE_AT, time.time(), chore.name)
+        _note_success(chore)
         _tell(chore, counts)
+
+
+def _note_success(chore: Chore) -> None:
+    PROCESS.set(series.CHORE_AT, time.time(), chore.name)
 
 
 def _count_failure(chore: Chore, so_far: Counts) -> None:

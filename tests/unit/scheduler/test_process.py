@@ -11,7 +11,7 @@ from apscheduler.schedulers.blocking import BlockingScheduler
 from app.errors import UnavailableError
 from app.metrics import PROCESS
 from app.metrics.series import CHORE_AT, FAILED, SERIES
-from app.scheduler.chore import Chore, Counts, counts_so_far
+from app.scheduler.chore import BATCH, Chore, Counts, counts_so_far, until_short
 from app.scheduler.outage_log import OutageLog
 from app.scheduler.process import SchedulerProcess, run_logged
 
@@ -87,14 +87,22 @@ def test_a_run_that_did_something_is_one_line_and_counted(caplog: pytest.LogCapt
 
 
 def test_what_a_run_has_done_counts_although_it_fails_later(caplog: pytest.LogCaptureFixture) -> None:
-    def body() -> Counts:
+    full, last = [BATCH], [0]
+
+    def batch() -> int:
         counts_so_far().update(failed=500)
+        return full.pop() if full else last.pop()
+
+    def body() -> Counts:
+        until_short(batch, BATCH, lambda: False)
         return unreachable()
 
     with caplog.at_level(logging.INFO):
         run_logged(chore("in batches", body), OutageLog())
-    assert PROCESS.total(FAILED, "in batches") == 500
-    assert "in batches: 500 failed" in caplog.messages
+        run_logged(chore("in one", unreachable), OutageLog())
+    assert PROCESS.total(FAILED, "in batches") == 1000
+    assert PROCESS.total(CHORE_AT, "in batches") > PROCESS.total(CHORE_AT, "in one") == 0, "a long run is no dead one"
+    assert "in batches: 1000 failed" in caplog.messages
     assert counts_so_far() == Counts(), "another run begins anew"
 
 
