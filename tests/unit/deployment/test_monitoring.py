@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from app.metrics.series import PREFIX, SERIES, Kind, Series
+from app.metrics.series import BUILD, PREFIX, SERIES, Kind, Merge, Series
 from app.scheduler.chores import Chores
 from app.stats.held import Hold
 from app.stats.workers import ProcessState
@@ -105,6 +105,15 @@ def test_counters_are_asked_for_what_they_gain() -> None:
         for match in SELECTED.finditer(expression):
             if declared(match[1])[0].kind is not Kind.GAUGE:
                 assert gains.search(expression[: match.start()]), f"{title}: {match[0]}"
+
+
+def test_what_each_scheduler_tells_of_the_whole_service_is_not_summed_over_them() -> None:
+    largest = re.compile(r"(?:max(?: by \(.*?\))? ?|absent)\($")
+    for title, expression, _ in asked():
+        for match in SELECTED.finditer(expression):
+            series = declared(match[1])[0]
+            if series.kind is Kind.GAUGE and series.merge is Merge.NEWEST and series is not BUILD:
+                assert largest.search(expression[: match.start()]), f"{title}: {match[0]}"
 
 
 def test_each_alert_says_how_urgent_it_is_and_is_explained_and_tried() -> None:
