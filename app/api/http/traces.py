@@ -20,7 +20,9 @@ _UNRECORDED = ("/health", "/metrics")
 
 
 def register(app: Flask, exporting: Sequence[Exporting]) -> None:
-    """Record a span of each request, by the template of its route; requests pass nothing more without `exporting`."""
+    """Record a span of each request, by the template of its route; without `exporting` the log names their traces."""
+    if not exporting:
+        app.before_request(_note_caller)
     for one in exporting:
         app.before_request(lambda exporting=one: _begin(exporting))
         app.after_request(_end)
@@ -35,11 +37,7 @@ def trace_of_new_jobs() -> TraceContext | None:
         exporting: Exporting = g.exporting
         g.create_span = exporting.child("create", span.get_span_context(), (), kind=SpanKind.PRODUCER)
         return headers.context_of(g.create_span.get_span_context())
-    if "HTTP_TRACEPARENT" not in request.environ:
-        return None
-    trace = headers.context_of(_caller())
-    if trace is not None:
-        note_ids(trace_id=trace.trace_id)
+    trace: TraceContext | None = g.get("caller_trace")
     return trace
 
 
@@ -55,6 +53,12 @@ def note_execution(execution_id: str | None, job_id: str, endpoint: str) -> None
         span.set_attribute("task_executor.endpoint", endpoint)
         if execution_id is not None:
             span.set_attribute("task_executor.execution_id", execution_id)
+
+
+def _note_caller() -> None:
+    if "HTTP_TRACEPARENT" in request.environ and (trace := headers.context_of(_caller())) is not None:
+        g.caller_trace = trace
+        note_ids(trace_id=trace.trace_id)
 
 
 def _begin(exporting: Exporting) -> None:

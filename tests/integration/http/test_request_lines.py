@@ -17,6 +17,8 @@ from app.log import IDS, formatter
 from tests.integration.client import Api
 from tests.integration.registered import register
 
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+
 
 @pytest.fixture(params=["json"])
 def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
@@ -46,7 +48,7 @@ def test_a_request_is_one_line_with_its_ids(api: Api, app: Flask, database: Data
     job = api.post("/jobs", body, headers={"X-Request-ID": "mine"}).json
     execution_id = job["execution"]["execution_id"]
     Api(app, reader).get(f"/executions/{execution_id}")
-    Api(app, reader).get("/jobs/none")
+    Api(app, reader).send("GET", "/jobs/none", headers={"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"})
     created, read, missing = lines(written)
     assert {name: created[name] for name in ("level", "method", "path", "status_code", "request_id")} == {
         "level": "INFO",
@@ -58,7 +60,7 @@ def test_a_request_is_one_line_with_its_ids(api: Api, app: Flask, database: Data
     assert (created["job_id"], created["execution_id"]) == (job["job_id"], execution_id)
     assert (read["execution_id"], read["key_id"]) == (execution_id, api_keys.id_in(reader))
     assert read["path"] == f"/executions/{execution_id}"
-    assert (missing["status_code"], missing["job_id"]) == (404, "none")
+    assert (missing["status_code"], missing["job_id"], missing["trace_id"]) == (404, "none", TRACE)
     for each in ("4111", reader.split("_")[2]):
         assert each not in written.getvalue()
     assert IDS.get() == {}, "the thread goes on to another request"
