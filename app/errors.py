@@ -124,6 +124,17 @@ class BreakerNotFoundError(NotFoundError):
         return cls(f"The target {target!r} has no breaker: no delivery to it has failed of late, and all is sent.")
 
 
+class WorkerNotFoundError(NotFoundError):
+    """No worker process has that id, or it ended more than a day ago."""
+
+    code = "WORKER_NOT_FOUND"
+
+    @classmethod
+    def of(cls, worker_id: str) -> Self:
+        """Return the error for the id of a worker."""
+        return cls(f"Worker with ID {worker_id!r} does not exist. GET /workers lists those of the last day.")
+
+
 class QueueNotFoundError(NotFoundError):
     """Nothing waits in a queue of that name, and no worker, endpoint or route knows it."""
 
@@ -143,6 +154,21 @@ class ConflictError(TaskExecutorError):
 
     code = "CONFLICT"
     status = 409
+
+
+class WorkerNotAliveError(TaskExecutorError):
+    """The worker process has ended or is lost, so it takes no commands."""
+
+    code = "WORKER_NOT_ALIVE"
+    status = 409
+
+    @classmethod
+    def of(cls, worker_id: str) -> Self:
+        """Return the error for the id of a worker."""
+        return cls(
+            f"The worker {worker_id!r} has ended or is lost: it claims nothing any more, and what it held is taken "
+            "back. GET /workers?state=ALIVE lists those that work."
+        )
 
 
 class JobNotUpdatableError(TaskExecutorError):

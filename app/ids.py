@@ -36,6 +36,7 @@ request_id = partial(_new, "req")
 audit_id = partial(_new, "aud")
 change_id = partial(_new, "chg")
 worker_id = partial(_new, "wrk")  # new at each boot
+command_id = partial(_new, "cmd")  # to a worker
 process_id = partial(_new, "prc")  # of any other process
 
 

@@ -127,13 +127,16 @@ def install_term_handler(process: WorkerProcess) -> None:
     `timeout`), the second TERM would make Dramatiq exit at once instead of shutting down cleanly.
     """
     inner = signal.getsignal(signal.SIGTERM)
-    first: list[float] = []
+    seen: list[float] = []
 
     def handle(number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
-        if first and now - first[0] < TERM_REPEAT_SECONDS:
+        if seen and now - seen[-1] < TERM_REPEAT_SECONDS:
             return
-        first.append(now)
+        seen.append(now)
+        if len(seen) == 2 and process.leaving.is_over.is_set():
+            return  # the first one was its own: this is the first that somebody else has sent
+        process.leaving.is_told.set()
         process.draining.set()
         if callable(inner):
             inner(number, frame)

@@ -17,6 +17,7 @@ from app.db.ready import wait_until_ready
 from app.executions.claiming.lane import Lane
 from app.flow.breaker import BreakerSettings
 from app.flow.rules import Pulse
+from app.health.commands import CommandKind
 from app.health.heartbeat import Component, Kind
 from app.health.region import REGION
 from app.health.thread import HealthThread
@@ -24,6 +25,8 @@ from app.metrics import series
 from app.metrics.values import Values
 from app.outbox.handling import Handler
 from brokers.breakers import Breakers
+from brokers.commands import Commands
+from brokers.draining import Draining
 from brokers.finalizer import Finalizer
 from brokers.flow import FlowThread
 from brokers.heartbeat import Heartbeat
@@ -106,6 +109,7 @@ class WorkerProcess:
         self.flow.on_pulse(self._pulsed)
         self.flow.on_pulse(self._look_for_moves)
         self.draining = threading.Event()
+        self.leaving = Draining(self)
         self.queues: frozenset[str] = frozenset()
         self.on_revision = on_revision
         self.look_up: Callable[[str, int], None] = lambda _endpoint, _revision: None
@@ -120,7 +124,9 @@ class WorkerProcess:
             in_flight=lambda: len(self.shares),
             on_lost=self.give_up,
         )
-        self._health = HealthThread(database, Component(REGION, Kind.WORKER, self.worker_id))
+        commands = Commands(database, self.worker_id, {CommandKind.DRAIN: self.leaving.begin})
+        component = Component(REGION, Kind.WORKER, self.worker_id)
+        self._health = HealthThread(database, component, carry=commands.beat)
         self.watchdog = Watchdog(settings.lease_seconds * SILENCE_LEASES, self.give_up)
         self.watchdog.watch("heartbeat", self.heartbeat)
         self._giving_up = threading.Lock()  # for good
@@ -236,11 +242,13 @@ class WorkerProcess:
     def close(self) -> None:
         """Let started deliveries end, write what is known, and write the last heartbeat."""
         self.drain()
+        self.leaving.is_told.set()
         deadline = time.monotonic() + self.settings.shutdown_timeout_seconds
         if not self.shares.wait_until_empty(self.settings.shutdown_timeout_seconds):
             log.warning("%d deliveries are unfinished after the shutdown timeout", len(self.shares))
         if not self.finalizer.stop(max(1.0, deadline - time.monotonic())):
             log.warning("some results could not be written before the process ended")
+        self.leaving.stop()
         self.outbox.flush()
         self.outbox.stop()
         self.flow.stop()

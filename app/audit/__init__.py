@@ -49,6 +49,7 @@ class Action(StrEnum):
     DELETE = "delete"
     REVOKE = "revoke"
     FLOW = "flow"  # of an endpoint: queue, priority, limits, breaker, pause; of a queue: pause
+    DRAIN = "drain"  # of a worker process
 
 
 class ResourceType(StrEnum):
@@ -61,6 +62,7 @@ class ResourceType(StrEnum):
     API_KEY = "api_key"
     ROUTES = "routes"
     QUEUE = "queue"
+    WORKER = "worker"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,4 +30,9 @@ class Group(AppGroup):
     command_class = Command
 
 
+class Listing(Command, Group):
+    """A group that is a command by itself: without one of its members it lists what they are about."""
+
+
 command = partial(click.command, cls=Command)
+listing = partial(click.group, cls=Listing, invoke_without_command=True)

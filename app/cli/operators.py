@@ -14,7 +14,7 @@ from app.api.control.stats import ReportSchema
 from app.api.control.workers import WorkerSchema
 from app.api.http.pagination import MAX_LIMIT
 from app.api.services import services
-from app.cli import commands
+from app.cli import commands, steering
 from app.cli.console import json_option, open_console, print_json, show_table, shown, table_of
 from app.cli.looks import looks
 from app.cli.options import enum_option, gather, tell_more
@@ -25,7 +25,8 @@ from app.stats import deliveries, queues, schedulers, workers
 from app.stats.deliveries import Deliveries, Report
 from app.stats.figures import Figures
 from app.stats.queues import Queue
-from app.stats.workers import ProcessState
+from app.stats.schedulers import ProcessState
+from app.stats.workers import WorkerState
 
 LATEST_SECONDS = 60
 MOST_ENDPOINTS = 10
@@ -33,15 +34,18 @@ MOST_ENDPOINTS = 10
 _limit = click.option("--limit", type=click.IntRange(1, 10_000), default=200, show_default=True, help="how many")
 
 
-@commands.command("queues")
+@commands.listing("queues")
 @_limit
 @json_option
+@click.pass_context
 @with_appcontext
-def queues_command(limit: int, as_json: bool) -> None:
+def queues_command(context: click.Context, limit: int, as_json: bool) -> None:
     """List the queues: how much is due in each, for how long, and how many live workers serve it.
 
     Exits with 1 when something is due in a queue that nobody serves.
     """
+    if context.invoked_subcommand is not None:
+        return
     with ready_database() as database:
         found, is_more = gather(lambda wanted: queues.page(database, services().shards, wanted), limit)
     if as_json:
@@ -53,13 +57,16 @@ def queues_command(limit: int, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-@commands.command("workers")
-@enum_option("--state", ProcessState, "only those in this state")
+@commands.listing("workers")
+@enum_option("--state", WorkerState, "only those in this state")
 @_limit
 @json_option
+@click.pass_context
 @with_appcontext
-def workers_command(state: ProcessState | None, limit: int, as_json: bool) -> None:
+def workers_command(context: click.Context, state: WorkerState | None, limit: int, as_json: bool) -> None:
     """List worker processes, those that started last first; one that has ended is shown for a day at least."""
+    if context.invoked_subcommand is not None:
+        return None
     with ready_database() as database:
         found, is_more = gather(lambda wanted: workers.page(database, state, wanted), limit)
     if as_json:
@@ -75,6 +82,11 @@ def workers_command(state: ProcessState | None, limit: int, as_json: bool) -> No
     show_table(header, rows, right=("PID", "BUSY"))
     tell_more(is_more)
     return None
+
+
+workers_command.add_command(steering.drain)
+for _command in (steering.pause, steering.resume):
+    queues_command.add_command(_command)
 
 
 @commands.command("status")

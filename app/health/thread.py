@@ -18,7 +18,10 @@ from app.threads import BackgroundThread
 log = logging.getLogger(__name__)
 
 BEATS_PER_REFRESH = 2
+SOON_SECONDS = 0.1
 LEAVE_SECONDS = 2.0
+_BEAT = "no heartbeat for others to see"
+_CARRY = "no commands can be asked for"
 
 
 class HealthThread(BackgroundThread):
@@ -27,33 +30,46 @@ class HealthThread(BackgroundThread):
     Above all not the renewal of a worker's lease, which a beat that hangs would cost.
     """
 
-    def __init__(self, database: Database, component: Component, status: RegionStatus | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        component: Component,
+        status: RegionStatus | None = None,
+        *,
+        carry: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`carry` is called with each beat; the next one comes at once where it says that it has something to tell."""
         super().__init__("te-health")
+        self._carry = carry
         self._database = database
         self._component = component
         self.status = status or RegionStatus(database)
-        self._is_failing = False
+        self._failing = set[str]()
 
     def run(self) -> None:
         """Beat until the process ends, and say then that it has ended."""
         for number in count():
-            self._try(partial(heartbeat.beat, self._database, self._component))
+            self._try(_BEAT, partial(heartbeat.beat, self._database, self._component))
             if number % BEATS_PER_REFRESH == 0:
-                self._try(self.status.refresh)
-            if self.stopping.wait(BEAT_SECONDS):
+                self._try("cannot read the regions", self.status.refresh)
+            has_news = self._try(_CARRY, self._carry)
+            if self.stopping.wait(SOON_SECONDS if has_news else BEAT_SECONDS):
                 break
-        self._try(partial(heartbeat.leave, self._database, self._component))
+        self._try(_CARRY, self._carry)
+        self._try(_BEAT, partial(heartbeat.leave, self._database, self._component))
 
     def stop(self, timeout_seconds: float = LEAVE_SECONDS) -> bool:
         """End the thread; a database that hangs holds nobody up for longer than the timeout."""
         return super().stop(timeout_seconds)
 
-    def _try(self, act: Callable[[], None]) -> None:
+    def _try(self, failure: str, act: Callable[[], object]) -> bool:
+        """Return what it says; False where the database refuses it, which is told once."""
         try:
-            act()
+            said = act()
         except (UnavailableError, SQLAlchemyError) as error:
-            if not self._is_failing:
-                log.warning("no heartbeat for others to see: %s", explained(error))
-            self._is_failing = True
-        else:
-            self._is_failing = False
+            if failure not in self._failing:
+                log.warning("%s: %s", failure, explained(error))
+            self._failing.add(failure)
+            return False
+        self._failing.discard(failure)
+        return bool(said)

@@ -13,7 +13,7 @@ from app.db.paging import Position
 from app.executions import pruning
 from app.flow import breaker_pruning, gates
 from app.formats import EPOCH
-from app.health import heartbeat
+from app.health import commands, heartbeat
 from app.scheduler.chore import BATCH, Counts, Stopping, until_short
 
 DAY_MS = 24 * 3600 * 1000
@@ -119,9 +119,13 @@ class Pruner:
         )
 
     def prune_heartbeats(self) -> Counts:
-        """Delete the rows of processes of which nothing was heard for ten minutes, however many start and end."""
+        """Delete the rows of processes of which nothing was heard for ten minutes, however many start and end.
+
+        And commands to workers, after a day.
+        """
         delete = partial(heartbeat.prune, self._database, limit=BATCH)
-        return Counts(heartbeats=self._until_short(delete, BATCH))
+        old_commands = partial(commands.prune, self._database, limit=BATCH)
+        return Counts(heartbeats=self._until_short(delete, BATCH), commands=self._until_short(old_commands, BATCH))
 
     def _until_short(self, do_batch: Callable[[], int], size: int) -> int:
         return until_short(do_batch, size, self._stopping)

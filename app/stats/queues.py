@@ -14,6 +14,7 @@ from app.db.paging import Page, PageRequest, Position
 from app.errors import QueueNotFoundError
 from app.executions.claiming.queues import claimable_of, claimable_queues, named_queues
 from app.formats import EPOCH
+from app.health.commands import IS_DRAINING
 from app.sql import statement
 
 MOST_QUEUES = 200  # with something claimable in them
@@ -24,12 +25,12 @@ AT_ONCE = 16  # shards in a statement
 
 SERVING = statement(
     "stats.serving",
-    """
+    f"""
     SELECT q.queue, count(*) AS workers
       FROM workers AS w CROSS JOIN LATERAL jsonb_array_elements_text(w.queues) AS q (queue)
-     WHERE w.status = 'ALIVE' AND w.lease_expires_at > now()
+     WHERE w.status = 'ALIVE' AND w.lease_expires_at > now() AND NOT {IS_DRAINING}
      GROUP BY q.queue
-    """,
+    """,  # noqa: S608 - a constant of ours
 )
 _SHARD = "CAST(:first AS BIGINT)"
 _CLAIMABLE = "status IN ('QUEUED', 'RETRYING')"
@@ -80,9 +81,9 @@ def known(database: Database, most: int | None = None) -> dict[str, int]:
     In the order of their names, each with the number of live workers that serve it. Of the first kind there may be more
     than MOST_QUEUES; of more than `most` in all, the others are left out first.
     """
-    claimable, serving = claimable_queues(database, MOST_QUEUES), _serving(database)
-    others = sorted({*serving, *named_queues(database), *queue_pauses.paused(database)}.difference(claimable))
-    return {queue: serving.get(queue, 0) for queue in sorted([*claimable, *others][:most])}
+    claimable, served = claimable_queues(database, MOST_QUEUES), serving(database)
+    others = sorted({*served, *named_queues(database), *queue_pauses.paused(database)}.difference(claimable))
+    return {queue: served.get(queue, 0) for queue in sorted([*claimable, *others][:most])}
 
 
 def read(database: Database, workers: Mapping[str, int], shards: int) -> list[Queue]:
@@ -94,7 +95,7 @@ def read(database: Database, workers: Mapping[str, int], shards: int) -> list[Qu
 
 def get(database: Database, queue: str, shards: int) -> Queue:
     """Read a queue of those that are listed; raises QueueNotFoundError."""
-    workers = _serving(database).get(queue, 0)
+    workers = serving(database).get(queue, 0)
     is_known = (
         workers
         or queue in queue_pauses.paused(database)
@@ -120,13 +121,14 @@ def unserved(database: Database) -> list[Queue]:
 
     Up to MOST_UNSERVED of what is due are counted of each. What is paused waits for somebody else than a worker.
     """
-    known = {*_serving(database), *queue_pauses.paused(database)}
+    known = {*serving(database), *queue_pauses.paused(database)}
     claimable = (queue for queue in claimable_queues(database, MOST_QUEUES) if queue not in known)
     found = (_queue(database, queue, 0, MOST_UNSERVED, MOST_UNSERVED) for queue in claimable)
     return [queue for queue in found if queue.is_unserved]
 
 
-def _serving(database: Database) -> dict[str, int]:
+def serving(database: Database) -> dict[str, int]:
+    """Return how many live workers serve each queue; none of those that drain does."""
     return {row.queue: row.workers for row in database.fetch(SERVING)}
 
 

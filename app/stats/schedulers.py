@@ -2,15 +2,23 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Self
 
 from app.db import Database
 from app.db.paging import Page, PageRequest, Position
 from app.health import heartbeat
 from app.health.heartbeat import BEAT_SECONDS, Kind, Process
-from app.stats.workers import ProcessState
 
 LOST_SECONDS = 3 * BEAT_SECONDS
+
+
+class ProcessState(StrEnum):
+    """What is known of a process: LOST is one that was silent for LOST_SECONDS, DEAD one that said that it ends."""
+
+    ALIVE = "ALIVE"
+    LOST = "LOST"
+    DEAD = "DEAD"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,33 +4,50 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Row
 
 from app.db import Database
 from app.db.paging import Page, PageRequest, page_of
+from app.errors import WorkerNotFoundError
+from app.health.commands import IS_DRAINING
 from app.sql import statement
 
 
-class ProcessState(StrEnum):
-    """What is known of a process: LOST is one that has been silent for too long, DEAD one that said that it ends."""
+class WorkerState(StrEnum):
+    """What is known of a worker: LOST is one whose lease has run out, DEAD one that said that it ends.
+
+    One that was asked to drain is DRAINING until it ends, and DRAINED afterwards.
+    """
 
     ALIVE = "ALIVE"
+    DRAINING = "DRAINING"
     LOST = "LOST"
+    DRAINED = "DRAINED"
     DEAD = "DEAD"
 
 
-_STATE = "CASE WHEN w.status = 'ALIVE' AND w.lease_expires_at <= now() THEN 'LOST' ELSE w.status END"
+_STATE = f"""CASE WHEN w.status = 'ALIVE' AND w.lease_expires_at <= now() THEN 'LOST'
+                WHEN NOT {IS_DRAINING} THEN w.status
+                WHEN w.status = 'ALIVE' THEN 'DRAINING' ELSE 'DRAINED' END"""
+_COLUMNS = f"""w.worker_id, {_STATE} AS state, w.host, w.pid, w.queues, w.capacity, w.in_flight, w.started_at,
+           w.last_beat_at, w.lease_expires_at"""
 # Rows of a day: a process leaves one.
 LIST = statement(
     "stats.workers",
     f"""
-    SELECT w.worker_id, {_STATE} AS state, w.host, w.pid, w.queues, w.capacity, w.in_flight, w.started_at,
-           w.last_beat_at, w.lease_expires_at
+    SELECT {_COLUMNS}
       FROM workers AS w
      WHERE (CAST(:state AS TEXT) IS NULL OR {_STATE} = :state)
        AND (CAST(:at AS TIMESTAMPTZ) IS NULL
             OR (w.started_at, w.worker_id) < (CAST(:at AS TIMESTAMPTZ), CAST(:key AS TEXT)))
      ORDER BY w.started_at DESC, w.worker_id DESC LIMIT :limit
     """,  # noqa: S608 - a constant of this module
+)
+GET = statement(
+    "stats.worker",
+    f"SELECT {_COLUMNS} FROM workers AS w WHERE w.worker_id = :worker",  # noqa: S608 - constants of this module
 )
 COUNTS = statement(
     "stats.count_workers",
@@ -47,7 +64,7 @@ class Worker:
     """A worker process: `in_flight` of its `capacity` slots were in use at its last heartbeat."""
 
     worker_id: str
-    state: ProcessState
+    state: WorkerState
     host: str
     pid: int
     queues: Sequence[str]
@@ -62,12 +79,12 @@ class Worker:
 class Workers:
     """How many workers there are by their state, and the slots of those that are alive."""
 
-    by_state: dict[ProcessState, int]
+    by_state: dict[WorkerState, int]
     capacity: int
     in_flight: int
 
 
-def page(database: Database, state: ProcessState | None, wanted: PageRequest) -> Page[Worker]:
+def page(database: Database, state: WorkerState | None, wanted: PageRequest) -> Page[Worker]:
     """Read a page of workers, those that started last first; rows are kept for a day after a worker's end."""
     params = {"state": state, **wanted.bounds}
     return page_of(
@@ -75,13 +92,25 @@ def page(database: Database, state: ProcessState | None, wanted: PageRequest) ->
         "started_at",
         "worker_id",
         wanted,
-        lambda row: Worker(**row._asdict() | {"state": ProcessState(row.state)}),
+        _worker,
     )
+
+
+def get(database: Database, worker_id: str) -> Worker:
+    """Read a worker; raises WorkerNotFoundError."""
+    rows = database.fetch(GET, {"worker": worker_id})
+    if not rows:
+        raise WorkerNotFoundError.of(worker_id)
+    return _worker(rows[0])
 
 
 def count(database: Database) -> Workers:
     """Count them."""
-    rows = {ProcessState(row.state): row for row in database.fetch(COUNTS)}
-    alive = rows.get(ProcessState.ALIVE)
+    rows = {WorkerState(row.state): row for row in database.fetch(COUNTS)}
+    alive = rows.get(WorkerState.ALIVE)
     slots = (0, 0) if alive is None else (alive.capacity, alive.in_flight)
-    return Workers({state: rows[state].n if state in rows else 0 for state in ProcessState}, *slots)
+    return Workers({state: rows[state].n if state in rows else 0 for state in WorkerState}, *slots)
+
+
+def _worker(row: Row[Any]) -> Worker:
+    return Worker(**row._asdict() | {"state": WorkerState(row.state)})

@@ -34,6 +34,7 @@ from schema.tables.service import (
     region_heartbeats,
     region_status,
     signing_keys,
+    worker_commands,
     workers,
 )
 
@@ -69,5 +70,6 @@ __all__ = [
     "superseded_configs",
     "time_zone_rules",
     "unfinished_changes",
+    "worker_commands",
     "workers",
 ]

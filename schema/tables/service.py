@@ -1,4 +1,4 @@
-"""The service itself: workers, API keys, signing keys, audit log, regions."""
+"""The service itself: workers and commands to them, API keys, signing keys, audit log, regions."""
 
 from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, Table, text
 from sqlalchemy.dialects.postgresql import JSONB
@@ -21,6 +21,27 @@ workers = Table(
     instant("lease_expires_at", required=True),
     PrimaryKeyConstraint("worker_id", name="pk_workers"),
     one_of("status", "chk_workers_status", WorkerStatus),
+)
+
+# What somebody has asked of a worker process. It is acknowledged once it is carried out, and expires otherwise: of that
+# nothing is written, as it follows from the instants and the worker's lease.
+worker_commands = Table(
+    "worker_commands",
+    metadata,
+    word("command_id", required=True),
+    word("worker_id", required=True),
+    word("command", required=True),
+    word("asked_by", required=True),
+    instant("asked_at", default_now=True),
+    instant("expires_at", required=True),
+    instant("acknowledged_at"),
+    PrimaryKeyConstraint("command_id", name="pk_worker_commands"),
+)
+Index(
+    "idx_worker_commands_worker",
+    worker_commands.c.worker_id,
+    worker_commands.c.asked_at,
+    worker_commands.c.command_id,
 )
 
 api_keys = Table(

@@ -3,7 +3,7 @@
 from marshmallow import fields
 
 from app.api.http.pagination import PageQuery
-from app.stats.workers import ProcessState
+from app.stats.schedulers import ProcessState
 
 
 class ProcessQuery(PageQuery):

@@ -11,7 +11,7 @@ from app.api.http.pagination import page_answer, page_request, page_schema
 from app.api.openapi.resource import Resource
 from app.api.services import services
 from app.stats import schedulers
-from app.stats.workers import ProcessState
+from app.stats.schedulers import ProcessState
 
 resource = Resource("schedulers", "Scheduler processes, as their heartbeats tell.")
 

@@ -5,24 +5,43 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.api.control.process_query import ProcessQuery
+from app.api.http.conditions import actor
 from app.api.http.fields import Instant
-from app.api.http.pagination import page_answer, page_request, page_schema
+from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.api.openapi.resource import Resource
 from app.api.services import services
+from app.audit.change import AuditedChange
+from app.errors import WorkerNotAliveError, WorkerNotFoundError
+from app.health import commands
+from app.health.commands import EXPIRES_SECONDS, MOST_SHOWN, Command, CommandKind, CommandState
 from app.stats import workers
-from app.stats.workers import ProcessState
+from app.stats.workers import WorkerState
 
 resource = Resource("workers", "Worker processes, as their heartbeats tell.")
 
-_STATE = {"description": "`LOST`: its lease has run out without a word; `DEAD`: it was shut down", "example": "ALIVE"}
+_STATE = {
+    "description": "`DRAINING`: asked to drain, it claims nothing more; `DRAINED`: it has ended then; `LOST`: its "
+    "lease has run out without a word; `DEAD`: it was shut down",
+    "example": "ALIVE",
+}
+_COMMAND_STATE = {
+    "description": "`PENDING`: on its way, for a heartbeat or two; `ACKNOWLEDGED`: the worker carries it out; "
+    f"`EXPIRED`: the worker has ended, or has not taken it up within {EXPIRES_SECONDS} s",
+    "example": "PENDING",
+}
+
+
+class WorkerQuery(PageQuery):
+    """Filters of the list."""
+
+    state = fields.Enum(WorkerState, by_value=True)
 
 
 class WorkerSchema(Schema):
     """A worker process."""
 
     worker_id = fields.String(required=True)
-    state = fields.Enum(ProcessState, by_value=True, required=True, metadata=_STATE)
+    state = fields.Enum(WorkerState, by_value=True, required=True, metadata=_STATE)
     host = fields.String(required=True, metadata={"example": "worker-1"})
     pid = fields.Integer(required=True, metadata={"example": 4711})
     queues = fields.List(fields.String(), required=True, metadata={"example": ["http", "kafka", "redis_stream"]})
@@ -35,8 +54,56 @@ class WorkerSchema(Schema):
     lease_expires_at = Instant(required=True)
 
 
-@resource.route("GET", "/workers", query=ProcessQuery, returns=page_schema(WorkerSchema))
+class CommandSchema(Schema):
+    """A command to a worker process."""
+
+    command_id = fields.String(required=True, metadata={"example": "cmd_5e4d3c2b1a09"})
+    worker_id = fields.String(required=True)
+    command = fields.String(required=True, metadata={"example": CommandKind.DRAIN.value})
+    state = fields.Enum(CommandState, by_value=True, required=True, metadata=_COMMAND_STATE)
+    asked_by = fields.String(
+        required=True, metadata={"description": "name of the API key, or cli:USER", "example": "deploy-bot"}
+    )
+    asked_at = Instant(required=True)
+    expires_at = Instant(required=True)
+    acknowledged_at = Instant(required=True, allow_none=True)
+
+
+class WorkerDetailSchema(WorkerSchema):
+    """A worker process, and what was asked of it."""
+
+    commands = fields.List(
+        fields.Nested(CommandSchema),
+        required=True,
+        metadata={"description": f"the last {MOST_SHOWN}, newest first"},
+    )
+
+
+@resource.route("GET", "/workers", query=WorkerQuery, returns=page_schema(WorkerSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List worker processes, those that started last first; one that has ended is shown for a day at least."""
     wanted = page_request(query)
     return page_answer(workers.page(services().database, query.get("state"), wanted), asdict, query)
+
+
+@resource.route("GET", "/workers/<worker_id>", returns=WorkerDetailSchema, errors=[WorkerNotFoundError])
+def get(worker_id: str) -> dict[str, Any]:
+    """Get a worker process, and what became of the commands to it."""
+    database = services().database
+    found = workers.get(database, worker_id)
+    return asdict(found) | {"commands": commands.latest(database, worker_id)}
+
+
+@resource.route(
+    "POST",
+    "/workers/<worker_id>/drain",
+    status=202,
+    returns=CommandSchema,
+    errors=[WorkerNotFoundError, WorkerNotAliveError],
+)
+def drain(worker_id: str) -> Command:
+    """Ask a worker process to claim nothing more, finish what it has begun, and end.
+
+    It learns of it with its next heartbeat, within five seconds. Asking again changes nothing while it drains.
+    """
+    return commands.ask(services().database, worker_id, CommandKind.DRAIN, AuditedChange(actor()))

@@ -14,6 +14,7 @@ from app.executions.reading.gates import GateReading, rate_in_words, read_gate
 from app.flow import breakers
 from app.flow.gates import gates_of
 from app.flow.rules import readable_limits
+from app.health.commands import IS_DRAINING
 from app.sql import statement
 from schema.states import BreakerState
 
@@ -26,7 +27,7 @@ AHEAD = statement(
     "executions.explain_queue",
     f"""
     SELECT (SELECT count(*) FROM workers AS w
-             WHERE w.status = 'ALIVE' AND w.lease_expires_at > now()
+             WHERE w.status = 'ALIVE' AND w.lease_expires_at > now() AND NOT {IS_DRAINING}
                AND w.queues @> jsonb_build_array(CAST(:queue AS TEXT))) AS workers,
            (SELECT count(*) FROM (
               SELECT o.execution_id FROM executions AS o

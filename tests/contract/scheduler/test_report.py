@@ -104,7 +104,7 @@ def test_all_that_the_database_tells(database: Database) -> None:
         "endpoint_waiting": {("a-full", "concurrency"): 3, ("other", "rate"): 6, ("other", "paused"): 3},
         "endpoints_paused": {(): 1},
         "breakers": {("open",): 1, ("half_open",): 0},
-        "workers": {("alive",): 1, ("lost",): 1, ("dead",): 0},
+        "workers": {("alive",): 1, ("draining",): 0, ("lost",): 1, ("drained",): 0, ("dead",): 0},
         "fleet_slots": {(): 9},
         "fleet_jobs_in_flight": {(): 4},
     }

@@ -52,7 +52,11 @@ def test_status_is_one_screen(cli: Cli) -> None:
     ):
         assert part in shown
     told = json.loads(cli.run("status", "--json").stdout)
-    assert told["workers"] == {"by_state": {"ALIVE": 1, "LOST": 0, "DEAD": 1}, "capacity": 9, "in_flight": 0}
+    assert told["workers"] == {
+        "by_state": {"ALIVE": 1, "DRAINING": 0, "LOST": 0, "DRAINED": 0, "DEAD": 1},
+        "capacity": 9,
+        "in_flight": 0,
+    }
     assert (told["deliveries"]["overall"]["ended"], told["deliveries"]["overall"]["failed"]) == (1, 1)
 
 

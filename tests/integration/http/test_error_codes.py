@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import text
 from werkzeug.test import TestResponse
 
+from app import workers
 from app.access import api_keys
 from app.access.api_keys import Scope
 from app.config import Settings
@@ -70,6 +71,12 @@ def cancel_one_shot(stock: Stock) -> TestResponse:
     return stock.api.post(f"/jobs/{stock.one_shot_job}/cancel")
 
 
+def drain_the_dead(stock: Stock) -> TestResponse:
+    database = services(stock.api.app).database
+    workers.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=1, lease_ms=0)
+    return stock.api.post("/workers/w/drain")
+
+
 def reader(stock: Stock) -> Api:
     return Api(stock.api.app, api_keys.create(services(stock.api.app).database, "reader", [Scope.READ], None))
 
@@ -112,6 +119,8 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("ENDPOINT_NOT_FOUND", 404, job(endpoint="nope"), []),
     ("JOB_NOT_FOUND", 404, get("/jobs/job_nope"), []),
     ("EXECUTION_NOT_FOUND", 404, get("/executions/exec_nope"), []),
+    ("WORKER_NOT_FOUND", 404, get("/workers/nope"), []),
+    ("WORKER_NOT_ALIVE", 409, drain_the_dead, []),
     ("QUEUE_NOT_FOUND", 404, lambda stock: stock.api.post("/queues/nope/pause"), []),
     ("BREAKER_NOT_FOUND", 404, get("/breakers/http:nowhere:80"), []),
     ("CONFLICT", 409, lambda stock: stock.api.delete("/configs/config"), None),

@@ -47,7 +47,7 @@ def there(shared_api: Api) -> dict[str, str]:
     created(shared_api, cron())
     job = created(shared_api, one_shot("there", trigger="DELAYED", run_at="2100-01-01T00:00:00Z"))
     of_job = {"job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
-    return of_job | {"name": "config", "target": "http:nobody:80", "queue": "nobody"}
+    return of_job | {"name": "config", "target": "http:nobody:80", "queue": "nobody", "worker_id": "nobody"}
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def there(known: Api) -> dict[str, str]:
     created(known, cron())
     break_target(known)
     of_job = {"job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
-    return of_job | {"name": NAME, "target": TARGET, "queue": "http"}
+    return of_job | {"name": NAME, "target": TARGET, "queue": "http", "worker_id": "nobody"}
 
 
 def break_target(known: Api) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import text
 from werkzeug.test import TestResponse
 
+from app import workers
 from app.db import Database
 from schema.tables import metadata
 from tests import rows
@@ -40,6 +41,11 @@ def queue(verb: str) -> Path:
         return f"/queues/bulk/{verb}"
 
     return path
+
+
+def worker(_api: Api, database: Database) -> str:
+    workers.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=1, lease_ms=600_000)
+    return "/workers/w/drain"
 
 
 def with_a_tick(verb: str) -> Path:
@@ -81,6 +87,7 @@ REQUESTS: Mapping[str, tuple[Path, Any]] = {
     "/jobs/{job_id}/run": (job("/jobs/{}/run"), None),
     "/executions/{execution_id}/cancel": (execution("cancel", "RETRYING"), None),
     "/breakers/{target}/close": (an_open_breaker, None),
+    "/workers/{worker_id}/drain": (worker, None),
     "/queues/{queue}/pause": (queue("pause"), None),
     "/queues/{queue}/resume": (queue("resume"), None),
     "/executions/{execution_id}/retry": (execution("retry", "FAILED"), None),
