@@ -11,7 +11,7 @@ from flask.json.provider import DefaultJSONProvider
 
 from app.api import audit, auth, breakers, cron, executions, health, idempotency, jobs, metrics, operations
 from app.api.catalog import configs, endpoint_flow, payload_specs, routes, secrets
-from app.api.control import queues, schedulers, stats, workers
+from app.api.control import processes, queues, schedulers, stats, workers
 from app.api.http import body, errors, pagination, request_ids, requests_counted, traces
 from app.api.openapi import document, swagger_ui
 from app.api.services import EXTENSION, Services, services
@@ -31,6 +31,7 @@ RESOURCES = [
     queues.resource,
     workers.resource,
     schedulers.resource,
+    processes.resource,
     stats.resource,
     audit.resource,
     cron.resource,

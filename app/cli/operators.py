@@ -12,7 +12,6 @@ from rich.text import Text
 from app.api.control.queues import QueueSchema
 from app.api.control.stats import ReportSchema
 from app.api.control.workers import WorkerSchema
-from app.api.http.pagination import MAX_LIMIT
 from app.api.services import services
 from app.cli import commands, steering
 from app.cli.console import json_option, open_console, print_json, show_table, shown, table_of
@@ -20,12 +19,12 @@ from app.cli.looks import looks
 from app.cli.options import enum_option, gather, tell_more
 from app.cli.session import ready_database
 from app.db import Database
-from app.db.paging import PageRequest
-from app.stats import deliveries, queues, schedulers, workers
+from app.health.heartbeat import Kind
+from app.stats import deliveries, processes, queues, workers
 from app.stats.deliveries import Deliveries, Report
 from app.stats.figures import Figures
+from app.stats.processes import ProcessState
 from app.stats.queues import Queue
-from app.stats.schedulers import ProcessState
 from app.stats.workers import WorkerState
 
 LATEST_SECONDS = 60
@@ -125,7 +124,7 @@ class _Look:
     def now(cls, database: Database) -> Self:
         """Read it."""
         shards = services().shards
-        alive = schedulers.page(database, ProcessState.ALIVE, PageRequest(MAX_LIMIT)).items
+        alive = processes.read(database, Kind.SCHEDULER, ProcessState.ALIVE)
         return cls(Figures.read(database, shards), len(alive), deliveries.report(database, LATEST_SECONDS, shards))
 
 

@@ -8,24 +8,30 @@ import os
 import socket
 import time
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
+from typing import Any
+
+from sqlalchemy import Row
 
 from app import ids
 from app.db import Database
+from app.health.clock import ClockReading, read_clocks
 from app.sql import statement
 from app.version import version
 
 BEAT_SECONDS = 5.0
+_MS = timedelta(milliseconds=1)
 
 # A process that was called dead, by itself at its end, never comes back: what is late of its beats changes nothing.
 BEAT = statement(
     "health.beat",
     """
     INSERT INTO region_heartbeats (region, component, metadata)
-    VALUES (:region, :component, CAST(:metadata AS JSONB) || jsonb_build_object(
+    VALUES (:region, :component, CAST(:metadata AS JSONB) || CAST(:clock AS JSONB) || jsonb_build_object(
               'started_at', now() - CAST(:up_ms AS BIGINT) * INTERVAL '1 millisecond'))
-    ON CONFLICT (region, component) DO UPDATE SET last_beat_at = now()
+    ON CONFLICT (region, component) DO UPDATE
+       SET last_beat_at = now(), metadata = region_heartbeats.metadata || CAST(:clock AS JSONB)
      WHERE region_heartbeats.status <> 'DEAD'
     RETURNING component
     """,
@@ -89,9 +95,13 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What the heartbeats tell of a process; `silence_seconds` since the last one, by the database's clock."""
+    """What the heartbeats tell of a process; `silence_seconds` since the last one, by the database's clock.
+
+    Its own clock is unknown where it is of a release that does not tell.
+    """
 
     region: str
+    kind: Kind
     id: str
     status: str
     host: str
@@ -100,15 +110,18 @@ class Process:
     started_at: datetime
     last_beat_at: datetime
     silence_seconds: float
+    clock: ClockReading | None
 
 
 def beat(database: Database, component: Component) -> None:
-    """Write a sign of life; hardly waits for whoever has locked the table."""
+    """Write a sign of life, and what its clock says; hardly waits for whoever has locked the table."""
+    clock = read_clocks(database)
     metadata = {"host": socket.gethostname(), "pid": os.getpid(), "version": version()}
     params = {
         "region": component.region,
         "component": component.name,
         "metadata": json.dumps(metadata),
+        "clock": json.dumps({name: getattr(clock, name) / _MS for name in ("ahead", "bound")}),
         "up_ms": int((time.monotonic() - component.started_at) * 1000),
     }
     database.fetch_unless_locked(BEAT, params)
@@ -119,25 +132,31 @@ def leave(database: Database, component: Component) -> None:
     database.fetch_unless_locked(LEAVE, {"region": component.region, "component": component.name})
 
 
-def processes(database: Database, kind: Kind) -> list[Process]:
-    """Read what is known of the processes of a kind, also of those that ended within the last ten minutes."""
-    rows = database.fetch(PROCESSES, {"pattern": f"{kind.value}/%"})
-    return [
-        Process(
-            region=row.region,
-            id=row.component.removeprefix(f"{kind.value}/"),
-            status=row.status,
-            host=row.metadata["host"],
-            pid=row.metadata["pid"],
-            version=row.metadata["version"],
-            started_at=datetime.fromisoformat(row.metadata["started_at"]),
-            last_beat_at=row.last_beat_at,
-            silence_seconds=row.silence.total_seconds(),
-        )
-        for row in rows
-    ]
+def processes(database: Database, kind: Kind | None = None) -> list[Process]:
+    """Read what is known of the processes, of a kind or all, also of those that ended within the last ten minutes."""
+    rows = database.fetch(PROCESSES, {"pattern": "%" if kind is None else f"{kind.value}/%"})
+    return [_process(row) for row in rows]
 
 
 def prune(database: Database, *, limit: int) -> int:
     """Delete rows without a beat for ten minutes, up to `limit` of them; returns how many."""
     return len(database.fetch(PRUNE, {"limit": limit}))
+
+
+def _process(row: Row[Any]) -> Process:
+    kind, _, process_id = row.component.partition("/")
+    told = row.metadata
+    has_clock = "ahead" in told and "bound" in told
+    return Process(
+        region=row.region,
+        kind=Kind(kind),
+        id=process_id,
+        status=row.status,
+        host=told["host"],
+        pid=told["pid"],
+        version=told["version"],
+        started_at=datetime.fromisoformat(told["started_at"]),
+        last_beat_at=row.last_beat_at,
+        silence_seconds=row.silence.total_seconds(),
+        clock=ClockReading(told["ahead"] * _MS, told["bound"] * _MS) if has_clock else None,
+    )

@@ -106,6 +106,10 @@ class UriTooLongError(ApiError):
     """The request line is too long."""
 
 
+class WorkerNotAliveError(ApiError):
+    """The worker process has ended or is lost, so it takes no commands."""
+
+
 class BreakerNotFoundError(NotFoundError):
     """No delivery to that target has failed of late, so it has no breaker: all is sent."""
 
@@ -136,6 +140,10 @@ class QueueNotFoundError(NotFoundError):
 
 class SecretNotFoundError(NotFoundError):
     """No secret has that name."""
+
+
+class WorkerNotFoundError(NotFoundError):
+    """No worker process has that id, or it ended more than a day ago."""
 
 
 BY_CODE: dict[str, type[ApiError]] = {
@@ -172,4 +180,6 @@ BY_CODE: dict[str, type[ApiError]] = {
     "UNAUTHORIZED": UnauthorizedError,
     "UNSUPPORTED_MEDIA_TYPE": UnsupportedMediaTypeError,
     "URI_TOO_LONG": UriTooLongError,
+    "WORKER_NOT_ALIVE": WorkerNotAliveError,
+    "WORKER_NOT_FOUND": WorkerNotFoundError,
 }

@@ -924,8 +924,10 @@ class QueuePage(TypedDict):
 
 class Worker(TypedDict):
     worker_id: str
-    state: Literal["ALIVE", "LOST", "DEAD"]
-    """`LOST`: its lease has run out without a word; `DEAD`: it was shut down."""
+    state: Literal["ALIVE", "DRAINING", "LOST", "DRAINED", "DEAD"]
+    """`DRAINING`: asked to drain, it claims nothing more; `DRAINED`: it has ended then; `LOST`: its lease has
+    run out without a word; `DEAD`: it was shut down.
+    """
     host: str
     pid: int
     queues: list[str]
@@ -944,6 +946,41 @@ class WorkerPage(TypedDict):
     """Opaque; `null` on the last page."""
 
 
+class Command(TypedDict):
+    command_id: str
+    worker_id: str
+    command: str
+    state: Literal["PENDING", "ACKNOWLEDGED", "EXPIRED"]
+    """`PENDING`: on its way, for a heartbeat or two; `ACKNOWLEDGED`: the worker carries it out; `EXPIRED`: the
+    worker has ended, or has not taken it up within 60 s.
+    """
+    asked_by: str
+    """Name of the API key, or cli:USER."""
+    asked_at: str
+    expires_at: str
+    acknowledged_at: str | None
+
+
+class WorkerDetail(TypedDict):
+    worker_id: str
+    state: Literal["ALIVE", "DRAINING", "LOST", "DRAINED", "DEAD"]
+    """`DRAINING`: asked to drain, it claims nothing more; `DRAINED`: it has ended then; `LOST`: its lease has
+    run out without a word; `DEAD`: it was shut down.
+    """
+    host: str
+    pid: int
+    queues: list[str]
+    capacity: int
+    """Its slots, without the reserve."""
+    in_flight: int
+    """Executions that it held at its last heartbeat."""
+    started_at: str
+    last_beat_at: str
+    lease_expires_at: str
+    commands: list[Command]
+    """The last 20, newest first."""
+
+
 class Scheduler(TypedDict):
     scheduler_id: str
     state: Literal["ALIVE", "LOST", "DEAD"]
@@ -959,6 +996,31 @@ class Scheduler(TypedDict):
 
 class SchedulerPage(TypedDict):
     items: list[Scheduler]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
+class Process(TypedDict):
+    process_id: str
+    """Of a worker its id."""
+    kind: Literal["worker", "scheduler", "web"]
+    state: Literal["ALIVE", "LOST", "DEAD"]
+    """`LOST`: silent for 15 s; `DEAD`: it was shut down."""
+    region: str
+    host: str
+    pid: int
+    version: str
+    """Of the program."""
+    started_at: str
+    last_beat_at: str
+    clock_ahead_seconds: float | None
+    """Of the database's clock; negative where it is behind, `null` where its release does not tell."""
+    clock_bound_seconds: float | None
+    """`clock_ahead_seconds` is true to within this, either way."""
+
+
+class ProcessPage(TypedDict):
+    items: list[Process]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
@@ -1016,8 +1078,8 @@ class AuditEntry(TypedDict):
     """Id of the API key."""
     actor_name: str
     """Name of the API key, or cli:USER."""
-    action: Literal["create", "replace", "delete", "revoke", "flow"]
-    resource_type: Literal["payload_spec", "config", "secret", "endpoint", "api_key", "routes", "queue"]
+    action: Literal["create", "replace", "delete", "revoke", "flow", "drain"]
+    resource_type: Literal["payload_spec", "config", "secret", "endpoint", "api_key", "routes", "queue", "worker"]
     resource: str
     """Its name; the id of an API key."""
     before_hash: str | None

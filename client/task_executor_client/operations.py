@@ -21,8 +21,8 @@ class Audit(Group):
         limit: int | None = None,
         cursor: str | None = None,
         actor: str | None = None,
-        action: Literal["create", "replace", "delete", "revoke", "flow"] | None = None,
-        resource_type: Literal["payload_spec", "config", "secret", "endpoint", "api_key", "routes", "queue"]
+        action: Literal["create", "replace", "delete", "revoke", "flow", "drain"] | None = None,
+        resource_type: Literal["payload_spec", "config", "secret", "endpoint", "api_key", "routes", "queue", "worker"]
         | None = None,
         resource: str | None = None,
         after: str | datetime | None = None,
@@ -973,6 +973,32 @@ class PayloadSpecs(Group):
         self._sender.send(call)
 
 
+class Processes(Group):
+    """Operations on `processes`."""
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        state: Literal["ALIVE", "LOST", "DEAD"] | None = None,
+        kind: Literal["worker", "scheduler", "web"] | None = None,
+        timeout: float | None = None,
+    ) -> Pages[models.Process]:
+        """List processes, those that started last first; one that has ended is shown for ten minutes.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of(
+            "processes.list",
+            "GET",
+            "/processes",
+            query={"limit": limit, "cursor": cursor, "state": state, "kind": kind},
+            timeout=timeout,
+        )
+        return Pages(self._sender, call)
+
+
 class Queues(Group):
     """Operations on `queues`."""
 
@@ -1208,7 +1234,7 @@ class Workers(Group):
         *,
         limit: int | None = None,
         cursor: str | None = None,
-        state: Literal["ALIVE", "LOST", "DEAD"] | None = None,
+        state: Literal["ALIVE", "DRAINING", "LOST", "DRAINED", "DEAD"] | None = None,
         timeout: float | None = None,
     ) -> Pages[models.Worker]:
         """List worker processes, those that started last first; one that has ended is shown for a day at
@@ -1220,6 +1246,35 @@ class Workers(Group):
             "workers.list", "GET", "/workers", query={"limit": limit, "cursor": cursor, "state": state}, timeout=timeout
         )
         return Pages(self._sender, call)
+
+    def get(self, worker_id: str, /, *, timeout: float | None = None) -> models.WorkerDetail:
+        """Get a worker process, and what became of the commands to it."""
+        call = Call.of("workers.get", "GET", "/workers/{worker_id}", path={"worker_id": worker_id}, timeout=timeout)
+        answer: models.WorkerDetail = self._sender.send(call)
+        return answer
+
+    def drain(
+        self, worker_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
+    ) -> models.Command:
+        """Ask a worker process to claim nothing more, finish what it has begun, and end.
+
+        It learns of it with its next heartbeat, within five seconds. Asking again changes nothing while it
+        drains.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "workers.drain",
+            "POST",
+            "/workers/{worker_id}/drain",
+            path={"worker_id": worker_id},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.Command = self._sender.send(call)
+        return answer
 
 
 class Service(Group):
@@ -1279,6 +1334,11 @@ class Service(Group):
     def payload_specs(self) -> PayloadSpecs:
         """Operations on `payload_specs`."""
         return PayloadSpecs(self._sender)
+
+    @property
+    def processes(self) -> Processes:
+        """Operations on `processes`."""
+        return Processes(self._sender)
 
     @property
     def queues(self) -> Queues:

@@ -3,7 +3,7 @@
 from marshmallow import fields
 
 from app.api.http.pagination import PageQuery
-from app.stats.schedulers import ProcessState
+from app.stats.processes import ProcessState
 
 
 class ProcessQuery(PageQuery):

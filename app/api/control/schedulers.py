@@ -10,13 +10,14 @@ from app.api.http.fields import Instant
 from app.api.http.pagination import page_answer, page_request, page_schema
 from app.api.openapi.resource import Resource
 from app.api.services import services
-from app.stats import schedulers
-from app.stats.schedulers import ProcessState
+from app.health.heartbeat import Kind
+from app.stats import processes
+from app.stats.processes import LOST_SECONDS, Process, ProcessState
 
 resource = Resource("schedulers", "Scheduler processes, as their heartbeats tell.")
 
 _STATE = {
-    "description": f"`LOST`: silent for {schedulers.LOST_SECONDS:g} s; `DEAD`: it was shut down",
+    "description": f"`LOST`: silent for {LOST_SECONDS:g} s; `DEAD`: it was shut down",
     "example": "ALIVE",
 }
 
@@ -38,4 +39,10 @@ class SchedulerSchema(Schema):
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List scheduler processes, those that started last first; one that has ended is shown for ten minutes."""
     wanted = page_request(query)
-    return page_answer(schedulers.page(services().database, query.get("state"), wanted), asdict, query)
+    page = processes.page(services().database, Kind.SCHEDULER, query.get("state"), wanted)
+    return page_answer(page, shape, query)
+
+
+def shape(process: Process) -> dict[str, Any]:
+    """Show a process as a scheduler."""
+    return asdict(process) | {"scheduler_id": process.process_id}

@@ -10,6 +10,8 @@ from app.dev.receiver import Receiver
 from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
 from app.dev.verify import clock
+from app.health import heartbeat
+from app.health.heartbeat import Kind
 from tests import rows
 from tests.acceptance.limits import SHORT_LEASE
 from tests.waiting import eventually
@@ -50,6 +52,12 @@ def test_nothing_is_early_or_lost(database: Database, stack: Stack, api: Api, re
         assert first.completed_at + SHORTEST_WAIT <= second.started_at <= arrived[execution.execution_id, 2]
     assert worker.is_running, worker.tail()
     assert scheduler.is_running, scheduler.tail()
+    clocks = {each.kind: each.clock for each in heartbeat.processes(database)}
+    wrong_by = {Kind.WEB: ahead, Kind.WORKER: ahead, Kind.SCHEDULER: -ahead}
+    assert clocks.keys() == wrong_by.keys(), "each process tells of its own"
+    for kind, found in clocks.items():
+        assert found is not None
+        assert abs(found.ahead - timedelta(seconds=wrong_by[kind])) <= found.bound, kind
 
 
 @pytest.mark.parametrize("ahead", [3 * DAY, -3 * DAY], ids=["fast", "slow"])

@@ -1,6 +1,7 @@
 """`flask doctor`."""
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from sqlalchemy import text
 from app import workers
 from app.cli.doctor import surroundings
 from app.db import Database
+from app.health import heartbeat
+from app.health.heartbeat import Component, Kind
 from tests import rows
 from tests.integration.cli.conftest import Cli
 from tests.integration.client import Api
@@ -110,3 +113,31 @@ def test_what_keeps_dead_rows_is_named(cli: Cli, database: Database, monkeypatch
     monkeypatch.setattr(surroundings, "DEAD_SHARE", 0)
     found = examined(cli)
     assert any(each["fix"].startswith("VACUUM (ANALYZE) executions") for each in found.values())
+
+
+def test_the_clock_of_each_process_is_told_by_its_host(cli: Cli, database: Database) -> None:
+    def beat(name: str, host: str, ahead_ms: float, bound_ms: float, *, silent: bool = False) -> None:
+        component = Component("default", Kind.WEB, name)
+        heartbeat.beat(database, component)
+        told = json.dumps({"host": host, "ahead": ahead_ms, "bound": bound_ms})
+        change = """UPDATE region_heartbeats SET metadata = metadata || CAST(:told AS JSONB),
+                           last_beat_at = now() - CAST(:seconds AS BIGINT) * INTERVAL '1 second'
+                     WHERE component = :component RETURNING 1"""
+        params = {"told": told, "seconds": 60 if silent else 0, "component": component.name}
+        database.fetch(text(change), params)
+
+    beat("fine", "a", 900, 1)
+    beat("unsure", "b", 2500, 1600)  # its answer was under way for more than 3 s
+    beat("gone", "c", 60_000, 1, silent=True)
+    assert examined(cli, expect=0) == {}
+    beat("fast", "d", 2500, 1400)
+    beat("faster", "d", 3500, 2)
+    beat("slow", "e", -1200, 2)
+    found = examined(cli)
+    pid = os.getpid()
+    assert list(found) == [
+        f"the clock of d is 3.5 s ahead of the database's: web fast (pid {pid}), web faster (pid {pid})",
+        f"the clock of e is 1.2 s behind the database's: web slow (pid {pid})",
+    ]
+    assert {each["check"] for each in found.values()} == {"clocks"}
+    assert all("run NTP" in each["fix"] for each in found.values())

@@ -1,4 +1,4 @@
-"""GET /queues, GET /workers and GET /schedulers."""
+"""GET /queues, GET /workers, GET /schedulers and GET /processes."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from app import workers
 from app.db import Database
 from app.health import heartbeat
 from app.health.heartbeat import Component, Kind
-from app.stats.schedulers import LOST_SECONDS
+from app.stats.processes import LOST_SECONDS
 from app.version import version
 from tests import rows
 from tests.integration.client import Api, pointers, problem, walk
@@ -91,12 +91,29 @@ def test_schedulers_and_how_they_ended(api: Api, database: Database) -> None:
     assert (well["region"], well["version"]) == ("default", version())
 
 
+def test_processes_of_each_kind_and_their_clocks(api: Api, database: Database) -> None:
+    for kind in (Kind.WEB, Kind.SCHEDULER, Kind.WORKER):
+        heartbeat.beat(database, Component("default", kind, f"p-{kind.value}"))
+    heartbeat.leave(database, Component("default", Kind.SCHEDULER, "p-scheduler"))
+    assert walk(api, "/processes", "process_id", limit=1) == ["p-worker", "p-scheduler", "p-web"]
+    assert walk(api, "/processes", "process_id", kind="worker") == ["p-worker"]
+    assert walk(api, "/processes", "process_id", state="DEAD") == ["p-scheduler"]
+    (web,) = api.get("/processes", kind="web").json["items"]
+    assert (web["kind"], web["state"], web["version"]) == ("web", "ALIVE", version())
+    assert abs(web["clock_ahead_seconds"]) <= web["clock_bound_seconds"] < 5, "the clock is that of the same machine"
+    old = "UPDATE region_heartbeats SET metadata = metadata - 'ahead' WHERE component = 'web/p-web' RETURNING 1"
+    database.fetch(text(old))
+    (web,) = api.get("/processes", kind="web").json["items"]
+    assert web["clock_ahead_seconds"] is web["clock_bound_seconds"] is None, "as of a release that does not tell"
+
+
 @pytest.mark.parametrize(
     ("path", "query", "where"),
     [
         ("/workers", {"state": "TIRED"}, "state"),
         ("/queues", {"cursor": "x"}, "cursor"),
         ("/schedulers", {"state": "TIRED"}, "state"),
+        ("/processes", {"kind": "cook"}, "kind"),
         ("/stats", {"seconds": 0}, "seconds"),
         ("/stats", {"seconds": 3601}, "seconds"),
         ("/stats", {"endpoint": "a b"}, "endpoint"),

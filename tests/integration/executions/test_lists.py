@@ -129,6 +129,7 @@ LISTS: dict[str, tuple[str, Callable[[World], None]]] = {
     "/breakers/{target}/events": ("event_id", add_breaker_event),
     "/workers": ("worker_id", add_worker),
     "/schedulers": ("scheduler_id", add_scheduler),
+    "/processes": ("process_id", add_scheduler),
 }
 
 
