@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import TextIO
 
 import click
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +17,7 @@ from app.formats import compact_json, rfc3339
 
 _NEVER_WRAPPED = 10_000  # columns of a file
 _STYLES = {"green": ["SUCCESS", "ALIVE", "CLOSED"], "red": ["FAILED", "DEAD", "OPEN"], "yellow": ["RETRYING", "PAUSED"]}
+_LEAST_TEXT = 24  # columns of a terminal, of what has words
 MOST_SHOWN = 2_000  # characters of an input or an output
 
 json_option = click.option("--json", "as_json", is_flag=True, help="print JSON, with the fields that the API has")
@@ -33,16 +35,29 @@ def open_console(out: TextIO | None = None) -> Console:
 def table_of(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[str] = ()) -> Table:
     """Build a table; the columns with the headings in `right` are aligned to the right."""
     table = Table(box=None, show_edge=False, padding=(0, 0, 0, 2), header_style="dim")
-    for heading in header:
-        table.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
-    for row in rows:
+    cells = list(rows)
+    for number, heading in enumerate(header):
+        # An id or an instant is copied in one piece; only what has words is folded.
+        is_text = any(" " in row[number] for row in cells)
+        least = _LEAST_TEXT if is_text else max(cell_len(each[number]) for each in (header, *cells))
+        justify: JustifyMethod = "right" if heading in right else "left"
+        table.add_column(heading, justify=justify, overflow="fold", no_wrap=not is_text, min_width=least)
+    for row in cells:
         table.add_row(*(_with_statuses(cell) for cell in row))
     return table
 
 
 def show_table(header: Sequence[str], rows: Iterable[Sequence[object]], *, right: Collection[str] = ()) -> None:
     """Print a table of values that others have worded."""
-    open_console().print(table_of(header, ([shown(cell) for cell in row] for row in rows), right=right))
+    print_whole(table_of(header, ([shown(cell) for cell in row] for row in rows), right=right))
+
+
+def print_whole(shape: RenderableType) -> None:
+    """Print it as wide as it has to be: the terminal then wraps lines, rather than that ids are cut in pieces."""
+    console = open_console()
+    least = console.measure(shape, options=console.options.update_width(_NEVER_WRAPPED)).minimum
+    console.width = max(console.width, least)
+    console.print(shape, crop=False)
 
 
 def show_fields(fields: Mapping[str, object]) -> None:

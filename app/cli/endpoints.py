@@ -22,6 +22,7 @@ from app.cli import tail
 from app.cli.commands import Group
 from app.cli.console import json_option, print_json, show_fields, show_line
 from app.cli.errors import FAILED, REFUSED, CommandError
+from app.cli.progress import progress
 from app.cli.session import ready_database
 from app.db import Database
 from app.errors import InvalidRequestError, SecretNotFoundError
@@ -65,8 +66,8 @@ def _input(_context: click.Context, _parameter: click.Parameter, text: str) -> d
 def test(name: str, input_: dict[str, Any], send: bool, as_json: bool) -> None:
     """Show what an endpoint would send for an input, with [secret] for each secret, and with --send do send it.
 
-    Sending is a job like any other: it needs a worker, and limits, pauses, breakers and retries count. Exits with 1
-    when the input does not fit, a template cannot be resolved, a secret is missing, or the delivery fails.
+    Sending is a job like any other, but for retries: it needs a worker, and limits, pauses and breakers count. Exits
+    with 1 when the input does not fit, a template cannot be resolved, a secret is missing, or the delivery fails.
     """
     with ready_database() as database:
         # As at the creation of a job: the input has to fit its payload spec.
@@ -115,12 +116,13 @@ def _send(database: Database, endpoint: Endpoint, input_: dict[str, Any]) -> Exe
         raise CommandError(f"the endpoint {endpoint.name!r} is paused; resume it first", REFUSED)
     key = f"cli-test-{secrets.token_hex(8)}"
     new = NewJob(endpoint=endpoint.name, trigger=Trigger.IMMEDIATE, input=input_, idempotency_key=key)
-    execution = services().creator.create(new).job.execution
+    execution = services().creator.create(new, attempts=1).job.execution
     if execution is None:
         raise CommandError("the job has no execution")
     click.echo(f"sending as {execution.execution_id}; Ctrl-C leaves it to the workers", err=True)
     look_ahead = timedelta(seconds=services().settings.look_ahead_seconds)
-    tail.until_its_end(tail.Life(database, execution.execution_id, look_ahead))
+    with progress("waiting for its end"):
+        tail.until_its_end(tail.Life(database, execution.execution_id, look_ahead))
     return get_execution(database, execution.execution_id)
 
 

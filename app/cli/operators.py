@@ -14,7 +14,7 @@ from app.api.control.stats import ReportSchema
 from app.api.control.workers import WorkerSchema
 from app.api.services import services
 from app.cli import commands, steering
-from app.cli.console import json_option, open_console, print_json, show_table, shown, table_of
+from app.cli.console import json_option, open_console, print_json, print_whole, show_table, shown, table_of
 from app.cli.looks import looks
 from app.cli.options import enum_option, gather, tell_more
 from app.cli.session import ready_database
@@ -143,7 +143,7 @@ def _print(look: _Look, *, as_json: bool) -> None:
     if as_json:
         print_json(_shape(look), lines=True)
     else:
-        open_console().print(_screen(look))
+        print_whole(_screen(look))
 
 
 def _shape(look: _Look) -> dict[str, Any]:

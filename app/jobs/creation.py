@@ -59,25 +59,27 @@ class Creator:
         found: datetime = self.database.fetch(CLOCK)[0].now
         return found
 
-    def create(self, new: NewJob, *, together: bool = False) -> Created:
+    def create(self, new: NewJob, *, together: bool = False, attempts: int | None = None) -> Created:
         """Store a job, or return the one with its key.
 
         A replay is recognised whatever its body, even if the body would be refused by now. `together` with what other
         threads create for its endpoint at the same moment, by one statement that is in no transaction of this thread.
+        `attempts` instead of what its endpoint's retry policy allows.
         """
         try:
-            return self._create(new, together=together)
+            return self._create(new, together=together, attempts=attempts)
         except TaskExecutorError as error:
             first = None if error.status >= 500 else self._first_with_key(new)
             if first is None:
                 raise
             return Created(first, is_new=False)
 
-    def _create(self, new: NewJob, *, together: bool) -> Created:
+    def _create(self, new: NewJob, *, together: bool, attempts: int | None) -> Created:
         new, job_id = scheduled(new, self.now()) if new.timetable else new, ids.job_id()
         target = self.targets.fitting(new.endpoint, new.input)
         for tried in range(MAX_TRIES):
             params = {**insertion.params_of(new, target, job_id, self.shards), "look_ahead_ms": self.look_ahead_ms}
+            params["max_attempts"] = attempts or params["max_attempts"]
             if together and new.timetable is None and tried == 0 and len(params["input"]) <= LARGEST_TOGETHER:
                 # Whatever locks an endpoint holds up its own jobs only.
                 state = (target.name, target.version, target.spec_updated_at, target.flow_revision)

@@ -194,3 +194,5 @@ def test_it_is_sent_once_and_waited_for(filled: Api, cli: Cli, database: Databas
     assert sent["status"] == status
     (job,) = filled.get("/jobs").json["items"]
     assert job["execution"]["execution_id"] == sent["execution_id"]
+    (most,) = database.fetch(text("SELECT max_attempts FROM executions"))
+    assert most.max_attempts == 1, "whatever its retry policy says"

@@ -1,0 +1,53 @@
+"""What commands draw, at a real terminal and for a file."""
+
+import io
+import os
+import pty
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import TextIO
+
+import pytest
+
+from app.cli.console import show_table
+from app.cli.progress import progress
+
+ID = "exec_18ea8cd798b676b0114b49163d44386f"
+WORDS = "the endpoint answered 500 Internal Server Error; expected 200, 201"
+AT = "2026-11-23T02:51:03.821Z"
+
+
+@contextmanager
+def terminal() -> Iterator[tuple[TextIO, list[str]]]:
+    """Yield a terminal, and what is seen on it once the block is over."""
+    master, slave = pty.openpty()
+    seen = list[str]()
+    try:
+        with os.fdopen(slave, "w", encoding="utf-8") as out:
+            yield out, seen
+            out.flush()
+            seen.append(os.read(master, 100_000).decode())
+    finally:
+        os.close(master)
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_what_is_copied_is_never_cut_and_what_is_read_is_folded(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with terminal() as (out, seen), redirect_stdout(out):
+        show_table(("EXECUTION", "DUE", "LAST ERROR"), [(ID, AT, WORDS)])
+    lines = seen[0].splitlines()
+    assert f"{ID}  {AT}" in lines[1]
+    assert (WORDS in lines[1]) == (columns == 200)
+    assert " ".join(line.split(AT)[-1].strip() for line in lines[1:]).strip() == WORDS
+
+
+def test_progress_is_seen_on_a_terminal_only() -> None:
+    with terminal() as (out, seen), redirect_stderr(out), progress("secrets", 2) as advance:
+        advance(1)
+        advance(1)
+    assert "of 2 secrets" in seen[0]
+    file = io.StringIO()
+    with redirect_stderr(file), progress("executions deleted") as advance:
+        advance(1_000)
+    assert file.getvalue() == ""
