@@ -20,6 +20,7 @@ from app.catalog.specs import TRANSPORTS, compile_spec
 from app.catalog.templates.compilation import STAND_IN
 from app.cli import tail
 from app.cli.commands import Group
+from app.cli.completion import OF_ENDPOINTS
 from app.cli.console import json_option, print_json, show_fields, show_line
 from app.cli.errors import FAILED, REFUSED, CommandError
 from app.cli.progress import progress
@@ -59,7 +60,7 @@ def _input(_context: click.Context, _parameter: click.Parameter, text: str) -> d
 
 
 @group.command("test")
-@click.argument("name")
+@click.argument("name", **OF_ENDPOINTS)
 @click.option("--input", "input_", default="{}", callback=_input, help="of the job: a JSON object, or @FILE with one")
 @click.option("--send", is_flag=True, help="send it once: create a job, and wait for its end")
 @json_option

@@ -10,6 +10,7 @@ from app.api.executions.schemas import AttemptSchema, ExecutionSchema, shape_rec
 from app.api.services import services, wake
 from app.cli import tail
 from app.cli.commands import Group
+from app.cli.completion import OF_ENDPOINTS, OF_EXECUTIONS, OF_JOBS
 from app.cli.console import json_option, print_json, show_fields, show_line, show_table
 from app.cli.options import QUEUE, TEXT, created_options, enum_option, gather, tell_more
 from app.cli.session import actor, confirm, ready_database, yes_option
@@ -30,8 +31,8 @@ group.add_command(tail.command)
 
 @group.command("list")
 @enum_option("--status", ExecutionStatus, "only those in this state")
-@click.option("--endpoint", type=TEXT, help="only those of this endpoint")
-@click.option("--job", "job_id", type=TEXT, help="only those of this job")
+@click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only those of this endpoint")
+@click.option("--job", "job_id", type=TEXT, **OF_JOBS, help="only those of this job")
 @click.option("--queue", type=QUEUE, help="only those in this queue")
 @created_options
 @json_option
@@ -56,7 +57,7 @@ def list_(limit: int, as_json: bool, **filters: Any) -> None:
 
 
 @group.command("show")
-@click.argument("execution_id")
+@click.argument("execution_id", **OF_EXECUTIONS)
 @json_option
 def show(execution_id: str, as_json: bool) -> None:
     """Show an execution with its input and output, its latest attempts, and each change of its state."""
@@ -81,7 +82,7 @@ def show(execution_id: str, as_json: bool) -> None:
 
 
 @group.command("explain")
-@click.argument("execution_id")
+@click.argument("execution_id", **OF_EXECUTIONS)
 @json_option
 def explain(execution_id: str, as_json: bool) -> None:
     """Say in one sentence why an execution is in its state."""
@@ -97,7 +98,7 @@ def explain(execution_id: str, as_json: bool) -> None:
 
 
 @group.command("retry")
-@click.argument("execution_id")
+@click.argument("execution_id", **OF_EXECUTIONS)
 @json_option
 def retry(execution_id: str, as_json: bool) -> None:
     """Queue a FAILED or CANCELLED execution again, due now, with as many attempts more as its endpoint allows.
@@ -115,7 +116,7 @@ def retry(execution_id: str, as_json: bool) -> None:
 
 
 @group.command("cancel")
-@click.argument("execution_id")
+@click.argument("execution_id", **OF_EXECUTIONS)
 @enum_option("--if-running", IfRunning, "request: it is not tried again; abort: and its attempt is broken off")
 @yes_option
 @json_option

@@ -8,6 +8,7 @@ from app.api.executions.schemas import ExecutionSchema, shape_record
 from app.api.jobs.answer_schemas import shape_job
 from app.api.jobs.status_schemas import StatusSchema, shape_status
 from app.cli.commands import Group
+from app.cli.completion import OF_ENDPOINTS, OF_JOBS
 from app.cli.console import json_option, print_json, show_fields, show_line, show_table
 from app.cli.options import LABELS, QUEUE, TEXT, created_options, enum_option, gather, tell_more
 from app.cli.progress import progress
@@ -31,7 +32,7 @@ group = Group("jobs", help="Jobs: find them, look at one, cancel one.")
 @group.command("list")
 @enum_option("--status", JobStatus, "only those in this state")
 @enum_option("--trigger", Trigger, "only those of this trigger")
-@click.option("--endpoint", type=TEXT, help="only those of this endpoint")
+@click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only those of this endpoint")
 @click.option("--name", type=TEXT, help="only those of this name")
 @click.option("--labels", type=LABELS, help="only those with all of these: team=billing,env=prod")
 @click.option("--queue", type=QUEUE, help="only those that name this queue themselves")
@@ -50,7 +51,7 @@ def list_(limit: int, as_json: bool, **filters: Any) -> None:
 
 
 @group.command("show")
-@click.argument("job_id")
+@click.argument("job_id", **OF_JOBS)
 @json_option
 def show(job_id: str, as_json: bool) -> None:
     """Show a job, how it is doing, and its latest executions."""
@@ -71,7 +72,7 @@ def show(job_id: str, as_json: bool) -> None:
 
 
 @group.command("cancel")
-@click.argument("job_id")
+@click.argument("job_id", **OF_JOBS)
 @enum_option("--if-running", IfRunning, "request: nothing of it is tried again; abort: and what runs is broken off")
 @yes_option
 @json_option

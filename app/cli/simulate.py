@@ -12,6 +12,7 @@ from flask.cli import with_appcontext
 from app.api.http.fields import Instant
 from app.api.services import services
 from app.cli import commands
+from app.cli.completion import OF_JOBS
 from app.cli.console import json_option, plain, print_json, show_fields, show_line, show_table, shown
 from app.cli.errors import one_line
 from app.cli.options import MOST_LISTED, Duration, Value, enum_option, gather
@@ -41,7 +42,9 @@ class Subject:
 
 
 @commands.command("simulate")
-@click.option("--job", "job_ids", multiple=True, help="this job; may be repeated. Without it all active ones")
+@click.option(
+    "--job", "job_ids", multiple=True, **OF_JOBS, help="this job; may be repeated. Without it all active ones"
+)
 @click.option("--cron", help="a rule of five fields instead of stored jobs")
 @click.option("--timezone", default="UTC", show_default=True, help="of --cron")
 @click.option("--every", help="an interval instead of stored jobs: 500ms, 10s, 5m")

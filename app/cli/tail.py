@@ -13,6 +13,7 @@ from app.api.executions.history_schemas import StepSchema
 from app.api.executions.schemas import ExecutionSchema, LogLineSchema, shape_record
 from app.api.services import services
 from app.cli import commands
+from app.cli.completion import OF_ENDPOINTS, OF_EXECUTIONS, OF_JOBS
 from app.cli.console import json_option, print_json, show_line, shown
 from app.cli.errors import FAILED
 from app.cli.looks import looks
@@ -100,10 +101,10 @@ class Life:
 
 
 @commands.command("tail")
-@click.argument("execution_id", required=False)
+@click.argument("execution_id", required=False, **OF_EXECUTIONS)
 @enum_option("--status", ExecutionStatus, "only what comes into this state")
-@click.option("--endpoint", type=TEXT, help="only executions of this endpoint")
-@click.option("--job", "job_id", type=TEXT, help="only executions of this job")
+@click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only executions of this endpoint")
+@click.option("--job", "job_id", type=TEXT, **OF_JOBS, help="only executions of this job")
 @click.option("--queue", type=QUEUE, help="only executions in this queue")
 @click.option("--every", type=click.FloatRange(0.2, 60), default=1.0, show_default=True, help="seconds between looks")
 @json_option

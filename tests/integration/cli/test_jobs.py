@@ -77,3 +77,19 @@ def test_the_exit_status_says_why_not(api: Api, cli: Cli, database: Database) ->
         assert wrong[0] in refused
     cli.settings = cli.settings.__class__(database_url="postgresql://nobody:hunter2@127.0.0.1:1/none")
     assert "hunter2" not in cli.run("jobs", "list", expect=5).stderr
+
+
+def test_the_shell_is_offered_names_and_ids(api: Api, cli: Cli) -> None:
+    register(api)
+    job = created(api, cron())
+
+    def offered(words: str, **environment: str) -> list[str]:
+        line = {"COMP_WORDS": f"flask --app app {words}", "COMP_CWORD": str(len(words.split()) + 2)}
+        return cli.run(_FLASK_COMPLETE="bash_complete", **line, **environment).stdout.split()
+
+    assert offered("endpoints test tar") == ["plain,target"]
+    assert offered("jobs list --endpoint nope") == []
+    assert offered("jobs cancel job_") == [f"plain,{job['job_id']}"]
+    assert offered("executions show exec_") == []
+    for elsewhere in ("postgresql://nobody@127.0.0.1:1/none", ""):
+        assert offered("endpoints test tar", TE_DATABASE_URL=elsewhere) == []

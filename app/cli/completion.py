@@ -1,0 +1,57 @@
+"""Completion: names and ids that the shell offers, read from the database; silence where that cannot be reached."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+from flask.cli import ScriptInfo
+
+from app.api.services import services
+from app.cli.console import plain
+from app.db import Database
+from app.db.paging import PageRequest
+from app.executions.reading.listing import ExecutionFilter, page_of_executions
+from app.jobs.job_filter import JobFilter
+from app.jobs.listing import page_of_jobs
+from app.sql import statement
+
+MOST = 100  # that are offered; ids are those of the newest
+
+ENDPOINTS = statement(
+    "cli.endpoint_names",
+    f"SELECT name FROM endpoints WHERE name >= :start AND deleted_at IS NULL ORDER BY name LIMIT {MOST}",  # noqa: S608 - a constant
+)
+
+Found = Iterable[tuple[str, str]]  # with what is said of each
+
+
+def _offered(read: Callable[[Database, str], Found]) -> dict[str, Any]:
+    """Return the keyword of click's parameters."""
+
+    def complete(context: click.Context, _parameter: click.Parameter, start: str) -> list[CompletionItem]:
+        try:
+            with context.ensure_object(ScriptInfo).load_app().app_context():
+                found = list(read(services().database, start))
+        except Exception:  # noqa: BLE001 - of settings or the database; nobody wants it in the middle of a command line
+            return []
+        return [CompletionItem(name, help=plain(about)) for name, about in found if name.startswith(start)]
+
+    return {"shell_complete": complete}
+
+
+def _endpoints(database: Database, start: str) -> Found:
+    return [(row.name, "") for row in database.fetch(ENDPOINTS, {"start": start})]
+
+
+def _jobs(database: Database, _start: str) -> Found:
+    found = page_of_jobs(database, JobFilter(), PageRequest(MOST)).items
+    return [(job.job_id, f"{job.status} {job.trigger} {job.endpoint} {job.name or ''}") for job in found]
+
+
+def _executions(database: Database, _start: str) -> Found:
+    found = page_of_executions(database, ExecutionFilter(), PageRequest(MOST)).items
+    return [(each.execution_id, f"{each.status} {each.endpoint}") for each in found]
+
+
+OF_ENDPOINTS, OF_JOBS, OF_EXECUTIONS = _offered(_endpoints), _offered(_jobs), _offered(_executions)
