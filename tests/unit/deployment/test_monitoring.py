@@ -15,7 +15,7 @@ import yaml
 from app.metrics.series import BUILD, PREFIX, SERIES, Kind, Merge, Series
 from app.scheduler.chores import Chores
 from app.stats.held import Hold
-from app.stats.workers import ProcessState
+from app.stats.workers import WorkerState
 from schema.states import BreakerState
 
 ROOT = Path(__file__).parents[3]
@@ -31,7 +31,7 @@ VALUES = {
     "hold": {hold.value for hold in Hold},
     "status_class": {"2xx", "3xx", "4xx", "5xx"},
 }
-STATES = {"breakers": {state.value for state in BreakerState}, "workers": {state.lower() for state in ProcessState}}
+STATES = {"breakers": {state.value for state in BreakerState}, "workers": {state.lower() for state in WorkerState}}
 
 
 def rules() -> list[dict[str, Any]]:
