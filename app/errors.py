@@ -113,6 +113,17 @@ class ExecutionNotFoundError(NotFoundError):
         return cls(f"Execution with ID {execution_id!r} does not exist.")
 
 
+class DeadLetterNotFoundError(NotFoundError):
+    """No dead letter has that id."""
+
+    code = "DEAD_LETTER_NOT_FOUND"
+
+    @classmethod
+    def of(cls, letter_id: str) -> Self:
+        """Return the error for the id of a letter."""
+        return cls(f"Dead letter with ID {letter_id!r} does not exist; GET /dead-letters lists those that do.")
+
+
 class BreakerNotFoundError(NotFoundError):
     """No delivery to that target has failed of late, so it has no breaker: all is sent."""
 

@@ -51,8 +51,8 @@ def _places(api: Api) -> dict[str, dict[str, str]]:
 
 
 def _placed(path: str, places: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, str]]:
-    if any(name in path for name in ("{name}", "{target}", "{worker_id}")):
-        return  # of the catalogue, of breakers or workers: a row by its key
+    if any(name in path for name in ("{name}", "{target}", "{worker_id}", "{letter_id}")):
+        return  # of the catalogue, of breakers, workers or dead letters: a row by its key
     parameter = next((name for name in places if f"{{{name}}}" in path), None)
     for name, value in places[parameter].items() if parameter else (("", ""),):
         yield path.replace(f"{{{parameter}}}", name), path.replace(f"{{{parameter}}}", value)
@@ -72,6 +72,9 @@ def _values() -> dict[str, list[str]]:
         "created_before": [half, most],
         "after": [hour, half],
         "before": [half, most],
+        "error_type": ["HTTP_ERROR", "nobody"],
+        "failed_after": [hour, half],
+        "failed_before": [half, most],
         "actor": ["nobody"],
         "resource": endpoints,
         "attempt_number": ["1"],

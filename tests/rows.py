@@ -204,6 +204,19 @@ def database_now(database: Database) -> datetime:
     return now
 
 
+def add_letter(database: Database, execution_id: str | None = None, **values: Any) -> str:
+    """Let an execution, or a new one, fail and leave a dead letter, of which some columns have other values."""
+    failed = execution_id or add_executions(database)[0]
+    end = text(
+        "UPDATE executions SET status = 'FAILED', completed_at = now(), attempt_count = 1 WHERE execution_id = :id "
+        "RETURNING execution_id, job_id, endpoint, endpoint_version, completed_at AS failed_at"
+    )
+    (row,) = database.fetch(end, {"id": failed})
+    letter = {"letter_id": ids.attempt_id(), "error_type": "HTTP_ERROR", "attempt_count": 1}
+    add = insert(tables.dead_letters).values(letter | row._asdict() | values)
+    return str(database.fetch(add.returning(tables.dead_letters.c.letter_id))[0].letter_id)
+
+
 def add_breaker(database: Database, target: str, state: str = "closed", *, open_for: timedelta = timedelta(0)) -> None:
     """Insert a breaker that was watched until now."""
     database.fetch(

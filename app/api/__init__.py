@@ -9,7 +9,19 @@ from flask import Flask
 from flask.cli import NoAppException
 from flask.json.provider import DefaultJSONProvider
 
-from app.api import audit, auth, breakers, cron, executions, health, idempotency, jobs, metrics, operations
+from app.api import (
+    audit,
+    auth,
+    breakers,
+    cron,
+    dead_letters,
+    executions,
+    health,
+    idempotency,
+    jobs,
+    metrics,
+    operations,
+)
 from app.api.catalog import configs, endpoint_flow, payload_specs, routes, secrets
 from app.api.control import processes, queues, schedulers, stats, workers
 from app.api.http import body, errors, pagination, request_ids, requests_counted, traces
@@ -27,6 +39,7 @@ RESOURCES = [
     routes.questions,
     jobs.resource,
     executions.resource,
+    dead_letters.resource,
     breakers.resource,
     queues.resource,
     workers.resource,

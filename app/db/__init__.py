@@ -99,9 +99,12 @@ class Database:
     def transact_jointly(self, body: Callable[[], T]) -> T:
         """Run `body` in one transaction, which all that it asks of this database is part of, transactions included.
 
-        Like the body of any transaction it may run several times, and an error that leaves it undoes everything. It
-        must let each error leave that it gets from a transaction, because nothing of that has been undone.
+        Where this thread is in such a transaction, it is a part of that. Like the body of any transaction it may run
+        several times, and an error that leaves it undoes everything. It must let each error leave that it gets from a
+        transaction, because nothing of that has been undone.
         """
+        if self._joint.connection is not None:
+            return body()
         return retried(partial(self._transact_jointly, body), self._breaker)
 
     def commit_jointly(self) -> None:

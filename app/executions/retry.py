@@ -7,11 +7,12 @@ from app.catalog.retry_policy import RetryPolicy
 from app.db import Database
 from app.errors import ConflictError, ExecutionNotFoundError
 from app.executions import events
-from app.executions.ending.letters import resolve_of_execution
+from app.executions.ending import letters
 from app.executions.events import Reason, StateChange
+from app.executions.reading.dead_letters import DeadLetter
 from app.sql import statement
 from app.tracing.context import TraceContext
-from schema.states import ExecutionStatus, JobStatus
+from schema.states import ExecutionStatus, JobStatus, Resolution
 
 LOCK = statement(
     "executions.lock_for_retry",
@@ -67,16 +68,42 @@ def retry_execution(
     """
     event_id = ids.event_id()
     text = None if trace is None else trace.as_text(is_link=False)
-    return database.transact(lambda connection: _retry(connection, execution_id, event_id, actor, text))
+    return database.transact(lambda connection: _retry(connection, execution_id, event_id, actor=actor, trace=text))
 
 
-def _retry(connection: Connection, execution_id: str, event_id: str, actor: str | None, trace: str | None) -> str:
+def redrive_execution(
+    database: Database, letter: DeadLetter, *, actor: str | None, trace: TraceContext | None = None
+) -> str:
+    """Do the same for the execution of a dead letter that is open, which resolves it; returns its queue.
+
+    Does nothing more to one that was redriven before. Raises ConflictError also for one that is resolved otherwise.
+    """
+    event_id = ids.event_id()
+    text = None if trace is None else trace.as_text(is_link=False)
+
+    def body(connection: Connection) -> str:
+        return _retry(connection, letter.execution_id, event_id, actor=actor, trace=text, letter=letter)
+
+    return database.transact(body)
+
+
+def _retry(
+    connection: Connection,
+    execution_id: str,
+    event_id: str,
+    *,
+    actor: str | None,
+    trace: str | None,
+    letter: DeadLetter | None = None,
+) -> str:
     row = connection.execute(LOCK, {"execution_id": execution_id}).first()
     if row is None:
         raise ExecutionNotFoundError.of(execution_id)
     queue: str = row.queue
     if events.recorded(connection, event_id) is not None:
         return queue  # the first run of this transaction was committed, although its answer was lost
+    if letter is not None and not letters.lock_open(connection, letter.letter_id, redriven_as=execution_id):
+        return queue
     status = ExecutionStatus(row.status)
     if status not in RETRIABLE:
         raise ConflictError(
@@ -87,7 +114,8 @@ def _retry(connection: Connection, execution_id: str, event_id: str, actor: str 
         raise ConflictError(f"The job {row.job_id!r} is PAUSED; resume it before you retry its executions.")
     connection.execute(RETRY, {"execution_id": execution_id, "more": more, "trace": trace})
     connection.execute(REOPEN, {"job_id": row.job_id})
-    resolve_of_execution(connection, execution_id, actor)
+    resolution = Resolution.RETRIED if letter is None else Resolution.REDRIVEN
+    letters.resolve_of_execution(connection, execution_id, actor, resolution)
     change = StateChange(execution_id, status, ExecutionStatus.QUEUED, row.attempt_count, event_id)
     events.record(connection, [change], actor=actor, reason=Reason.RETRIED_BY_HAND)
     return queue

@@ -118,6 +118,10 @@ class ConfigNotFoundError(NotFoundError):
     """No config has that name."""
 
 
+class DeadLetterNotFoundError(NotFoundError):
+    """No dead letter has that id."""
+
+
 class EndpointNotFoundError(NotFoundError):
     """No live endpoint has that name."""
 
@@ -150,6 +154,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "BREAKER_NOT_FOUND": BreakerNotFoundError,
     "CONFIG_NOT_FOUND": ConfigNotFoundError,
     "CONFLICT": ConflictError,
+    "DEAD_LETTER_NOT_FOUND": DeadLetterNotFoundError,
     "ENDPOINT_NOT_FOUND": EndpointNotFoundError,
     "EXECUTION_NOT_CANCELLABLE": ExecutionNotCancellableError,
     "EXECUTION_NOT_FOUND": ExecutionNotFoundError,

@@ -847,6 +847,77 @@ class Explanation(TypedDict):
     details: dict[str, Any]
 
 
+class DeadLetter(TypedDict):
+    letter_id: str
+    execution_id: str
+    job_id: str
+    endpoint: str
+    endpoint_version: int
+    labels: dict[str, Any] | None
+    """Of the job."""
+    error_type: str
+    """Of the last attempt, or why it failed without one: `EXPIRED`."""
+    message: str | None
+    """Of that error, up to 500 characters."""
+    attempt_count: int
+    failed_at: str
+    resolution: Literal["RETRIED", "REDRIVEN", "ARCHIVED"] | None
+    """`null` while it is open; `RETRIED`: its execution was, without the letter."""
+    resolved_at: str | None
+    resolved_by: str | None
+    """The name of the API key."""
+    note: str | None
+    """Of who archived it."""
+    redriven_as: str | None
+    """The execution that it goes on as."""
+
+
+class DeadLetterPage(TypedDict):
+    items: list[DeadLetter]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
+class DeadLetterView(TypedDict):
+    letter_id: str
+    execution_id: str
+    job_id: str
+    endpoint: str
+    endpoint_version: int
+    labels: dict[str, Any] | None
+    """Of the job."""
+    error_type: str
+    """Of the last attempt, or why it failed without one: `EXPIRED`."""
+    message: str | None
+    """Of that error, up to 500 characters."""
+    attempt_count: int
+    failed_at: str
+    resolution: Literal["RETRIED", "REDRIVEN", "ARCHIVED"] | None
+    """`null` while it is open; `RETRIED`: its execution was, without the letter."""
+    resolved_at: str | None
+    resolved_by: str | None
+    """The name of the API key."""
+    note: str | None
+    """Of who archived it."""
+    redriven_as: str | None
+    """The execution that it goes on as."""
+    execution: Execution
+    """As it is now, with its input."""
+    attempts: list[Attempt]
+    """That it failed with, the latest first, up to 100."""
+
+
+class Redrive(TypedDict):
+    endpoint: NotRequired[str | None]
+    """Where the new job goes, to its newest version; that of the letter when absent."""
+    input: NotRequired[Mapping[str, Any] | None]
+    """Of the new job; that of the letter's job when absent."""
+
+
+class Archive(TypedDict):
+    note: str
+
+
 class Breaker(TypedDict):
     target: str
     """Scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest where endpoints have

@@ -224,6 +224,116 @@ class Cron(Group):
         return answer
 
 
+class DeadLetters(Group):
+    """Operations on `dead_letters`."""
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        state: Literal["open", "resolved"] | None = None,
+        endpoint: str | None = None,
+        error_type: str | None = None,
+        labels: str | None = None,
+        failed_after: str | datetime | None = None,
+        failed_before: str | datetime | None = None,
+        timeout: float | None = None,
+    ) -> Pages[models.DeadLetter]:
+        """List dead letters, those that failed last first.
+
+        A page may have fewer than `limit`, even none, where what `labels` or `error_type` want are few
+        among very many others: go on as long as there is a cursor.
+
+        `cursor`: `cursor` of the page before.
+        `labels`: `key=value`, or several of them with commas in between: the jobs that have all of these.
+        """
+        call = Call.of(
+            "dead_letters.list",
+            "GET",
+            "/dead-letters",
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "state": state,
+                "endpoint": endpoint,
+                "error_type": error_type,
+                "labels": labels,
+                "failed_after": failed_after,
+                "failed_before": failed_before,
+            },
+            timeout=timeout,
+        )
+        return Pages(self._sender, call)
+
+    def get(self, letter_id: str, /, *, timeout: float | None = None) -> models.DeadLetterView:
+        """Get a dead letter with its execution and its attempts."""
+        call = Call.of(
+            "dead_letters.get", "GET", "/dead-letters/{letter_id}", path={"letter_id": letter_id}, timeout=timeout
+        )
+        answer: models.DeadLetterView = self._sender.send(call)
+        return answer
+
+    def redrive(
+        self,
+        letter_id: str,
+        /,
+        *,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
+        **body: Unpack[models.Redrive],
+    ) -> models.DeadLetter:
+        """Let what has failed run once more, which resolves the letter.
+
+        With `{}` its execution gets as many attempts more as its retry policy allows, with the idempotency
+        key and the version of the endpoint that it had. With an `endpoint` (its own one, too) or an `input`
+        it becomes a new IMMEDIATE job with the labels of the old one, checked as any other job. The same
+        request again changes nothing more; 409 for a letter that is resolved otherwise.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "dead_letters.redrive",
+            "POST",
+            "/dead-letters/{letter_id}/redrive",
+            path={"letter_id": letter_id},
+            body=body,
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.DeadLetter = self._sender.send(call)
+        return answer
+
+    def archive(
+        self,
+        letter_id: str,
+        /,
+        *,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
+        **body: Unpack[models.Archive],
+    ) -> models.DeadLetter:
+        """Resolve a letter that nothing is to follow. From then on the retention counts.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "dead_letters.archive",
+            "POST",
+            "/dead-letters/{letter_id}/archive",
+            path={"letter_id": letter_id},
+            body=body,
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.DeadLetter = self._sender.send(call)
+        return answer
+
+
 class Endpoints(Group):
     """Operations on `endpoints`."""
 
@@ -1299,6 +1409,11 @@ class Service(Group):
     def cron(self) -> Cron:
         """Operations on `cron`."""
         return Cron(self._sender)
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        """Operations on `dead_letters`."""
+        return DeadLetters(self._sender)
 
     @property
     def endpoints(self) -> Endpoints:

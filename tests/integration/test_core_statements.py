@@ -96,6 +96,7 @@ def ask_for_everything(api: Api, database: Database) -> None:
     for number in (1, 2):
         rows.add_attempt(database, execution, number, "FAILED", error={"type": "HTTP_ERROR", "message": "503"})
         rows.add_log(database, execution, number, "INFO")
+    letters = [rows.add_letter(database) for _ in range(2)]
     between = {
         "created_after": (rows.database_now(database) - timedelta(hours=1)).isoformat(),
         "created_before": (rows.database_now(database) + timedelta(hours=1)).isoformat(),
@@ -111,6 +112,7 @@ def ask_for_everything(api: Api, database: Database) -> None:
         "/executions": {"endpoint": "target", "status": "QUEUED", "queue": "http"} | between,
         f"/executions/{execution}/attempts": {},
         f"/executions/{execution}/logs": {"level": "INFO", "attempt_number": 1},
+        "/dead-letters": {"endpoint": "target", "error_type": "HTTP_ERROR", "labels": "team=a", "state": "open"},
         "/audit": {"actor": "test", "resource_type": "config"},
     }.items():
         for query in ({}, filters):
@@ -119,7 +121,14 @@ def ask_for_everything(api: Api, database: Database) -> None:
             if page.json["cursor"]:
                 assert api.get(path, limit=1, cursor=page.json["cursor"], **query).status_code == 200
     assert api.get("/jobs", name="report", labels="team=a", limit=1).status_code == 200
-    for path in (f"/jobs/{job_id}", f"/executions/{run}", "/endpoints/second", "/configs/second", "/secrets/second"):
+    for path in (
+        f"/jobs/{job_id}",
+        f"/executions/{run}",
+        f"/dead-letters/{letters[0]}",
+        "/endpoints/second",
+        "/configs/second",
+        "/secrets/second",
+    ):
         assert api.get(path).status_code == 200
     assert api.get("/executions/exec_none/logs").status_code == 404
     for path in ("endpoints", "payload-specs", "configs", "secrets"):

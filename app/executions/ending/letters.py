@@ -4,6 +4,8 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection
 
+from app.db import Database
+from app.errors import ConflictError, DeadLetterNotFoundError
 from app.executions.ending.outbox import End
 from app.sql import statement
 from schema.states import Resolution
@@ -44,6 +46,22 @@ RESOLVE_OF_EXECUTION = statement(
 )
 
 
+LOCK = statement(
+    "dead_letters.lock",
+    "SELECT resolution, redriven_as FROM dead_letters WHERE letter_id = :letter_id FOR UPDATE",
+)
+FOUND = statement("dead_letters.found", "SELECT resolution, note FROM dead_letters WHERE letter_id = :letter_id")
+RESOLVE = statement(
+    "dead_letters.resolve",
+    """
+    UPDATE dead_letters
+       SET resolution = :resolution, resolved_at = now(), resolved_by = :actor, note = :note, redriven_as = :redriven_as
+     WHERE letter_id = :letter_id AND resolved_at IS NULL
+    RETURNING letter_id
+    """,
+)
+
+
 def kept_by_a_letter(executions: str) -> str:
     """Return the SQL condition that an unresolved letter keeps an execution, or one that was resolved of late.
 
@@ -73,3 +91,50 @@ def resolve_of_execution(
     """Resolve the letters of an execution that goes on; its row is locked."""
     params = {"execution_id": execution_id, "resolution": resolution.value, "actor": actor}
     connection.execute(RESOLVE_OF_EXECUTION, params)
+
+
+def lock_open(connection: Connection, letter_id: str, *, redriven_as: str | None) -> bool:
+    """Lock a letter that is open; returns false where it was redriven as this execution already, None: as any.
+
+    Raises DeadLetterNotFoundError, or ConflictError for one that is resolved otherwise.
+    """
+    row = connection.execute(LOCK, {"letter_id": letter_id}).first()
+    if row is None:
+        raise DeadLetterNotFoundError.of(letter_id)
+    if row.resolution is None:
+        return True
+    if row.resolution == Resolution.REDRIVEN and redriven_as in {None, row.redriven_as}:
+        return False
+    raise ConflictError(f"The dead letter {letter_id!r} is resolved already: {row.resolution}.")
+
+
+def resolve(
+    connection: Connection,
+    letter_id: str,
+    resolution: Resolution,
+    *,
+    actor: str | None,
+    note: str | None = None,
+    redriven_as: str | None = None,
+) -> bool:
+    """Resolve a letter; returns false when it is not open."""
+    params = {"letter_id": letter_id, "resolution": resolution.value, "actor": actor, "note": note}
+    return connection.execute(RESOLVE, params | {"redriven_as": redriven_as}).first() is not None
+
+
+def archive(database: Database, letter_id: str, *, note: str, actor: str | None) -> None:
+    """Resolve a letter without anything to follow; does nothing more to one that was archived with the same note.
+
+    Raises DeadLetterNotFoundError, or ConflictError for one that is resolved otherwise.
+    """
+
+    def body(connection: Connection) -> None:
+        if resolve(connection, letter_id, Resolution.ARCHIVED, actor=actor, note=note):
+            return
+        row = connection.execute(FOUND, {"letter_id": letter_id}).first()
+        if row is None:
+            raise DeadLetterNotFoundError.of(letter_id)
+        if (row.resolution, row.note) != (Resolution.ARCHIVED, note):
+            raise ConflictError(f"The dead letter {letter_id!r} is resolved already: {row.resolution}.")
+
+    database.transact(body)

@@ -110,6 +110,10 @@ def add_scheduler(world: World) -> None:
     heartbeat.beat(world.database, Component("default", Kind.SCHEDULER, name(world)))
 
 
+def add_letter(world: World) -> None:
+    rows.add_letter(world.database)
+
+
 # Not those that are in the order of names: what is added comes first here.
 BY_NAME = {"/queues"}
 # By the path of each list: the field that tells its items apart, and how one more of them comes to be.
@@ -124,6 +128,7 @@ LISTS: dict[str, tuple[str, Callable[[World], None]]] = {
     "/executions": ("execution_id", add_job),
     "/executions/{execution_id}/attempts": ("attempt_id", add_attempt),
     "/executions/{execution_id}/logs": ("log_id", add_log),
+    "/dead-letters": ("letter_id", add_letter),
     "/audit": ("audit_id", add_config),
     "/breakers": ("target", add_breaker),
     "/breakers/{target}/events": ("event_id", add_breaker_event),

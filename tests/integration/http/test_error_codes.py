@@ -122,6 +122,7 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("WORKER_NOT_FOUND", 404, get("/workers/nope"), []),
     ("WORKER_NOT_ALIVE", 409, drain_the_dead, []),
     ("QUEUE_NOT_FOUND", 404, lambda stock: stock.api.post("/queues/nope/pause"), []),
+    ("DEAD_LETTER_NOT_FOUND", 404, get("/dead-letters/att_nope"), []),
     ("BREAKER_NOT_FOUND", 404, get("/breakers/http:nowhere:80"), []),
     ("CONFLICT", 409, lambda stock: stock.api.delete("/configs/config"), None),
     ("CONFLICT", 409, lambda stock: stock.api.delete("/endpoints/target"), None),

@@ -19,6 +19,7 @@ from tests.integration.client import Api, services
 from tests.integration.http.document import document
 from tests.integration.http.malformed import CONTENT_TYPES, HEADERS, INJECTED, MALFORMED, VALUES, WRITTEN
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
+from tests.rows import add_letter
 
 pytestmark = pytest.mark.fuzz
 
@@ -47,7 +48,9 @@ def there(shared_api: Api) -> dict[str, str]:
     created(shared_api, cron())
     job = created(shared_api, one_shot("there", trigger="DELAYED", run_at="2100-01-01T00:00:00Z"))
     of_job = {"job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
-    return of_job | {"name": "config", "target": "http:nobody:80", "queue": "nobody", "worker_id": "nobody"}
+    letter_id = add_letter(services(shared_api.app).database)
+    nobody = {"target": "http:nobody:80", "queue": "nobody", "worker_id": "nobody"}
+    return of_job | nobody | {"name": "config", "letter_id": letter_id}
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from schemathesis.config import SchemathesisConfig
 from sqlalchemy import text
 
 from app.config import Settings
+from tests import rows
 from tests.integration.client import SECRET_KEY, Api, administrator, running, services
 from tests.integration.http.document import document
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
@@ -72,7 +73,8 @@ def there(known: Api) -> dict[str, str]:
     created(known, cron())
     break_target(known)
     of_job = {"job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
-    return of_job | {"name": NAME, "target": TARGET, "queue": "http", "worker_id": "nobody"}
+    letter = rows.add_letter(services(known.app).database)
+    return of_job | {"name": NAME, "target": TARGET, "queue": "http", "worker_id": "nobody", "letter_id": letter}
 
 
 def break_target(known: Api) -> None:

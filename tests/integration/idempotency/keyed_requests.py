@@ -66,6 +66,10 @@ def execution(verb: str, status: str) -> Path:
     return path
 
 
+def letter(verb: str) -> Path:
+    return lambda _api, database: f"/dead-letters/{rows.add_letter(database)}/{verb}"
+
+
 def an_open_breaker(_api: Api, database: Database) -> str:
     rows.add_breaker(database, "http:host:80", "open")
     return "/breakers/http:host:80/close"
@@ -88,6 +92,8 @@ REQUESTS: Mapping[str, tuple[Path, Any]] = {
     "/executions/{execution_id}/cancel": (execution("cancel", "RETRYING"), None),
     "/breakers/{target}/close": (an_open_breaker, None),
     "/workers/{worker_id}/drain": (worker, None),
+    "/dead-letters/{letter_id}/redrive": (letter("redrive"), {"input": {"user_id": "u-1"}}),
+    "/dead-letters/{letter_id}/archive": (letter("archive"), {"note": "seen"}),
     "/queues/{queue}/pause": (queue("pause"), None),
     "/queues/{queue}/resume": (queue("resume"), None),
     "/executions/{execution_id}/retry": (execution("retry", "FAILED"), None),
