@@ -3,6 +3,7 @@
 The release before is what the repository was before the last revision of the schema: a wheel of it is built from there.
 """
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from app.dev.receiver import Receiver
 from app.dev.stack import programs
 from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from tests import rows
 from tests.acceptance.conftest import client_of
 from tests.acceptance.installing import ROOT, SOURCES, built, environment, libraries_of
 from tests.acceptance.load import Load, check_deliveries
@@ -31,6 +33,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
 
 REVISIONS = Path("schema", "migrations", "versions")
 TICK = timedelta(milliseconds=500)
+TOKEN = "known to both releases"
 
 
 def git(*arguments: str) -> bytes:
@@ -90,10 +93,21 @@ def database(before: Stack) -> Iterator[Database]:
     database.close()
 
 
-def add_endpoint(api: Api, receiver: Receiver, name: str) -> str:
-    path = f"/ok/{name}"
-    api.post("/endpoints", {"name": name, "type": "HTTP", "spec": {"url": receiver.base_url + path}})
+def add_endpoint(api: Api, receiver: Receiver, name: str, behaviour: str = "ok") -> str:
+    """Register an endpoint that sends the secret, and tries again every second; returns its path."""
+    path = f"/{behaviour}/{name}"
+    spec = {"url": receiver.base_url + path, "headers": {"X-Token": "{{secret.token}}"}}
+    policy = {"max_attempts": 100, "backoff": "fixed", "initial_delay_ms": 1000}
+    body = {"name": name, "type": "HTTP", "spec": spec, "retry_policy": policy, "breaker": "off"}
+    api.post("/endpoints", body)
     return path
+
+
+def create(api: Api, endpoint: str) -> tuple[int, str]:
+    """Create the one job of an endpoint; returns the status and its execution."""
+    job = {"endpoint": endpoint, "trigger": "IMMEDIATE", "idempotency_key": f"one-{endpoint}", "input": {}}
+    answer = api.request("POST", "/jobs", json=job)
+    return answer.status_code, answer.json()["execution"]["execution_id"]
 
 
 def test_nothing_is_lost_or_refused_while_releases_change(
@@ -103,9 +117,12 @@ def test_nothing_is_lost_or_refused_while_releases_change(
     for process in (before.web, before.worker, before.scheduler):
         process()
     api = client_of(before, database)
+    api.post("/secrets", {"name": "token", "value": TOKEN})
     paths = [add_endpoint(api, receiver, name) for name in ("before", "ticks")]
+    held, broken = add_endpoint(api, receiver, "held", "held"), add_endpoint(api, receiver, "failing", "broken")
     every = {"trigger": "INTERVAL", "every": "500ms", "catch_up": "all", "max_catch_up": None}
     ticking = api.post("/jobs", {"endpoint": "ticks", "idempotency_key": "ticks", "input": {}} | every)["job_id"]
+    (_, open_one), (_, failing) = create(api, "held"), create(api, "failing")
     with Load(api, "before") as old_clients:
         after.run(programs.MIGRATE)
         old_clients.wait_for_more(20)
@@ -114,21 +131,53 @@ def test_nothing_is_lost_or_refused_while_releases_change(
         paths.append(add_endpoint(new_api, receiver, "after"))
         with Load(new_api, "after") as new_clients:
             receiver.wait_for(20, path=paths[2])  # from the new API, by the old worker
+            paths.append(add_endpoint(new_api, receiver, "crossing"))
+            check_that_each_knows_what_the_other_has_made(api, new_api, failing)
             after.worker()
             after.scheduler()
             old_clients.wait_for_more(50)
+            before.process("worker-1").send(signal.SIGTERM)
+            receiver.release(held)  # what the old worker still has under way
             assert before.terminate("worker-1") == 0
             assert before.terminate("scheduler-1") == 0
             sent = len(receiver.wait_for(0, path=paths[0]))
             receiver.wait_for(sent + 20, path=paths[0])  # from the old API, by the new worker
             ticks = len(receiver.wait_for(0, path=paths[1]))
             receiver.wait_for(ticks + 3, path=paths[1])
+            receiver.release(broken)
     assert before.terminate("web") == 0
     new_api.post(f"/jobs/{ticking}/cancel")
     for clients, path in ((old_clients, paths[0]), (new_clients, paths[2])):
         assert (clients.refusals, clients.broken) == ([], 0)
         check_deliveries(database, receiver, path, clients.accepted)
     check_ticks(database, ticking)
+    check_what_was_under_way(database, open_one, failing)
+    told = {
+        request.headers.get("X-Token") for path in (*paths, held, broken) for request in receiver.wait_for(1, path=path)
+    }
+    assert told == {TOKEN}
+
+
+def check_that_each_knows_what_the_other_has_made(old: Api, new: Api, failing: str) -> None:
+    """A repeated creation is answered with its first outcome, whichever release it reaches."""
+    assert create(new, "failing") == (200, failing)
+    made, execution = create(new, "crossing")
+    assert (made, create(old, "crossing")) == (201, (200, execution))
+    for api in (old, new):
+        for one in (failing, execution):
+            api.get(f"/executions/{one}")
+        assert {endpoint["name"] for endpoint in api.items("/endpoints")} >= {"before", "after"}
+
+
+def check_what_was_under_way(database: Database, open_one: str, failing: str) -> None:
+    """What the old worker was sending it has ended; what failed there the new one has tried again."""
+    for execution in (open_one, failing):
+        eventually(lambda one=execution: rows.execution(database, one).status == "SUCCESS")  # type: ignore[misc]
+    assert len(rows.attempts(database, open_one)) == 1
+    tried = rows.attempts(database, failing)
+    assert [attempt.attempt_number for attempt in tried] == list(range(1, len(tried) + 1))
+    assert len({attempt.worker_id for attempt in tried}) == 2, "one of each release"
+    assert [attempt.status for attempt in tried] == [*["FAILED"] * (len(tried) - 1), "SUCCESS"]
 
 
 def check_ticks(database: Database, job_id: str) -> None:
