@@ -47,8 +47,9 @@ def git(*arguments: str) -> bytes:
 def python_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with the wheel of the release before; the libraries are those of this one."""
     newest = max(path.name for path in (ROOT / REVISIONS).glob("[0-9]*.py"))
-    added = git("log", "--reverse", "--diff-filter=A", "--format=%H", "--", str(REVISIONS / newest)).decode().split()
-    before = f"{added[0]}^" if added else "HEAD"
+    # Under whatever name: one that was given another number had stood beside one of the same number before.
+    added = git("log", "--follow", "--diff-filter=A", "--format=%H", "--", str(REVISIONS / newest)).decode().split()
+    before = f"{added[-1]}^" if added else "HEAD"
     source, wheel, home = (tmp_path_factory.mktemp(name) for name in ("source", "wheel", "before"))
     with ZipFile(BytesIO(git("archive", "--format=zip", before, *SOURCES))) as archive:
         archive.extractall(source)
