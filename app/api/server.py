@@ -27,6 +27,7 @@ from app.gathered_log import GatheredLog
 from app.health.heartbeat import Component, Kind
 from app.health.region import REGION
 from app.health.thread import HealthThread
+from app.jobs import enqueue_settings
 from app.metrics import PROCESS
 from app.metrics.process import sharing
 from app.metrics.series import SCHEDULED
@@ -96,6 +97,9 @@ def on_starting(_server: Any) -> None:
         ready.wait_until_ready(database, _SETTINGS.startup_timeout_seconds)
         rotation.warn_of_unreadable(database, _BOX)
         routing.adopt(database, [Route(*pair) for pair in _SETTINGS.routes])
+        look_ahead_ms = round(_SETTINGS.look_ahead_seconds * 1000)
+        shards = _SETTINGS.shards(cockroach=database.is_cockroach)
+        enqueue_settings.adopt(database, shards=shards, look_ahead_ms=look_ahead_ms)
     except UnavailableError as error:
         sys.exit(f"task-executor web: {error.message}")
     finally:

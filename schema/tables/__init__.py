@@ -30,6 +30,7 @@ from schema.tables.jobs import jobs, time_zone_rules, unfinished_changes
 from schema.tables.service import (
     api_keys,
     audit_log,
+    enqueue_settings,
     idempotency_keys,
     region_heartbeats,
     region_status,
@@ -51,6 +52,7 @@ __all__ = [
     "dead_letters",
     "endpoint_versions",
     "endpoints",
+    "enqueue_settings",
     "execution_ends",
     "execution_events",
     "execution_logs",

@@ -1,6 +1,6 @@
 """The service itself: workers and commands to them, API keys, signing keys, audit log, regions."""
 
-from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, Table, text
+from sqlalchemy import CheckConstraint, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, text
 from sqlalchemy.dialects.postgresql import JSONB
 
 from schema.states import WorkerStatus
@@ -66,6 +66,18 @@ signing_keys = Table(
     Column("key", LargeBinary, nullable=False),
     instant("created_at", default_now=True),
     PrimaryKeyConstraint("purpose", name="pk_signing_keys"),
+)
+
+# One row: what te_enqueue must know of the settings, as the API that started last has them (app.jobs.enqueue_settings).
+enqueue_settings = Table(
+    "enqueue_settings",
+    metadata,
+    word("id", required=True),
+    count("shards", required=True),
+    count("look_ahead_ms", required=True),
+    instant("updated_at", default_now=True),
+    PrimaryKeyConstraint("id", name="pk_enqueue_settings"),
+    CheckConstraint("shards >= 1 AND look_ahead_ms >= 0", name="chk_enqueue_settings"),
 )
 
 # Who changed what in the catalogue, the keys and the jobs. It holds hashes only, so no value of a secret.

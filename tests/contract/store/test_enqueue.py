@@ -1,0 +1,261 @@
+"""te_enqueue: a job in the caller's own transaction, the same as one of the API, if and only if it is committed."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg2
+import pytest
+from psycopg2 import errors
+from sqlalchemy import create_engine, text
+from sqlalchemy.orm import Session
+from task_executor_client.transaction import Enqueued, EnqueueError, enqueue
+
+from app.db import Database
+from app.jobs import enqueue_settings
+from app.jobs.creation import Creator
+from app.jobs.model import NewJob
+from app.tracing.context import TraceContext
+from app.wakeup import CHANNEL, decode
+from schema.states import Trigger
+from tests.racing import at_once
+
+pytestmark = pytest.mark.postgresql_only
+
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+LATER = datetime.now(UTC) + timedelta(hours=1)
+
+
+@pytest.fixture
+def database(database: Database) -> Database:
+    enqueue_settings.adopt(database, shards=1, look_ahead_ms=5000)
+    return database
+
+
+@contextmanager
+def caller(url: str, **options: Any) -> Iterator[Any]:
+    """A connection of an application, in a transaction of its own."""
+    with closing(psycopg2.connect(url, **options)) as connection:
+        yield connection
+
+
+def jobs(database: Database) -> list[Any]:
+    return list(database.fetch(text("SELECT * FROM jobs ORDER BY created_at, job_id")))
+
+
+def executions(database: Database) -> list[Any]:
+    return list(database.fetch(text("SELECT * FROM executions ORDER BY created_at, execution_id")))
+
+
+def change(database: Database, assignment: str) -> None:
+    database.fetch(text(f"UPDATE endpoints SET {assignment} WHERE name = 'target' RETURNING name"))
+
+
+NOW = {"endpoint": "target", "idempotency_key": "k", "input": {"user": {"id": 7}, "x": [1.5, None, "ä"]}}
+OWN = {"name": "n", "labels": {"team": "a", "example.com/env": ""}, "queue": "bulk", "priority": 200}
+
+
+LIMIT = 'limits = \'{"per_key": {"key": "{{%s}}", "max_in_flight": 1}}\''
+CASES: list[tuple[dict[str, Any], str]] = [
+    (NOW, "queue = NULL"),
+    (NOW, "queue = 'slow', priority = 3, retry_policy = '{\"max_attempts\": 7}'"),
+    (NOW, "routed_queue = 'routed'"),
+    *((NOW, LIMIT % f" input.{path} ") for path in ("user.id", "x.2", "x.1", "nothing")),
+    (NOW | OWN, "queue = 'slow', routed_queue = 'routed', priority = 3"),
+    (NOW | OWN | {"run_at": LATER, "traceparent": TRACE}, "queue = NULL"),
+]
+
+
+def test_its_rows_are_those_of_the_api(database: Database, database_url: str) -> None:
+    each = {"job_id", "execution_id", "created_at", "idempotency_key", "run_at", "scheduled_at"}
+    for given, flow in CASES:
+        database.fetch(text("DELETE FROM executions RETURNING job_id"))
+        database.fetch(text("DELETE FROM jobs RETURNING job_id"))
+        change(database, flow.replace(":", "\\:"))
+        ours = given | {"idempotency_key": "of-the-api"}
+        trace = ours.pop("traceparent", None)
+        trigger = Trigger.DELAYED if "run_at" in ours else Trigger.IMMEDIATE
+        new = NewJob(trigger=trigger, trace=None if trace is None else TraceContext(trace), **({"labels": {}} | ours))
+        Creator(database, shards=1, look_ahead_ms=5000).create(new)
+        with caller(database_url) as connection:
+            enqueue(connection, **given)
+            connection.commit()
+        for found in (jobs(database), executions(database)):
+            first, second = ({key: value for key, value in row._asdict().items() if key not in each} for row in found)
+            assert first == second
+        assert [row.idempotency_key for row in executions(database)] == ["of-the-api", "k"]
+        assert {len(row.job_id.rpartition("_")[2]) for row in executions(database)} == {32}
+        if "run_at" in given:
+            assert {row.run_at for row in [*jobs(database), *executions(database)]} == {LATER}
+
+
+def test_the_job_is_there_if_and_only_if_the_caller_commits(database: Database, database_url: str) -> None:
+    with caller(database_url) as connection, connection.cursor() as cursor:
+        enqueue(connection, "target", idempotency_key="rolled-back")
+        connection.rollback()
+        enqueue(connection, "target", idempotency_key="committed")
+        cursor.execute("SAVEPOINT s")
+        enqueue(connection, "target", idempotency_key="to-savepoint")
+        cursor.execute("ROLLBACK TO s")
+        assert jobs(database) == []
+        connection.commit()
+        assert [job.idempotency_key for job in jobs(database)] == ["committed"]
+        # The caller dies before its commit.
+        enqueue(connection, "target", idempotency_key="died")
+        database.fetch(text("SELECT pg_terminate_backend(:pid)"), {"pid": connection.get_backend_pid()})
+        with pytest.raises(psycopg2.OperationalError):
+            connection.commit()
+    assert [job.idempotency_key for job in jobs(database)] == ["committed"]
+    assert [row.status for row in executions(database)] == ["QUEUED"]
+
+
+def test_connections_of_sqlalchemy(database: Database, database_url: str) -> None:
+    engine = create_engine(database_url)
+    with engine.begin() as connection:
+        first = enqueue(connection, "target", {"a": 1}, idempotency_key="k")
+    with Session(engine) as session, session.begin():
+        again = enqueue(session, "target", {"other": 1}, idempotency_key="k")
+    with Session(engine) as session:
+        enqueue(session, "target", idempotency_key="never")
+    engine.dispose()
+    assert again == Enqueued(first.job_id, first.execution_id, is_new=False)
+    assert [(job.job_id, job.input) for job in jobs(database)] == [(first.job_id, {"a": 1})]
+
+
+def test_workers_are_told_at_the_commit(database: Database, database_url: str) -> None:
+    change(database, (LIMIT % "input.k").replace(":", "\\:"))
+    with caller(database_url) as listener, caller(database_url) as connection:
+        listener.autocommit = True
+        listener.cursor().execute(f"LISTEN {CHANNEL}")
+        enqueue(connection, "target", {"k": "a b,\tä"})
+        enqueue(connection, "target", {"k": "a"}, run_at=LATER)
+        listener.poll()
+        assert listener.notifies == []
+        connection.commit()
+        listener.cursor().execute("SELECT 1")
+        listener.poll()
+        (told,) = listener.notifies
+    assert decode(told.payload) == [("http", (0, "target", "=a b,\tä", 128))]
+
+
+def test_jobs_spread_over_the_shards(database: Database, database_url: str) -> None:
+    enqueue_settings.adopt(database, shards=4, look_ahead_ms=5000)
+    with caller(database_url) as connection:
+        for _ in range(60):
+            enqueue(connection, "target")
+        connection.commit()
+    assert {row.shard for row in executions(database)} == {0, 1, 2, 3}
+    assert len({row.idempotency_key for row in jobs(database)}) == 60
+
+
+@pytest.mark.parametrize("level", ["READ COMMITTED", "SERIALIZABLE"])
+def test_of_many_with_one_key_one_is_new(database: Database, database_url: str, level: str) -> None:
+    def attempt() -> Enqueued:
+        while True:
+            try:
+                with caller(database_url) as connection:
+                    connection.set_session(isolation_level=level)
+                    found = enqueue(connection, "target", idempotency_key="k")
+                    connection.commit()
+                    return found
+            except errors.SerializationFailure:
+                continue
+
+    found = at_once(*[attempt] * 6)
+    assert sum(each.is_new for each in found) == 1
+    assert {each.job_id for each in found} == {jobs(database)[0].job_id}
+    assert len(executions(database)) == 1
+
+
+SCHEMA = (
+    '{"type": "object", "required": ["id"], "additionalProperties": false, "properties": '
+    '{"id": {"type": "integer"}, "tags": {"type": ["array", "null"]}, "more": {"minimum": 3}}}'
+)
+
+
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"endpoint": "none"}, "ENDPOINT_NOT_FOUND", "'none'"),
+    ({"input": {}}, "INPUT_VALIDATION_FAILED", "/input/id: is required"),
+    ({"input": {"id": "7"}}, "INPUT_VALIDATION_FAILED", "/input/id: must be integer"),
+    ({"input": {"id": 7.5}}, "INPUT_VALIDATION_FAILED", "/input/id: must be integer"),
+    ({"input": {"id": 7, "tags": "a"}}, "INPUT_VALIDATION_FAILED", "/input/tags"),
+    ({"input": {"id": 7, "other": 1}}, "INPUT_VALIDATION_FAILED", "/input/other: is no property"),
+    ({"input": [1]}, "INVALID_REQUEST", "input: must be a JSON object"),
+    ({"input": {"id": "x" * 1_100_000}}, "INVALID_REQUEST", "input: must have at most"),
+    ({"idempotency_key": ""}, "INVALID_REQUEST", "idempotency_key"),
+    ({"name": "n" * 201}, "INVALID_REQUEST", "name"),
+    ({"queue": "No"}, "INVALID_REQUEST", "queue"),
+    ({"priority": 256}, "INVALID_REQUEST", "priority"),
+    ({"labels": {"a b": "c"}}, "INVALID_REQUEST", "a key is spelt"),
+    ({"labels": {"a": "c\n"}}, "INVALID_REQUEST", "a value is spelt"),
+    ({"labels": {f"k{n}": "" for n in range(33)}}, "INVALID_REQUEST", "at most 32"),
+    ({"run_at": datetime(2300, 1, 1, tzinfo=UTC)}, "INVALID_REQUEST", "run_at"),
+    ({"traceparent": "00-0"}, "INVALID_REQUEST", "traceparent"),
+]
+
+
+def test_what_cannot_be_is_refused(database: Database, database_url: str) -> None:
+    spec = text("INSERT INTO payload_specs (name, schema_json) VALUES ('s', CAST(:schema AS JSONB)) RETURNING name")
+    database.fetch(spec, {"schema": SCHEMA})
+    change(database, "payload_spec_ref = 's'")
+    right = {"endpoint": "target", "input": {"id": 7.0, "tags": None, "more": 1}}
+    with caller(database_url) as connection:
+        for given, code, said in REFUSED:
+            with pytest.raises(EnqueueError, match=said) as refused:
+                enqueue(connection, **(right | given))
+            assert refused.value.code == code
+            connection.rollback()
+        assert enqueue(connection, "target", {"id": 7.0, "tags": []}).is_new
+        assert enqueue(connection, **right).is_new
+    assert jobs(database) == []
+
+
+def test_a_limit_key_that_sql_cannot_make_is_refused(database: Database, database_url: str) -> None:
+    change(database, (LIMIT % "input.k").replace(":", "\\:"))
+    with caller(database_url) as connection:
+        for value in ("#a", "x" * 101, {"a": 1}, [1], 1.5):
+            with pytest.raises(EnqueueError, match="must be a whole number"):
+                enqueue(connection, "target", {"k": value})
+            connection.rollback()
+        assert enqueue(connection, "target", {"k": "x" * 100}).is_new
+
+
+def test_without_the_settings_it_refuses(database: Database, database_url: str) -> None:
+    database.fetch(text("DELETE FROM enqueue_settings RETURNING id"))
+    with caller(database_url) as connection, pytest.raises(EnqueueError, match="number of shards") as refused:
+        enqueue(connection, "target")
+    assert refused.value.code == "SERVICE_UNAVAILABLE"
+
+
+def test_who_may_not_execute_it_cannot_and_who_may_needs_no_table(database: Database, database_url: str) -> None:
+    role = f"caller_{database_url.rpartition('/')[2]}"[:60]
+    database.fetch(text(f"DO $$ BEGIN CREATE ROLE {role}; END $$"))
+    try:
+        with caller(database_url) as connection, connection.cursor() as cursor:
+            cursor.execute(f"SET ROLE {role}")
+            with pytest.raises(EnqueueError, match="GRANT EXECUTE"):
+                enqueue(connection, "target")
+            connection.rollback()
+            cursor.execute(f"GRANT EXECUTE ON FUNCTION te_enqueue TO {role}")
+            cursor.execute(f"SET ROLE {role}")
+            # Names of theirs stand in front of nothing.
+            cursor.execute("CREATE TEMP TABLE jobs (job_id TEXT); SET search_path = pg_temp, public")
+            assert enqueue(connection, "target", schema="public").is_new
+            with pytest.raises(errors.InsufficientPrivilege):
+                cursor.execute("SELECT * FROM public.jobs")
+            connection.rollback()
+    finally:
+        database.fetch(text(f"DO $$ BEGIN DROP OWNED BY {role}; DROP ROLE {role}; END $$"))
+
+
+def test_a_database_without_it_says_so(empty_database_url: str) -> None:
+    with caller(empty_database_url) as connection, pytest.raises(EnqueueError, match="CockroachDB has none"):
+        enqueue(connection, "target")
+
+
+def test_the_settings_follow_the_process_that_started_last(database: Database) -> None:
+    enqueue_settings.adopt(database, shards=8, look_ahead_ms=1000)
+    enqueue_settings.adopt(database, shards=8, look_ahead_ms=1000)
+    (row,) = database.fetch(text("SELECT shards, look_ahead_ms FROM enqueue_settings"))
+    assert tuple(row) == (8, 1000)
