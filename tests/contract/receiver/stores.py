@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
+import redis
 from sqlalchemy import Engine, text
 from sqlalchemy.orm import Session
-from task_executor_receiver import Delivery, TransactionalInbox
+from task_executor_receiver import Answer, Delivery, TransactionalInbox
+from task_executor_receiver.redis import RedisInbox
 from task_executor_receiver.sqlalchemy import SqlAlchemyInbox
 
 EFFECTS = "CREATE TABLE IF NOT EXISTS effects (execution_id VARCHAR(64) NOT NULL, attempt INTEGER NOT NULL)"
@@ -22,7 +25,16 @@ class Store:
     effect: Callable[[Delivery, Any], Any]
     count: Callable[[str], int]
     others_wait: bool = False
+    may_commit: bool = False
     close: Callable[[], None] = field(default=lambda: None)
+    end_thread: Callable[[], None] = field(default=lambda: None)
+
+    def process_elsewhere(self, delivery: Delivery) -> Answer:
+        """Process a delivery in a thread that ends afterwards."""
+        try:
+            return self.inbox.process(delivery, self.effect)
+        finally:
+            self.end_thread()
 
 
 def over_sqlalchemy(engine: Engine) -> Store:
@@ -39,4 +51,47 @@ def over_sqlalchemy(engine: Engine) -> Store:
         with engine.connect() as connection:
             return int(connection.execute(text(COUNT), {"execution_id": execution_id}).scalar_one())
 
-    return Store(inbox, effect, count, engine.dialect.name == "sqlite", engine.dispose)
+    return Store(inbox, effect, count, engine.dialect.name == "sqlite", may_commit=True, close=engine.dispose)
+
+
+def over_django(url: str) -> Store:
+    """Django's ORM over the database at a URL, its table made by the migration."""
+    import django
+    from django.conf import settings
+    from django.core.management import call_command
+    from django.db import connection, connections
+    from task_executor_receiver.django.inbox import DjangoInbox
+
+    parts = urlsplit(url)
+    default = {"ENGINE": "django.db.backends.postgresql", "NAME": parts.path[1:], "USER": parts.username}
+    default |= {"PASSWORD": parts.password or "", "HOST": parts.hostname, "PORT": parts.port}
+    settings.configure(INSTALLED_APPS=["task_executor_receiver.django"], DATABASES={"default": default}, USE_TZ=True)
+    django.setup()
+    call_command("migrate", verbosity=0)
+    with connection.cursor() as cursor:
+        cursor.execute(EFFECTS)
+
+    def effect(delivery: Delivery, using: str) -> dict[str, int]:
+        with connections[using].cursor() as cursor:
+            cursor.execute("INSERT INTO effects VALUES (%s, %s)", [delivery.execution_id, delivery.attempt])
+        return {"by": delivery.attempt}
+
+    def count(execution_id: str) -> int:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM effects WHERE execution_id = %s", [execution_id])
+            return int(cursor.fetchone()[0])
+
+    return Store(DjangoInbox(), effect, count, close=connections.close_all, end_thread=connections.close_all)
+
+
+def over_redis(url: str) -> Store:
+    client = redis.Redis.from_url(url)
+
+    def effect(delivery: Delivery, pipe: Any) -> dict[str, int]:
+        pipe.rpush(f"effects:{delivery.execution_id}", delivery.attempt)
+        return {"by": delivery.attempt}
+
+    def count(execution_id: str) -> int:
+        return int(client.llen(f"effects:{execution_id}"))  # type: ignore[arg-type]
+
+    return Store(RedisInbox(client), effect, count, close=client.close)

@@ -1,18 +1,23 @@
 """Inboxes of the receiver's side: one protocol over each store."""
 
 import json
+import os
 import secrets
 import time
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
+import redis
 from sqlalchemy import create_engine
 from task_executor_receiver import Answer, Delivery, Refused
+from task_executor_receiver.redis import RedisInbox
 from task_executor_receiver.sql import SqlInbox, is_sqlite
 
-from tests.contract.receiver.stores import Store, over_sqlalchemy
+from app.dev.servers import Valkey
+from tests.contract.receiver.stores import Store, over_django, over_redis, over_sqlalchemy
 from tests.racing import at_once
 from tests.servers import Cluster
 
@@ -25,11 +30,17 @@ def url(cluster: Cluster) -> Iterator[str]:
     cluster.drop(url)
 
 
-@pytest.fixture(scope="module", params=["sqlalchemy", "sqlite"])
+@pytest.fixture(scope="module", params=["sqlalchemy", "django", "redis", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     match request.param:
         case "sqlalchemy":
             store = over_sqlalchemy(create_engine(request.getfixturevalue("url"), pool_size=20))
+        case "django":
+            if not os.environ.get("CI"):
+                pytest.importorskip("django")
+            store = over_django(request.getfixturevalue("url"))
+        case "redis":
+            store = over_redis(request.getfixturevalue("valkey").url)
         case _:
             store = over_sqlalchemy(create_engine(f"sqlite:///{tmp_path_factory.mktemp('sqlite')}/inbox"))
     yield store
@@ -100,7 +111,8 @@ def test_an_attempt_that_comes_while_another_is_at_work_is_told_to_come_again(st
     seen = []
 
     def work(delivery: Delivery, tx: Any) -> None:
-        seen.extend(reason(store.inbox.process(of(execution, attempt), store.effect)) for attempt in (1, 2))
+        others = [of(execution, 1), of(execution, 2)]
+        seen.extend(map(reason, at_once(*(partial(store.process_elsewhere, other) for other in others))))
         store.effect(delivery, tx)
 
     assert not is_replayed(store.inbox.process(of(execution), work))
@@ -123,7 +135,7 @@ def test_of_attempts_at_the_same_moment_one_has_the_effect(store: Store) -> None
     for _ in range(10):
         execution = f"exec_{secrets.token_hex(8)}"
         deliveries = [of(execution, attempt) for attempt in (1, 1, 2, 2, 3, 3)]
-        answers = at_once(*(lambda one=one: store.inbox.process(one, store.effect) for one in deliveries))
+        answers = at_once(*(partial(store.process_elsewhere, delivery) for delivery in deliveries))
         assert store.count(execution) <= 1
         working = [answer for answer in answers if answer.status == 200 and not is_replayed(answer)]
         assert len(working) == store.count(execution)
@@ -133,8 +145,8 @@ def test_of_attempts_at_the_same_moment_one_has_the_effect(store: Store) -> None
 
 
 def test_a_handler_that_commits_against_the_rules_has_its_effect_once(store: Store, execution: str) -> None:
-    if not isinstance(store.inbox, SqlInbox):
-        pytest.skip("nothing could be committed")
+    if not store.may_commit:
+        pytest.skip("it cannot")
 
     def work(delivery: Delivery, tx: Any) -> None:
         store.effect(delivery, tx)
@@ -144,6 +156,34 @@ def test_a_handler_that_commits_against_the_rules_has_its_effect_once(store: Sto
     with pytest.raises(LookupError):
         store.inbox.process(of(execution), work)
     assert is_replayed(store.inbox.process(of(execution, 2), store.effect))
+    assert store.count(execution) == 1
+
+
+def test_what_was_overtaken_in_redis_has_no_effect(valkey: Valkey, execution: str) -> None:
+    """Whoever takes longer than the lease lasts finds that another has had the effect."""
+    store = over_redis(valkey.url)
+    hasty = RedisInbox(redis.Redis.from_url(valkey.url, decode_responses=True), lease_seconds=0)
+
+    def work(delivery: Delivery, pipe: Any) -> None:
+        store.effect(delivery, pipe)
+        assert not is_replayed(hasty.process(of(execution, 2), store.effect))
+
+    assert reason(hasty.process(of(execution), work)) == "busy"
+    assert is_replayed(hasty.process(of(execution, 3), fail))
+    assert store.count(execution) == 1
+
+
+def test_what_redis_refuses_is_not_rolled_back(valkey: Valkey, execution: str) -> None:
+    """As documented: Redis has no rollback."""
+    store = over_redis(valkey.url)
+
+    def work(delivery: Delivery, pipe: Any) -> None:
+        store.effect(delivery, pipe)
+        pipe.incr(f"effects:{execution}")
+
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        store.inbox.process(of(execution), work)
+    assert is_replayed(store.inbox.process(of(execution, 2), fail))
     assert store.count(execution) == 1
 
 

@@ -1,0 +1,23 @@
+"""Adapter for Flask."""
+
+from collections.abc import Callable
+from typing import Any
+
+from flask import Response, request
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from task_executor_receiver.receiver import Receiver
+
+
+def view(receiver: Receiver[Any]) -> Callable[[], Response]:
+    """Make a view: `app.add_url_rule("/deliveries", view_func=view(receiver), methods=["POST"])`."""
+
+    def receive_delivery() -> Response:
+        request.max_content_length = receiver.max_body_bytes
+        try:
+            answer = receiver.receive(request.headers.items(), request.get_data())
+        except RequestEntityTooLarge:
+            answer = receiver.too_long()
+        return Response(answer.body, answer.status, answer.all_headers)
+
+    return receive_delivery
