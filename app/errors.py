@@ -124,6 +124,13 @@ class DeadLetterNotFoundError(NotFoundError):
         return cls(f"Dead letter with ID {letter_id!r} does not exist; GET /dead-letters lists those that do.")
 
 
+class ResultExpiredError(TaskExecutorError):
+    """The execution is over, and its result is not kept any more: the endpoint's `result_retention` has passed."""
+
+    code = "RESULT_EXPIRED"
+    status = 410
+
+
 class BreakerNotFoundError(NotFoundError):
     """No delivery to that target has failed of late, so it has no breaker: all is sent."""
 

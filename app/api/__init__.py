@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import IO, Any, cast
 
 import click
@@ -24,7 +25,7 @@ from app.api import (
 )
 from app.api.catalog import configs, endpoint_flow, payload_specs, routes, secrets
 from app.api.control import processes, queues, schedulers, stats, workers
-from app.api.http import body, errors, pagination, request_ids, requests_counted, traces
+from app.api.http import body, errors, pagination, parking, request_ids, requests_counted, traces
 from app.api.openapi import document, swagger_ui
 from app.api.services import EXTENSION, Services, services
 from app.config import SettingError, Settings
@@ -76,8 +77,10 @@ def create_app(settings: Settings | None = None) -> Flask:
     requests_counted.register(app)
     traces.register(app, built.exporting)
     # No request waits for the database for ever: after a while it is answered 504.
-    app.before_request(lambda: deadline.begin(built.settings.request_timeout_seconds))
+    begin_deadline = partial(deadline.begin, built.settings.request_timeout_seconds)
+    app.before_request(begin_deadline)
     app.teardown_request(lambda _error: deadline.end())
+    parking.register(app, begin_deadline, auth.verify_again)
     body.register(app)
     pagination.register(app, lambda: services().cursor_key)
     auth.register(app)

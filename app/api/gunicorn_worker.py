@@ -15,8 +15,8 @@ from app import ids
 from app.api.arrivals import Head, beginning, read_head
 from app.api.deadlines import Answer, Body, Deadlines
 from app.api.http.requests_counted import count_unread
+from app.api.parked import ParkingWorker
 from app.api.refusal import refusal
-from app.api.shedding import SheddingWorker
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ _NOT_THE_CLIENTS = (http.ConfigurationProblem, http.InvalidResponseHeader, http.
 _STATUS = {http.LimitRequestLine: 414, http.LimitRequestHeaders: 431, http.ExpectationFailed: 417}
 
 
-class Worker(SheddingWorker):
+class Worker(ParkingWorker):
     """Answers what gunicorn itself refuses, before the application sees it; no thread waits for a client for long."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -69,7 +69,7 @@ class Worker(SheddingWorker):
         # gunicorn writes "100 Continue" before it calls the application, which may never come to that.
         self._deadlines.writing(conn.sock, 0)
         try:
-            return super().handle(conn)
+            return super().handle(conn) if getattr(conn, "waiting", None) is None else self._answer_parked(conn)
         finally:
             self._deadlines.end(conn.sock)
 
@@ -78,9 +78,9 @@ class Worker(SheddingWorker):
         super().murder_pending()
         self._deadlines.enforce(time.monotonic())
 
-    def _keepalive_after(self, conn: Any, keepalive: bool) -> bool:
+    def _finish_body(self, conn: Any) -> bool:
         # gunicorn itself gives a client 5 s, of a thread's time, to send what nobody is going to read.
-        return bool(keepalive and conn.parser.finish_body(deadline=time.monotonic() + REST_SECONDS))
+        return bool(conn.parser.finish_body(deadline=time.monotonic() + REST_SECONDS))
 
     def _may_go_on(self) -> bool:
         # Its master may have been killed: this process has to end too then.

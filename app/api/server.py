@@ -30,7 +30,7 @@ from app.health.thread import HealthThread
 from app.jobs import enqueue_settings
 from app.metrics import PROCESS
 from app.metrics.process import sharing
-from app.metrics.series import SCHEDULED
+from app.metrics.series import REQUESTS_WAITING, SCHEDULED
 from app.threads import BackgroundThread
 from schema.states import Trigger
 
@@ -63,7 +63,7 @@ workers = _SETTINGS.web_workers
 threads = _SETTINGS.web_threads
 # Whoever waits in the line for a thread must leave enough for others, so that health is always accepted.
 _IN_LINE = _SETTINGS.web_queue or shedding.QUEUED_PER_THREAD * _SETTINGS.web_threads
-worker_connections = _raise_open_files(1000 + _IN_LINE + _SETTINGS.web_threads)
+worker_connections = _raise_open_files(1000 + _IN_LINE + _SETTINGS.web_threads + _SETTINGS.web_waiting)
 keepalive = 15
 graceful_timeout = 30
 accesslog = None  # the application logs each request, with its ids
@@ -118,7 +118,10 @@ def post_worker_init(worker: Any) -> None:
     """Prepare a worker that has loaded the application, before it serves."""
     worker.patience_seconds = _SETTINGS.request_timeout_seconds / 4
     # As many as there were to be, unless the hard limit of open files leaves no place for others besides.
-    worker.most_queued = min(_IN_LINE, max(worker_connections - 500, worker_connections // 2))
+    worker.most_queued = min(_IN_LINE, max(worker_connections - _SETTINGS.web_waiting - 500, worker_connections // 4))
+    # Whoever waits leaves as many places to others as there would be without.
+    worker.most_parked = min(_SETTINGS.web_waiting, worker_connections // 2)
+    PROCESS.read(REQUESTS_WAITING, lambda: worker.parked)
     PROCESS.endpoints.most = _SETTINGS.metrics_max_endpoints
     for trigger in Trigger:
         PROCESS.add(SCHEDULED, trigger, amount=0)  # a rate needs to have seen that before the first one

@@ -17,6 +17,7 @@ from app.catalog.crypto import SecretBox
 from app.config import Settings
 from app.db import Database
 from app.errors import UnavailableError
+from app.executions.reading.waits import Waits
 from app.jobs.creation import Creator
 from app.tracing.exporting import Exporting, exporting
 from app.wakeup import Notifier, Place
@@ -43,6 +44,7 @@ class Services:
     look_ahead_ms: int
     secret_box: SecretBox | None
     notifier: Notifier
+    waits: Waits
     exporting: Sequence[Exporting]
 
     @classmethod
@@ -70,6 +72,7 @@ class Services:
             if settings.secret_encryption_key
             else None,
             notifier=Notifier.over(database, settings.wakeup_redis_url),
+            waits=Waits(database),
             exporting=exporting(settings.traces, "web"),
         )
 

@@ -6,7 +6,7 @@ OF_JOB = ("job_id", "endpoint", "endpoint_version", "endpoint_type", "max_attemp
 _OF_JOB_OR_ENDPOINT = ("queue", "priority")
 OF_JOB_FOR_EXECUTION = OF_JOB + _OF_JOB_OR_ENDPOINT
 # What an endpoint's row must be read for.
-OF_ENDPOINT = ("queue", "routed_queue", "priority")
+OF_ENDPOINT = ("queue", "routed_queue", "priority", "result_retention_ms")
 
 
 def insert_executions(
@@ -35,6 +35,7 @@ def insert_executions(
             "shard": shard,
             "queue": queue_of(job, endpoint),
             "priority": priority_of(job, endpoint),
+            "result_retention_ms": f"{endpoint}.result_retention_ms",
             "idempotency_key": idempotency_key,
             "status": status,
             "run_at": run_at or scheduled_at,

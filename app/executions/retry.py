@@ -38,7 +38,8 @@ RETRY = statement(
     """
     UPDATE executions
        SET status = 'QUEUED', run_at = now(), completed_at = NULL, cancel_requested_at = NULL,
-           abort_requested_at = NULL, config_revision = NULL, max_attempts = attempt_count + CAST(:more AS BIGINT),
+           abort_requested_at = NULL, config_revision = NULL, result_pruned_at = NULL,
+           max_attempts = attempt_count + CAST(:more AS BIGINT),
            trace_context = COALESCE(CAST(:trace AS TEXT), trace_context)
      WHERE execution_id = :execution_id AND status IN ('FAILED', 'CANCELLED')
     RETURNING execution_id

@@ -91,10 +91,11 @@ REQUESTS = _counter(
 )
 REQUEST_SECONDS = _histogram(
     "http_request_duration_seconds",
-    "From when a thread takes a request to its answer.",
+    "From when a thread takes a request to its answer, without what it has waited for a result.",
     *("route", "method"),
     buckets=_REQUEST_SECONDS,
 )
+REQUESTS_WAITING = _gauge("http_requests_waiting", "Requests that wait for a result, without a thread.")
 SCHEDULED = _counter("tasks_scheduled_total", "Jobs created, by their trigger.", "trigger")
 
 # Workers: attempts.

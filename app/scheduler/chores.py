@@ -64,6 +64,7 @@ class Chores:
         pruner = Pruner(database, settings, survey=self._served.survey, stopping=stopping)
         self.prune, self.prune_audit, self.prune_configs = pruner.prune, pruner.prune_audit, pruner.prune_configs
         self.prune_keys, self.prune_gates = pruner.prune_keys, pruner.prune_gates
+        self.prune_results = pruner.prune_results
         self.prune_breakers, self.prune_heartbeats = pruner.prune_breakers, pruner.prune_heartbeats
         self.expire = Expirer(database, shards=lambda: self._served.count, stopping=stopping).expire
         self.report = Reporter(database, shards=lambda: self._served.count).report
@@ -97,6 +98,7 @@ class Chores:
             Chore("prune_keys", 3600, self.prune_keys),
             Chore("prune_gates", 3600, self.prune_gates),
             Chore("prune_breakers", 60, self.prune_breakers),
+            Chore("prune_results", 300, self.prune_results),
             Chore("prune_heartbeats", 60, self.prune_heartbeats),
             *([Chore("report", REPORT_SECONDS, self.report)] if settings.scheduler_metrics_addr else ()),
         ]

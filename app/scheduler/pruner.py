@@ -10,7 +10,7 @@ from app.catalog import superseded
 from app.config import Settings
 from app.db import Database
 from app.db.paging import Position
-from app.executions import pruning
+from app.executions import pruning, result_pruning
 from app.flow import breaker_pruning, gates
 from app.formats import EPOCH
 from app.health import commands, heartbeat
@@ -117,6 +117,28 @@ class Pruner:
             breaker_counts=breaker_pruning.prune_counts(self._database, limit=BATCH, stopping=self._stopping),
             breaker_events=self._until_short(events, 1),
         )
+
+    def prune_results(self) -> Counts:
+        """Delete what receivers answered longer ago than their endpoints keep it, the shortest retention first."""
+        counts = Counts()
+        for shard in range(self._survey()):
+            retention_ms: int | None = 0
+            while retention_ms is not None and not self._stopping():
+                if retention_ms:
+                    counts.update(results=self._prune_results_of(shard, retention_ms))
+                retention_ms = result_pruning.next_retention(self._database, shard=shard, after=retention_ms)
+        return counts
+
+    def _prune_results_of(self, shard: int, retention_ms: int) -> int:
+        pruned, since = 0, EPOCH
+        while not self._stopping():
+            found, since = result_pruning.expired(
+                self._database, shard=shard, retention_ms=retention_ms, since=since, limit=result_pruning.BATCH
+            )
+            pruned += result_pruning.prune(self._database, found) if found else 0
+            if len(found) < result_pruning.BATCH:
+                break
+        return pruned
 
     def prune_heartbeats(self) -> Counts:
         """Delete the rows of processes of which nothing was heard for ten minutes, however many start and end.

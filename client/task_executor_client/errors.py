@@ -86,6 +86,12 @@ class RequestTimeoutError(ApiError):
     """The request did not arrive in time."""
 
 
+class ResultExpiredError(ApiError):
+    """The execution is over, and its result is not kept any more: the endpoint's `result_retention` has
+    passed.
+    """
+
+
 class ServiceUnavailableError(ApiError):
     """The server is busy, or the database cannot be reached or is not migrated; nothing was lost, try again."""
 
@@ -179,6 +185,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "QUEUE_NOT_FOUND": QueueNotFoundError,
     "RATE_LIMITED": RateLimitedError,
     "REQUEST_TIMEOUT": RequestTimeoutError,
+    "RESULT_EXPIRED": ResultExpiredError,
     "SECRET_NOT_FOUND": SecretNotFoundError,
     "SERVICE_UNAVAILABLE": ServiceUnavailableError,
     "TEMPLATE_RESOLUTION_FAILED": TemplateResolutionFailedError,

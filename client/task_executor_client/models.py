@@ -273,6 +273,10 @@ class NewEndpoint(TypedDict):
     """Over all workers; none when absent."""
     breaker: NotRequired[BreakerSpec | Literal["off"] | None]
     """The usual one when absent, none when `off`."""
+    result_retention: NotRequired[str | None]
+    """How long after its end an execution that is created from now on keeps what the receiver answered, `1m`
+    to `365d`; as long as executions are kept when absent.
+    """
     name: str
     type: Literal["HTTP", "KAFKA", "REDIS_STREAM"]
     payload_spec: NotRequired[str | None]
@@ -305,6 +309,8 @@ class Endpoint(TypedDict):
     """As they were given."""
     breaker: BreakerSpec | Literal["off"] | None
     """As it was given."""
+    result_retention: str | None
+    """`null`: as long as its executions."""
     paused_at: str | None
     """Since when nothing of it starts."""
     version: int
@@ -327,6 +333,10 @@ class ChangedEndpoint(TypedDict):
     """Over all workers; none when absent."""
     breaker: NotRequired[BreakerSpec | Literal["off"] | None]
     """The usual one when absent, none when `off`."""
+    result_retention: NotRequired[str | None]
+    """How long after its end an execution that is created from now on keeps what the receiver answered, `1m`
+    to `365d`; as long as executions are kept when absent.
+    """
     name: NotRequired[str]
     type: Literal["HTTP", "KAFKA", "REDIS_STREAM"]
     payload_spec: NotRequired[str | None]
@@ -349,6 +359,10 @@ class Flow(TypedDict):
     """Over all workers; none when absent."""
     breaker: NotRequired[BreakerSpec | Literal["off"] | None]
     """The usual one when absent, none when `off`."""
+    result_retention: NotRequired[str | None]
+    """How long after its end an execution that is created from now on keeps what the receiver answered, `1m`
+    to `365d`; as long as executions are kept when absent.
+    """
 
 
 class Gate(TypedDict):
@@ -458,6 +472,123 @@ class ExecutionSummary(TypedDict):
     created_at: str
 
 
+class HttpOutput(TypedDict):
+    status_code: int
+    body: NotRequired[str]
+    """Its first 16 KiB, unless `keep_response` says otherwise."""
+    body_bytes: NotRequired[int]
+    """Where the body is not kept: its size as text, as far as it was read (24 KiB)."""
+
+
+class KafkaOutput(TypedDict):
+    partition: int
+    offset: int | None
+    """`null` where the brokers do not say: with `acks: "0"`, or when it had to be resent."""
+
+
+class RedisStreamOutput(TypedDict):
+    message_id: str
+    stream: str
+    may_be_duplicate: NotRequired[bool]
+    """True when an earlier attempt of unknown fate is so old that Redis may have forgotten it."""
+
+
+class AttemptError(TypedDict):
+    type: str
+    message: str
+    status_code: NotRequired[int]
+    """Of HTTP_ERROR and ANSWER_REFUSED."""
+    body: NotRequired[str]
+    """With the status: the first 16 KiB of the answer."""
+    body_bytes: NotRequired[int]
+    """With the status, where the body is not kept: its size as text."""
+    retryable: NotRequired[bool]
+    """Whether such an error is tried again."""
+    rejected: NotRequired[bool]
+    """True when `reject_on` names it: a failure that needs nobody's attention."""
+    may_have_been_delivered: NotRequired[bool]
+    """True when the message was sent and no answer came."""
+
+
+class IgnoredError(TypedDict):
+    status_code: NotRequired[int]
+    body: NotRequired[str]
+    """The first 16 KiB of the answer, unless it is not kept."""
+    body_bytes: NotRequired[int]
+    """Where the body is not kept: its size as text."""
+    ignored_error: AttemptError
+
+
+class Result(TypedDict):
+    execution_id: str
+    job_id: str
+    endpoint: str
+    status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
+    attempt_count: int
+    completed_at: str | None
+    """`null` until it is over."""
+    duration_ms: int | None
+    kept_until: str | None
+    """`null`: as long as the execution, or not over yet."""
+    output: HttpOutput | KafkaOutput | RedisStreamOutput | IgnoredError | None
+    """What the receiver answered."""
+    error: AttemptError | None
+    """Of the last attempt, with the whole answer."""
+
+
+class CreatedJob(TypedDict):
+    job_id: str
+    endpoint: str
+    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM"]
+    endpoint_version: int
+    trigger: Literal["IMMEDIATE", "DELAYED", "CRON", "INTERVAL"]
+    status: Literal["ACTIVE", "PAUSED", "RETIRED"]
+    version: int
+    previous_version_id: NotRequired[str | None]
+    """CRON and INTERVAL only."""
+    replaced_by_id: NotRequired[str | None]
+    """CRON and INTERVAL only."""
+    idempotency_key: NotRequired[str | None]
+    name: str | None
+    labels: dict[str, str]
+    queue: str | None
+    """`null`: that of its endpoint."""
+    priority: int | None
+    """`null`: that of its endpoint."""
+    limit_key: str | None
+    """By which it shares `limits.per_key`; `null` where its endpoint had no key."""
+    run_at: NotRequired[str]
+    """DELAYED only."""
+    cron: NotRequired[str]
+    """CRON only."""
+    timezone: NotRequired[str]
+    """CRON only."""
+    every: NotRequired[str]
+    """INTERVAL only."""
+    fixed_delay: NotRequired[bool]
+    """INTERVAL only."""
+    starts_at: NotRequired[str]
+    """CRON and INTERVAL only."""
+    ends_at: NotRequired[str | None]
+    """CRON and INTERVAL only."""
+    catch_up: NotRequired[Literal["all", "latest", "none"]]
+    """CRON and INTERVAL only."""
+    max_catch_up: NotRequired[int | None]
+    """CRON and INTERVAL only."""
+    overlap: NotRequired[Literal["allow", "skip"]]
+    """CRON and INTERVAL only."""
+    next_run_at: NotRequired[str | None]
+    """CRON and INTERVAL only; in the job's time zone."""
+    input: dict[str, Any]
+    execution: NotRequired[ExecutionSummary]
+    """IMMEDIATE and DELAYED only."""
+    created_at: str
+    paused_at: str | None
+    retired_at: str | None
+    result: NotRequired[Result]
+    """With `Prefer: wait` only, once it is over, as long as it is kept."""
+
+
 class Job(TypedDict):
     job_id: str
     endpoint: str
@@ -513,53 +644,6 @@ class JobPage(TypedDict):
     items: list[Job]
     cursor: str | None
     """Opaque; `null` on the last page."""
-
-
-class HttpOutput(TypedDict):
-    status_code: int
-    body: NotRequired[str]
-    """Its first 16 KiB, unless `keep_response` says otherwise."""
-    body_bytes: NotRequired[int]
-    """Where the body is not kept: its size as text, as far as it was read (24 KiB)."""
-
-
-class KafkaOutput(TypedDict):
-    partition: int
-    offset: int | None
-    """`null` where the brokers do not say: with `acks: "0"`, or when it had to be resent."""
-
-
-class RedisStreamOutput(TypedDict):
-    message_id: str
-    stream: str
-    may_be_duplicate: NotRequired[bool]
-    """True when an earlier attempt of unknown fate is so old that Redis may have forgotten it."""
-
-
-class AttemptError(TypedDict):
-    type: str
-    message: str
-    status_code: NotRequired[int]
-    """Of HTTP_ERROR and ANSWER_REFUSED."""
-    body: NotRequired[str]
-    """With the status: the first 16 KiB of the answer."""
-    body_bytes: NotRequired[int]
-    """With the status, where the body is not kept: its size as text."""
-    retryable: NotRequired[bool]
-    """Whether such an error is tried again."""
-    rejected: NotRequired[bool]
-    """True when `reject_on` names it: a failure that needs nobody's attention."""
-    may_have_been_delivered: NotRequired[bool]
-    """True when the message was sent and no answer came."""
-
-
-class IgnoredError(TypedDict):
-    status_code: NotRequired[int]
-    body: NotRequired[str]
-    """The first 16 KiB of the answer, unless it is not kept."""
-    body_bytes: NotRequired[int]
-    """Where the body is not kept: its size as text."""
-    ignored_error: AttemptError
 
 
 class Execution(TypedDict):

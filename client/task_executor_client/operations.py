@@ -675,6 +675,26 @@ class Executions(Group):
         answer: models.Explanation = self._sender.send(call)
         return answer
 
+    def result(self, execution_id: str, /, *, wait: str | None = None, timeout: float | None = None) -> models.Result:
+        """Get what an execution came to, and `wait` for it: 202 where it is not over by then.
+
+        A wait ends with the execution, or a little later: by a quarter of the time waited, half a second at
+        most. A process lets a limited number of requests wait (`TE_WEB_WAITING`), and answers 503 to
+        others. 410 where the endpoint keeps results for a shorter time than executions are kept.
+
+        `wait`: for the end, up to `60s`; not at all when absent.
+        """
+        call = Call.of(
+            "executions.result",
+            "GET",
+            "/executions/{execution_id}/result",
+            path={"execution_id": execution_id},
+            query={"wait": wait},
+            timeout=timeout,
+        )
+        answer: models.Result = self._sender.send(call)
+        return answer
+
 
 class Health(Group):
     """Operations on `health`."""
@@ -739,19 +759,31 @@ class Jobs(Group):
         )
         return Pages(self._sender, call)
 
-    def create(self, *, timeout: float | None = None, **body: Unpack[models.NewJob]) -> models.Job:
-        """Create a job. The same idempotency key again answers 200 with the first job, whatever the body."""
+    def create(
+        self, *, prefer: str | None = None, timeout: float | None = None, **body: Unpack[models.NewJob]
+    ) -> models.CreatedJob:
+        """Create a job. The same idempotency key again answers 200 with the first job, whatever the body.
+
+        With `Prefer: wait=10` the answer comes once the job's execution is over, and has its `result`;
+        after so many seconds it is a 202, whose `Location` tells where the result will be. The same request
+        again waits for the same job.
+
+        `prefer`: `wait=10`: answer once the job's execution is over, with its `result`, or after so many
+        seconds (60 at most) with 202; `respond-async`: answer 202 at once. Both, for those that respect
+        neither.
+        """
         call = Call.of(
             "jobs.create",
             "POST",
             "/jobs",
+            headers={"Prefer": prefer},
             body=body,
             key=body.get("idempotency_key"),
             takes_key=True,
             key_in_body=True,
             timeout=timeout,
         )
-        answer: models.Job = self._sender.send(call)
+        answer: models.CreatedJob = self._sender.send(call)
         return answer
 
     def get(self, job_id: str, /, *, timeout: float | None = None) -> models.Job:

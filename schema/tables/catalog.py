@@ -79,6 +79,8 @@ endpoints = Table(
     Column("limits", JSONB),
     Column("breaker", JSONB),
     instant("paused_at"),
+    # Of executions from then on; NULL: results are kept as long as these.
+    count("result_retention_ms"),
     count("flow_revision", default=0),
     instant("created_at", default_now=True),
     instant("updated_at", default_now=True),

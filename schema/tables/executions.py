@@ -57,6 +57,9 @@ executions = Table(
     count("followed"),
     # Of the request that asked for it by hand, where that was in a trace; else its job's counts.
     word("trace_context"),
+    # How long after its end what was answered is kept, NULL: as long as the row; and when it was deleted.
+    count("result_retention_ms"),
+    instant("result_pruned_at"),
     instant("created_at", default_now=True),
     PrimaryKeyConstraint("execution_id", name="pk_executions"),
     ForeignKeyConstraint(["job_id"], ["jobs.job_id"], name="fk_executions_job"),
@@ -153,6 +156,15 @@ Index(
     executions.c.completed_at,
     executions.c.execution_id,
     postgresql_where=text("completed_at IS NOT NULL"),
+)
+# Empty unless endpoints have a retention of their own, of which there are few: each is looked for by itself.
+Index(
+    "idx_executions_results",
+    executions.c.shard,
+    executions.c.result_retention_ms,
+    executions.c.completed_at,
+    executions.c.execution_id,
+    postgresql_where=text("result_retention_ms IS NOT NULL AND result_pruned_at IS NULL AND completed_at IS NOT NULL"),
 )
 
 attempts = Table(

@@ -58,6 +58,7 @@ def quiet(app: Flask) -> Iterator[Flask]:
     """Send no hints to workers: those have tests of their own, and their thread would outlive the database."""
     services(app).notifier.hint = lambda _queue, _place=None: None  # type: ignore[method-assign]
     yield app
+    services(app).waits.stop()
     services(app).database.close()
 
 

@@ -12,7 +12,15 @@ from app.api.openapi.any_of import AnyOf, Checked
 from app.api.openapi.resource import Resource, same_name
 from app.api.services import services, wake
 from app.catalog.endpoints import versions
-from app.catalog.endpoints.flow_spec import BREAKER, DEFAULT_PRIORITY, LIMITS, OFF, priority_field, queue_field
+from app.catalog.endpoints.flow_spec import (
+    BREAKER,
+    DEFAULT_PRIORITY,
+    LIMITS,
+    OFF,
+    priority_field,
+    queue_field,
+    retention_field,
+)
 from app.catalog.endpoints.references import Definition
 from app.catalog.endpoints.rows import Endpoint
 from app.catalog.retry_policy import RETRY_POLICY
@@ -53,6 +61,11 @@ class EndpointSchema(Schema):
     priority = fields.Integer(required=True)
     limits = AnyOf(LIMITS, required=True, allow_none=True, metadata={"description": "as they were given"})
     breaker = Checked(BREAKER, OFF, required=True, allow_none=True, metadata={"description": "as it was given"})
+    result_retention = retention_field(
+        required=True,
+        allow_none=True,
+        metadata={"description": "`null`: as long as its executions", "example": "7d"},
+    )
     paused_at = Instant(required=True, allow_none=True, metadata={"description": "since when nothing of it starts"})
     version = fields.Integer(required=True)
     created_at = Instant(required=True)
@@ -80,10 +93,18 @@ class FlowSchema(Body):
     breaker = Checked(
         BREAKER, OFF, allow_none=True, metadata={"description": "the usual one when absent, none when `off`"}
     )
+    result_retention = retention_field(
+        allow_none=True,
+        metadata={
+            "description": "how long after its end an execution that is created from now on keeps what the receiver "
+            "answered, `1m` to `365d`; as long as executions are kept when absent",
+            "example": "7d",
+        },
+    )
 
 
 class ChangedEndpointSchema(FlowSchema):
-    """All of an endpoint; what is left out is reset, but for `queue`, `priority`, `limits` and `breaker`, which stay.
+    """All of an endpoint; what is left out is reset, but for what a PATCH changes, which stays.
 
     The name, when given, must be that of the path.
     """
@@ -171,7 +192,7 @@ def delete(name: str) -> None:
 
 def flow_of(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of the flow that a parsed body gives."""
-    return {name: body[name] for name in ("queue", "priority", "limits", "breaker") if name in body}
+    return {name: body[name] for name in ("queue", "priority", "limits", "breaker", "result_retention") if name in body}
 
 
 def definition_of(body: Mapping[str, Any]) -> Definition:
@@ -205,6 +226,7 @@ def shape(endpoint: Endpoint) -> dict[str, Any]:
         "priority": endpoint.priority,
         "limits": endpoint.limits,
         "breaker": endpoint.breaker,
+        "result_retention": endpoint.result_retention,
         "paused_at": endpoint.paused_at,
         "version": endpoint.version,
         "created_at": endpoint.created_at,

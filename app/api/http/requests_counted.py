@@ -10,6 +10,7 @@ from app.metrics import PROCESS
 from app.metrics.series import REQUEST_SECONDS, REQUESTS
 
 NOWHERE = "none"
+_CLIENT_CLOSED_REQUEST = 499  # nginx's word for it
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -22,6 +23,11 @@ def register(app: Flask) -> None:
 def count_unread(status: int) -> None:
     """Count a request that was answered before anybody knew where it leads."""
     PROCESS.add(REQUESTS, NOWHERE, NOWHERE, _class_of(status))
+
+
+def count_given_up() -> None:
+    """Count the current request, whose client did not wait for its answer."""
+    PROCESS.add(REQUESTS, *route_of_request(), _class_of(_CLIENT_CLOSED_REQUEST))
 
 
 def _begin() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
+from app.api.executions.result_schemas import ResultSchema
 from app.api.http.fields import Instant, LimitKey, Name, WrittenSchema, shown_key
 from app.formats import rfc3339, show_duration
 from app.jobs.model import ExecutionSummary, Job
@@ -61,6 +62,14 @@ class JobSchema(WrittenSchema):
     created_at = Instant(required=True)
     paused_at = Instant(required=True, allow_none=True)
     retired_at = Instant(required=True, allow_none=True)
+
+
+class CreatedJobSchema(JobSchema):
+    """A job that was created now, or earlier with the same key; with its result where the request waited for it."""
+
+    result = fields.Nested(
+        ResultSchema, metadata={"description": "with `Prefer: wait` only, once it is over, as long as it is kept"}
+    )
 
 
 def shape_job(job: Job) -> dict[str, Any]:

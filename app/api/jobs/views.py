@@ -2,15 +2,18 @@
 
 from typing import Any
 
+from flask import g, request
+
 from app.access.api_keys import Scope
 from app.api.executions.schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema, shape_record
-from app.api.http import traces
+from app.api.http import preferences, traces
 from app.api.http.conditions import actor
 from app.api.http.idempotency_keys import REPLAYED
 from app.api.http.pagination import page_answer, page_request, page_schema
+from app.api.http.preferences import Preferences
 from app.api.http.request_ids import note_ids
-from app.api.jobs import idempotency
-from app.api.jobs.answer_schemas import JobSchema, shape_job
+from app.api.jobs import idempotency, outcome
+from app.api.jobs.answer_schemas import CreatedJobSchema, JobSchema, shape_job
 from app.api.jobs.request_schemas import JobQuery, NewJobSchema, new_job
 from app.api.openapi.resource import Resource
 from app.api.services import services
@@ -23,6 +26,7 @@ from app.errors import (
 )
 from app.executions.reading.listing import ExecutionFilter, page_of_executions
 from app.jobs import cancellation
+from app.jobs.creation import Created
 from app.jobs.job_filter import JobFilter
 from app.jobs.listing import page_of_jobs
 from app.jobs.queries import get_job
@@ -36,14 +40,28 @@ resource = Resource("jobs", "Invocations of endpoints: now, later or on a schedu
     "POST",
     "/jobs",
     body=NewJobSchema,
-    returns=JobSchema,
+    returns=CreatedJobSchema,
     status=201,
-    also=200,
+    also=(200, 202),
     own_key=idempotency.PARAMETER_OF_JOBS,
+    header=preferences.PARAMETER,
     errors=[EndpointNotFoundError, InvalidCronError, InputValidationError],
 )
 def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
-    """Create a job. The same idempotency key again answers 200 with the first job, whatever the body."""
+    """Create a job. The same idempotency key again answers 200 with the first job, whatever the body.
+
+    With `Prefer: wait=10` the answer comes once the job's execution is over, and has its `result`; after so many
+    seconds it is a 202, whose `Location` tells where the result will be. The same request again waits for the same job.
+    """
+    created: Created = g.created if "created" in g else _created(body)
+    preferred = request.headers.get(preferences.HEADER)
+    if preferred is not None and created.job.execution is not None:
+        return outcome.answer(created, created.job.execution.execution_id, Preferences.read(preferred))
+    answer = shape_job(created.job)
+    return (answer, 201, {}) if created.is_new else (answer, 200, REPLAYED)
+
+
+def _created(body: dict[str, Any]) -> Created:
     body["idempotency_key"] = idempotency.key_of(body)
     trace = traces.trace_of_new_jobs()
     created = services().creator.create(new_job(body, trace), together=True)
@@ -54,8 +72,7 @@ def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
         traces.note_created(created.job)
     if created.is_new:
         PROCESS.add(SCHEDULED, created.job.trigger)
-    answer = shape_job(created.job)
-    return (answer, 201, {}) if created.is_new else (answer, 200, REPLAYED)
+    return created
 
 
 @resource.route("GET", "/jobs", query=JobQuery, returns=page_schema(JobSchema))

@@ -139,6 +139,18 @@ _JOBS: Mapping[str, dict[str, Any]] = {
     | {"fixed_delay": False, "starts_at": _AT, "next_run_at": "2026-03-15T10:05:00Z"}
     | {"job_id": "job_4d5e6f7a8b9c", "endpoint_type": "REDIS_STREAM"},
 }
+_RESULT = {
+    "execution_id": _EXECUTION,
+    "job_id": _JOB,
+    "endpoint": _NEW_JOBS["IMMEDIATE"]["endpoint"],
+    "status": "SUCCESS",
+    "attempt_count": 1,
+    "completed_at": _AT,
+    "duration_ms": 87,
+    "kept_until": None,
+    "output": {"status_code": 200, "body": '{"queued": true}'},
+    "error": None,
+}
 _BATCH_ERROR = {
     "code": "ENDPOINT_NOT_FOUND",
     "message": "There is no endpoint named 'send-farewell'.",
@@ -164,7 +176,7 @@ WHOLE: Mapping[str, Mapping[str, Any]] = {
         | {"retry_policy": RetryPolicy.from_json(endpoint["retry_policy"]).as_json()}
         | {"keep_response": str(KeepResponse.ALWAYS), "version": 1, "created_at": _AT, "updated_at": _AT}
         | {"queue": None, "queue_in_effect": endpoint["type"].lower(), "priority": 128}
-        | {"limits": None, "breaker": None, "paused_at": None}
+        | {"limits": None, "breaker": None, "result_retention": None, "paused_at": None}
         for label, endpoint in _ENDPOINTS.items()
     },
     "FlowSchema": {
@@ -180,6 +192,8 @@ WHOLE: Mapping[str, Mapping[str, Any]] = {
     },
     "NewJobSchema": _NEW_JOBS,
     "JobSchema": _JOBS,
+    "CreatedJobSchema": {**_JOBS, "with its result": _JOBS["IMMEDIATE"] | {"status": "RETIRED", "result": _RESULT}},
+    "ResultSchema": {"example": _RESULT},
     "ChangedJobSchema": {
         "CRON": {"cron": "0 10 * * MON", "timezone": "Asia/Kolkata", "input": _SUMMARY},
         "INTERVAL": {"every": "10m", "ends_at": None},

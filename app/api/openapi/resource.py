@@ -91,19 +91,21 @@ class Resource:
         *,
         returns: type[Schema] | None,
         status: int = 200,
-        also: int | None = None,
+        also: int | Sequence[int] = (),
         body: type[Schema] | None = None,
         query: type[Schema] | None = None,
         errors: Sequence[type[TaskExecutorError]] = (),
         own_key: dict[str, Any] | None = None,
+        header: dict[str, Any] | None = None,
         text: str | None = None,
         text_example: str = "",
     ) -> Callable[[View], View]:
         """Register a view, which is called with the parsed body or query and the parts of the path by name.
 
-        It returns what `returns` dumps, or that and a status; `also` is a second status with the same body. To `errors`
+        It returns what `returns` dumps, or that and a status; `also` are other statuses with the same body. To `errors`
         is added what every operation may answer. A POST that does not only read takes an Idempotency-Key; a view that
-        sees to it by itself describes its `own_key`. One that answers with `text` of a type returns a response.
+        sees to it by itself describes its `own_key`, and one that reads another header that `header`. One that answers
+        with `text` of a type returns a response.
         """
         key = own_key or PARAMETER if method == "POST" and self.write_scope is not self.read_scope else None
         is_keyed, is_one = key is not None and own_key is None, self.is_single or path.endswith(">")
@@ -112,10 +114,12 @@ class Resource:
         if text is not None:
             shown = {"schema": {"type": "string"}, "content_type": text, "examples": {"text": {"value": text_example}}}
         layers = [self.blueprint.response(status, **shown, headers=self._answer_headers(operation, returns))]
-        if also is not None:
-            replayed = REPLAYED_DOC if key is not None else None
-            layers.append(self.blueprint.alt_response(also, **shown, headers=replayed, success=True))
+        replayed = REPLAYED_DOC if key is not None else None
+        others = [also] if isinstance(also, int) else also
+        layers += [self.blueprint.alt_response(other, **shown, headers=replayed, success=True) for other in others]
         doc = self._doc(operation, errors)
+        if header is not None:
+            doc.setdefault("parameters", []).append(header)
         if query is not None and "parameters" in doc:
             # What is described by hand takes the place of what the query's schema says.
             doc["parameters"].insert(0, {"in": "query", "schema": query()})

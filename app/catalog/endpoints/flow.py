@@ -1,4 +1,4 @@
-"""Flow of an endpoint: its queue, priority, limits, breaker and pause, which change without a new version."""
+"""Flow of an endpoint: queue, priority, limits, breaker, pause and retention, which change without a new version."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +13,7 @@ from app.catalog.endpoints.flow_spec import DEFAULT_PRIORITY
 from app.catalog.endpoints.rows import E, Endpoint
 from app.db import Database
 from app.errors import UnavailableError
+from app.formats import duration_ms
 from app.sql import statement
 from schema import tables
 
@@ -31,21 +32,26 @@ PAUSED = statement(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """What decides when executions of an endpoint start, beside their instant; None is the default."""
+    """What decides when executions of an endpoint start, and how long results are kept; None is the default."""
 
     queue: str | None = None
     priority: int = DEFAULT_PRIORITY
     limits: Mapping[str, Any] | None = None
     breaker: Mapping[str, Any] | str | None = None
+    result_retention: str | None = None
 
     @classmethod
     def of(cls, row: Row[Any]) -> "Flow":
         """Take it out of an endpoint's row."""
-        return cls(queue=row.queue, priority=row.priority, limits=row.limits, breaker=row.breaker)
+        kept = rows.shown_retention(row)
+        return cls(
+            queue=row.queue, priority=row.priority, limits=row.limits, breaker=row.breaker, result_retention=kept
+        )
 
     def changed(self, given: Mapping[str, Any]) -> "Flow":
         """Return it with the fields that a request gives: null takes a value away, what is left out stays."""
-        ours = {name: given[name] for name in ("queue", "limits", "breaker") if name in given}
+        names = ("queue", "limits", "breaker", "result_retention")
+        ours = {name: given[name] for name in names if name in given}
         if "priority" in given:
             ours["priority"] = DEFAULT_PRIORITY if given["priority"] is None else given["priority"]
         return replace(self, **ours)
@@ -54,7 +60,8 @@ class Flow:
         """Return the values of an endpoint's columns."""
         # A JSON null would be a value of the column.
         limits, breaker = (null() if value is None else value for value in (self.limits, self.breaker))
-        return {"queue": self.queue, "priority": self.priority, "limits": limits, "breaker": breaker}
+        own = {"queue": self.queue, "priority": self.priority, "limits": limits, "breaker": breaker}
+        return own | {"result_retention_ms": duration_ms(self.result_retention)}
 
     def concerns_workers(self, before: "Flow") -> bool:
         """Return whether workers must know of the change: queue and priority are those of the rows they claim."""

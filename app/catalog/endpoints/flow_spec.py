@@ -16,6 +16,7 @@ MAX_KEY = 200
 OFF = "off"
 
 _SECOND, _MINUTE, _HOUR = 1_000, 60_000, 3_600_000
+_LONGEST_RETENTION = 365 * 24 * _HOUR
 _PAUSE = "Must be at least 1: to stop an endpoint, pause it."
 _QUEUE = "Must begin with a lower-case letter; 1 to 63 lower-case letters, digits, underscores and hyphens."
 
@@ -44,7 +45,7 @@ def _most(**options: Any) -> fields.Integer:
     return fields.Integer(strict=True, validate=[validate.Range(1, error=_PAUSE), validate.Range(max=MOST)], **options)
 
 
-def _duration(shortest_ms: int, longest_ms: int, **options: Any) -> Described:
+def _duration(shortest_ms: int, longest_ms: int, *, of: type[Described] = Described, **options: Any) -> Described:
     bounds = f"from {show_duration(shortest_ms)} to {show_duration(longest_ms)}"
     spelt = f"Must be a duration {bounds}: a whole number and ms, s, m, h or d, such as 5m."
 
@@ -53,7 +54,21 @@ def _duration(shortest_ms: int, longest_ms: int, **options: Any) -> Described:
         if milliseconds is None or not shortest_ms <= milliseconds <= longest_ms:
             raise ValidationError(spelt)
 
-    return Described(check, {"type": "string", "pattern": "^[0-9]{1,12}(ms|s|m|h|d)$"}, **options)
+    type_: Any = ["string", "null"] if options.get("allow_none") else "string"
+    return of(check, {"type": type_, "pattern": "^[0-9]{1,12}(ms|s|m|h|d)$"}, **options)
+
+
+class _Canonical(Described):
+    """A duration, in the largest unit that divides it."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> Any:  # noqa: ARG002
+        milliseconds = duration_ms(value)
+        return value if milliseconds is None else show_duration(milliseconds)
+
+
+def retention_field(**options: Any) -> Described:
+    """Declare how long results are kept; null: as long as executions."""
+    return _duration(_MINUTE, _LONGEST_RETENTION, of=_Canonical, **options)
 
 
 class _Flow(Schema):

@@ -15,6 +15,7 @@ from app.catalog import revision
 from app.catalog.endpoints.references import Definition
 from app.catalog.retry_policy import RetryPolicy
 from app.errors import EndpointNotFoundError
+from app.formats import show_duration
 from schema import tables
 from schema.states import EndpointType, KeepResponse
 
@@ -35,6 +36,7 @@ class Endpoint:
     priority: int
     limits: Mapping[str, Any] | None
     breaker: Mapping[str, Any] | str | None
+    result_retention: str | None
     paused_at: datetime | None
     flow_revision: int
     created_at: datetime
@@ -119,11 +121,17 @@ def endpoint_of(row: Row[Any]) -> Endpoint:
         priority=row.priority,
         limits=row.limits,
         breaker=row.breaker,
+        result_retention=shown_retention(row),
         paused_at=row.paused_at,
         flow_revision=row.flow_revision,
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
+
+
+def shown_retention(row: Row[Any]) -> str | None:
+    """Return how long the results of an endpoint are kept, by its row; None: as long as its executions."""
+    return None if row.result_retention_ms is None else show_duration(row.result_retention_ms)
 
 
 def _tag(row: Any) -> str:
@@ -137,4 +145,6 @@ def _tag(row: Any) -> str:
 def _content(row: Row[Any]) -> dict[str, Any]:
     columns = ("endpoint_type", "payload_spec_ref", "config_ref", "spec", "retry_policy", "keep_response")
     flow = ("queue", "priority", "limits", "breaker")
-    return {column: getattr(row, column) for column in columns + flow} | {"is_paused": row.paused_at is not None}
+    kept = {} if row.result_retention_ms is None else {"result_retention_ms": row.result_retention_ms}
+    paused = {"is_paused": row.paused_at is not None}
+    return {column: getattr(row, column) for column in columns + flow} | paused | kept

@@ -44,6 +44,7 @@ _DEFAULTS = {
     "priority": DEFAULT_PRIORITY,
     "limits": None,
     "breaker": None,
+    "result_retention": None,
 }
 
 
@@ -118,7 +119,7 @@ def written(endpoint: Endpoint) -> dict[str, Any]:
         "retry_policy": definition.retry_policy,
         "keep_response": definition.keep_response.value,
     }
-    flow = {name: getattr(endpoint, name) for name in ("queue", "priority", "limits", "breaker")}
+    flow = {name: getattr(endpoint, name) for name in ("queue", "priority", "limits", "breaker", "result_retention")}
     return without_defaults(own | flow)
 
 

@@ -158,7 +158,7 @@ def _endpoint(
 ) -> None:
     body = ChangedEndpointSchema().load(dict(wanted))
     # What the document leaves out has its default: twice the same document is twice the same endpoint.
-    flow = dict.fromkeys(("queue", "priority", "limits", "breaker")) | flow_of(body)
+    flow = dict.fromkeys(("queue", "priority", "limits", "breaker", "result_retention")) | flow_of(body)
     definition = definition_of(body)
     endpoint = make(database, name, definition, _audited(tag), stuck_timeout_ms=_stuck_timeout_ms(), flow=flow)
     wake(endpoint.queue_in_effect)

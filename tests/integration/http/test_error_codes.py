@@ -46,6 +46,12 @@ def break_a_row(stock: Stock) -> TestResponse:
     return stock.api.get("/endpoints/target")
 
 
+def expire_result(stock: Stock) -> TestResponse:
+    ended = "status = 'SUCCESS', completed_at = now(), result_retention_ms = 60000, result_pruned_at = now()"
+    services(stock.api.app).database.fetch(text(f"UPDATE executions SET {ended}"))
+    return stock.api.get(f"/executions/{stock.execution}/result")
+
+
 def exhaust(stock: Stock) -> TestResponse:
     own = services(stock.api.app).settings
     settings = Settings(database_url=own.database_url, db_pool_size=2, rate_limit="1/hour")
@@ -121,6 +127,7 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("EXECUTION_NOT_FOUND", 404, get("/executions/exec_nope"), []),
     ("WORKER_NOT_FOUND", 404, get("/workers/nope"), []),
     ("WORKER_NOT_ALIVE", 409, drain_the_dead, []),
+    ("RESULT_EXPIRED", 410, expire_result, []),
     ("QUEUE_NOT_FOUND", 404, lambda stock: stock.api.post("/queues/nope/pause"), []),
     ("DEAD_LETTER_NOT_FOUND", 404, get("/dead-letters/att_nope"), []),
     ("BREAKER_NOT_FOUND", 404, get("/breakers/http:nowhere:80"), []),

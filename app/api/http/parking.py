@@ -1,0 +1,101 @@
+"""Requests that wait without a thread, and are answered by another one once their wait is over.
+
+A view leaves by `Parked`, so that nothing is answered, counted or logged yet. Our gunicorn worker keeps the connection
+(`app.api.parked`) and begins the wait. Its end runs the view again, in the same request, and that makes the answer.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Flask, Request, current_app, g, request
+from flask.ctx import RequestContext
+
+from app.api.http.requests_counted import count_given_up
+from app.errors import UnavailableError
+
+PLACES = "task_executor.parking"  # in the environ, where connections can wait: tells whether one more may
+EXTENSION = "task_executor_before_again"
+
+StartResponse = Any
+Begin = Callable[[Callable[[], object]], Callable[[], object]]
+"""Begins a wait: it is given what the end of the wait calls, from any thread, and returns what gives the wait up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A request that waits: what begins its wait, what makes its answer, and what counts it when its client goes."""
+
+    begin: Begin
+    again: Callable[[StartResponse], Iterable[bytes]]
+    given_up: Callable[[], None]
+
+
+class Parked(BaseException):
+    """Leaves a view whose request waits; no error, so nothing on the way catches it."""
+
+    def __init__(self, waiting: Waiting) -> None:
+        super().__init__()
+        self.waiting = waiting
+
+
+def register(app: Flask, *before_again: Callable[[], object]) -> None:
+    """Have these run before a view is run again: what was checked before the wait need not hold any more."""
+    app.extensions[EXTENSION] = before_again
+
+
+def can_wait() -> bool:
+    """Return whether the current request may wait, or has; where no connection can be kept, its thread does."""
+    has_place: Callable[[], bool] | None = request.environ.get(PLACES)
+    return has_place is None or g.get("has_waited", False) or has_place()
+
+
+def check_place() -> None:
+    """Raise UnavailableError where the current request may not wait, because too many do."""
+    if not can_wait():
+        raise UnavailableError("As many requests wait as may wait in this process; try again, or ask without waiting.")
+
+
+def wait(begin: Begin, on_thread: Callable[[], object]) -> bool:
+    """Wait once in a request; returns whether it has waited just now, on this thread.
+
+    Where the connection can be kept the view is left, and run again afterwards: then this returns at once.
+    """
+    if g.get("has_waited", False):
+        return False
+    g.has_waited = True
+    if PLACES not in request.environ:
+        on_thread()
+        return True
+    app: Flask = current_app._get_current_object()  # type: ignore[attr-defined] # noqa: SLF001 - Flask's documented way
+    raise Parked(_waiting(app, request._get_current_object(), begin))  # type: ignore[attr-defined] # noqa: SLF001
+
+
+def _waiting(app: Flask, of: Request, begin: Begin) -> Waiting:
+    saved, since = dict(vars(g)), time.perf_counter()
+
+    def context() -> RequestContext:
+        return RequestContext(app, of.environ, request=of)
+
+    def again(start_response: StartResponse) -> Iterable[bytes]:
+        with context():
+            vars(g).update(saved)
+            # The wait is no work of ours.
+            g.counted_from = saved["counted_from"] + time.perf_counter() - since
+            try:
+                for check in app.extensions[EXTENSION]:
+                    check()
+                answer = app.dispatch_request()
+            except Exception as error:  # noqa: BLE001 - as Flask does: each has its handler
+                answer = app.handle_user_exception(error)
+            response = app.finalize_request(answer)
+        parts: Iterable[bytes] = response(of.environ, start_response)
+        return parts
+
+    def given_up() -> None:
+        with context():
+            vars(g).update(saved)
+            count_given_up()
+
+    return Waiting(begin, again, given_up)

@@ -1,0 +1,133 @@
+"""Connections whose requests wait: they hold no thread meanwhile."""
+
+import logging
+import socket
+from collections.abc import Callable
+from functools import partial
+from selectors import EVENT_READ
+from typing import Any
+
+from app.api.http.parking import PLACES, Parked, Waiting
+from app.api.shedding import SheddingWorker
+
+log = logging.getLogger(__name__)
+
+MOST_PARKED = 500
+PARKED = object()
+"""What handling a request comes to that waits."""
+
+
+class ParkingWorker(SheddingWorker):
+    """Keeps the connections of requests that wait, up to a number of them, and gives them a thread again afterwards.
+
+    Only the main thread keeps them. It closes those whose clients have gone, and lets all go on when the process stops.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.most_parked = MOST_PARKED
+        self._parked: dict[Any, Callable[[], object]] = {}  # connections, and what gives up their waits
+        self._again: dict[socket.socket, Waiting] = {}  # those whose wait is over, until a thread answers them
+
+    @property
+    def parked(self) -> int:
+        """How many connections wait."""
+        return len(self._parked)
+
+    def load_wsgi(self) -> None:
+        """Load the application, and let it answer the requests that have waited."""
+        super().load_wsgi()
+        application: Any = self.wsgi
+
+        def answering(environ: dict[str, Any], start_response: Any) -> Any:
+            waiting = self._again.pop(environ["gunicorn.socket"], None)
+            if waiting is not None:
+                return waiting.again(start_response)
+            environ[PLACES] = self._has_place
+            return application(environ, start_response)
+
+        self.wsgi: Any = answering
+
+    def _has_place(self) -> bool:
+        return bool(self.alive) and len(self._parked) < self.most_parked
+
+    def handle_request(self, req: Any, conn: Any) -> Any:
+        """Answer a request, or note that it waits."""
+        try:
+            return super().handle_request(req, conn)
+        except Parked as parked:
+            req._expected_100_continue = False  # noqa: SLF001 - it was told to, and would be told again
+            conn.waiting = (req, parked.waiting)
+            return True
+
+    def _keepalive_after(self, conn: Any, keepalive: bool) -> Any:
+        if getattr(conn, "waiting", None) is not None:
+            return PARKED  # what follows the request is read once it is answered
+        return keepalive and self._finish_body(conn)
+
+    def _finish_body(self, conn: Any) -> bool:
+        raise NotImplementedError
+
+    def _answer_parked(self, conn: Any) -> Any:
+        """Answer a request whose wait is over; what gunicorn does for one that has just come."""
+        (req, waiting), conn.waiting = conn.waiting, None
+        conn.sock.setblocking(True)
+        self._again[conn.sock] = waiting
+        try:
+            return self._keepalive_after(conn, self.handle_request(req, conn))
+        except (OSError, StopIteration) as error:
+            log.debug("the client did not take its answer: %s", type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - as gunicorn does: it is answered and logged
+            self.handle_error(req, conn.sock, conn.client, error)
+        finally:
+            self._again.pop(conn.sock, None)
+        return False
+
+    def finish_request(self, conn: Any, future: Any) -> None:
+        """Keep the connection of a request that waits."""
+        if not future.cancelled() and future.exception() is None and future.result() is PARKED:
+            self._park(conn)
+        else:
+            super().finish_request(conn, future)
+
+    def _park(self, conn: Any) -> None:
+        conn.sock.setblocking(False)
+        conn.is_watched = True
+        self.poller.register(conn.sock, EVENT_READ, partial(self._on_parked, conn))
+        self._parked[conn] = lambda: None
+        self._parked[conn] = conn.waiting[1].begin(lambda: self.method_queue.defer(self._go_on, conn))
+        if not self.alive:
+            self._go_on(conn)
+
+    def _on_parked(self, conn: Any, sock: socket.socket) -> None:
+        try:
+            goes_on = bool(sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            return
+        except OSError:
+            goes_on = False
+        self._unwatch(conn)
+        # What the client sends is its next request, and stays where it is until then.
+        if not goes_on:
+            self._parked.pop(conn)()
+            conn.waiting[1].given_up()
+            self._close(conn)
+
+    def _unwatch(self, conn: Any) -> None:
+        if conn.is_watched:
+            conn.is_watched = False
+            self.poller.unregister(conn.sock)
+
+    def _go_on(self, conn: Any) -> None:
+        """Give a connection a thread again; it was let in already, so it is not refused now."""
+        give_up = self._parked.pop(conn, None)
+        if give_up is not None:
+            give_up()
+            self._unwatch(conn)
+            self._submit(conn)
+
+    def _cap_keepalive(self, deadline: float) -> None:
+        """Let a worker that stops answer now what waits."""
+        super()._cap_keepalive(deadline)
+        for conn in tuple(self._parked):
+            self._go_on(conn)

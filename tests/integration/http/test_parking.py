@@ -1,0 +1,199 @@
+"""Requests that wait for results, in a real gunicorn: they hold no thread."""
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from http.client import HTTPResponse
+from typing import Any
+
+import pytest
+import requests
+
+from app import db, ids, workers
+from app.access import api_keys
+from app.access.api_keys import Scope
+from app.db import Database
+from app.executions.conclusion import Conclusion, conclude
+from app.executions.verdict import Verdict
+from schema.states import ExecutionStatus
+from tests import rows
+from tests.claiming import take
+from tests.integration.http.test_server import Web
+from tests.integration.registered import http_endpoint, one_shot
+from tests.waiting import HUNG_SECONDS, eventually
+
+THREADS = 2
+PLACES = 40
+OUTPUT = {"status_code": 200, "body": "done"}
+
+
+@pytest.fixture(scope="module")
+def store(module_database_url: str) -> Iterator[Database]:
+    with closing(db.connect(module_database_url, pool_size=1, application_name="te-test")) as database:
+        lease = {"host": "h", "pid": 1, "queues": ["http"], "capacity": 99, "lease_ms": 3_600_000}
+        workers.register(database, worker_id="wrk_1", **lease)  # type: ignore[arg-type]
+        yield database
+
+
+@pytest.fixture(scope="module")
+def key(store: Database) -> str:
+    return api_keys.create(store, "test", [Scope.ADMIN], None)
+
+
+@pytest.fixture(scope="module")
+def web(module_database_url: str, key: str) -> Iterator[Web]:
+    settings = {"TE_WEB_THREADS": str(THREADS), "TE_WEB_QUEUE": "100", "TE_WEB_WAITING": str(PLACES)}
+    with Web(module_database_url, **settings) as web:
+        eventually(web.is_ready, what="the API")
+        assert requests.post(f"{web.base}/endpoints", json=http_endpoint(), headers=of(key), timeout=60).ok
+        yield web
+
+
+def of(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+def head(key: str, path: str, method: str = "GET", more: str = "") -> bytes:
+    return f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n{more}\r\n".encode()
+
+
+def create(web: Web, key: str) -> str:
+    """Create a job; returns the id of its execution."""
+    answer = requests.post(f"{web.base}/jobs", json=one_shot(ids.job_id()), headers=of(key), timeout=HUNG_SECONDS)
+    found: str = answer.json()["execution"]["execution_id"]
+    return found
+
+
+class Client:
+    """A connection that sends what it is told, and reads answers."""
+
+    def __init__(self, web: Web, stack: ExitStack) -> None:
+        address = ("127.0.0.1", web.port)
+        self.socket = stack.enter_context(socket.create_connection(address, timeout=HUNG_SECONDS))
+
+    def send(self, request: bytes) -> "Client":
+        self.socket.sendall(request)
+        return self
+
+    def answer(self) -> tuple[int, dict[str, str], Any]:
+        response = HTTPResponse(self.socket)
+        response.begin()
+        body = response.read()
+        return response.status, {name.lower(): value for name, value in response.getheaders()}, json.loads(body)
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def wait_for_result(execution_id: str, key: str, wait: str = "60s") -> bytes:
+    return head(key, f"/executions/{execution_id}/result?wait={wait}")
+
+
+def ask(web: Web, key: str, execution_id: str) -> requests.Response:
+    """Ask for a result, with a short wait."""
+    path = f"/executions/{execution_id}/result?wait=10ms"
+    return requests.get(web.base + path, headers=of(key), timeout=HUNG_SECONDS)
+
+
+def waiting_in(web: Web, key: str) -> int:
+    """Return how many requests wait."""
+    text = requests.get(f"{web.base}/metrics", headers=of(key), timeout=HUNG_SECONDS).text
+    lines = [line for line in text.splitlines() if line.startswith("task_executor_http_requests_waiting")]
+    return sum(int(float(line.rpartition(" ")[2])) for line in lines)
+
+
+def end_all(store: Database) -> int:
+    """Do what a worker does to all that is queued."""
+    claims = take(store, "wrk_1", 99).claims
+    success = Verdict(ExecutionStatus.SUCCESS, None, dict(OUTPUT), None)
+    now = rows.database_now(store)
+    return len(conclude(store, "wrk_1", [Conclusion(each, ids.attempt_id(), success, now, 0, ()) for each in claims]))
+
+
+def test_many_more_requests_wait_than_there_are_threads_and_each_gets_its_result(
+    web: Web, key: str, store: Database, stack: ExitStack
+) -> None:
+    executions = [create(web, key) for _ in range(PLACES)]
+    waiting = [Client(web, stack).send(wait_for_result(each, key)) for each in executions]
+    eventually(lambda: waiting_in(web, key) == PLACES)
+    full = ask(web, key, executions[0])
+    assert full.status_code == 503
+    assert full.json()["error"]["code"] == "SERVICE_UNAVAILABLE"
+    assert int(full.headers["Retry-After"]) >= 1
+    unwaited = requests.post(
+        f"{web.base}/jobs", json=one_shot("full"), headers=of(key) | {"Prefer": "wait=60"}, timeout=HUNG_SECONDS
+    )
+    assert (unwaited.status_code, unwaited.headers.get("Preference-Applied")) == (201, None)
+    waiting[0].send(head(key, "/jobs?limit=1"))  # ahead of the first answer
+    assert end_all(store) == PLACES + 1
+    for each, client in zip(executions, waiting, strict=True):
+        status, headers, result = client.answer()
+        assert (status, result["execution_id"], result["output"]) == (200, each, OUTPUT)
+        assert (result["status"], result["error"], result["attempt_count"]) == ("SUCCESS", None, 1)
+        assert headers["x-request-id"]
+    assert waiting[0].answer()[0] == 200
+    assert waiting[1].send(head(key, "/jobs?limit=1")).answer()[0] == 200, "the connection is kept"
+
+
+def test_whoever_goes_leaves_the_place_to_others(web: Web, key: str, store: Database) -> None:
+    execution_id = create(web, key)
+    with ExitStack() as gone:
+        for _ in range(PLACES):
+            Client(web, gone).send(wait_for_result(execution_id, key))
+        eventually(lambda: waiting_in(web, key) == PLACES)
+    eventually(lambda: waiting_in(web, key) == 0)
+    assert ask(web, key, execution_id).status_code == 202
+    end_all(store)
+
+
+def test_a_job_is_answered_with_its_result(web: Web, key: str, store: Database, stack: ExitStack) -> None:
+    body = json.dumps(one_shot("answered")).encode()
+    more = (
+        f"Prefer: wait=60\r\nExpect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    )
+    first, again = (Client(web, stack).send(head(key, "/jobs", "POST", more) + body) for _ in range(2))
+    eventually(lambda: waiting_in(web, key) == 2)
+    assert end_all(store) == 1
+    answers = sorted((client.answer() for client in (first, again)), key=lambda answer: -answer[0])
+    for (status, headers, job), expected in zip(answers, (201, 200), strict=True):
+        assert (status, job["status"], job["execution"]["status"]) == (expected, "RETIRED", "SUCCESS")
+        assert (job["result"]["output"], headers["preference-applied"]) == (OUTPUT, "wait=60")
+    late = requests.post(
+        f"{web.base}/jobs", json=one_shot("late"), headers=of(key) | {"Prefer": "respond-async, wait=1"}, timeout=60
+    )
+    assert (late.status_code, late.headers["Preference-Applied"]) == (202, "respond-async, wait=1")
+    assert "result" not in late.json()
+    where = late.headers["Location"]
+    assert requests.get(web.base + where, headers=of(key), timeout=60).status_code == 202
+    end_all(store)
+    assert requests.get(web.base + where, headers=of(key), timeout=60).json()["output"] == OUTPUT
+
+
+def test_a_key_that_was_revoked_meanwhile_gets_no_result(web: Web, key: str, store: Database, stack: ExitStack) -> None:
+    short_lived = api_keys.create(store, "short", [Scope.READ], None)
+    execution_id = create(web, key)
+    client = Client(web, stack).send(wait_for_result(execution_id, short_lived))
+    eventually(lambda: waiting_in(web, key) == 1)
+    api_keys.revoke(store, short_lived.split("_")[1])
+    # Until this process has forgotten that it was good.
+    eventually(lambda: web.refusal("/jobs?limit=1", of(short_lived)))
+    end_all(store)
+    assert client.answer()[0] == 401
+
+
+def test_what_waits_is_answered_when_the_process_stops(
+    module_database_url: str, key: str, store: Database, stack: ExitStack
+) -> None:
+    with Web(module_database_url, TE_WEB_THREADS="1", TE_WEB_WAITING="1") as web:
+        eventually(web.is_ready, what="the API")
+        execution_id = create(web, key)
+        client = Client(web, stack).send(wait_for_result(execution_id, key))
+        eventually(lambda: waiting_in(web, key) == 1)
+        assert web.stop() == 0
+        status, headers, result = client.answer()
+        assert (status, headers["connection"], result["status"]) == (202, "close", "QUEUED")
+    end_all(store)
