@@ -1,0 +1,44 @@
+"""A worker process that is asked to drain finishes what it has begun and ends, and its siblings with it."""
+
+from typing import Any
+
+import pytest
+
+from app.dev.receiver import Receiver
+from app.dev.stack.client import Api
+from app.dev.stack.runner import Stack
+from tests.acceptance.jobs import wait_for_end
+from tests.waiting import HUNG_SECONDS, eventually
+
+pytestmark = pytest.mark.acceptance
+HELD = "/held/drain"
+
+
+def create(api: Api, key: str) -> Any:
+    body = {"endpoint": "held", "trigger": "IMMEDIATE", "idempotency_key": key, "input": {}}
+    return api.post("/jobs", body)["execution"]["execution_id"]
+
+
+def states(api: Api, worker_id: str) -> tuple[str, str]:
+    found = api.get(f"/workers/{worker_id}")
+    return found["state"], found["commands"][0]["state"]
+
+
+def test_one_of_two_processes_is_drained(stack: Stack, api: Api, receiver: Receiver) -> None:
+    stack.web()
+    child = stack.worker(processes=2)
+    spec = {"url": f"{receiver.base_url}{HELD}", "method": "POST", "timeout_ms": 250_000}
+    api.post("/endpoints", {"name": "held", "type": "HTTP", "spec": spec, "retry_policy": {"max_attempts": 1}})
+    first = create(api, "first")
+    receiver.wait_for(1, path=HELD)
+    draining = api.get(f"/executions/{first}")["worker_id"]
+    assert api.post(f"/workers/{draining}/drain")["state"] == "PENDING"
+    eventually(lambda: states(api, draining) == ("DRAINING", "ACKNOWLEDGED"), what="the acknowledgement")
+    later = [create(api, f"later-{number}") for number in range(8)]
+    receiver.wait_for(9, path=HELD)
+    assert draining not in {api.get(f"/executions/{one}")["worker_id"] for one in later}
+    assert child.is_running, "it finishes what it has begun"
+    receiver.release(HELD)
+    assert {wait_for_end(api, one)["status"] for one in (first, *later)} == {"SUCCESS"}
+    assert child.wait(HUNG_SECONDS) == 0, child.tail()
+    assert sorted(each["state"] for each in api.get("/workers")["items"]) == ["DEAD", "DRAINED"]
