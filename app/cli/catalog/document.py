@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import yaml
-from marshmallow import ValidationError, fields
+from marshmallow import ValidationError, fields, validate
 
 from app.api.catalog.endpoints import ChangedEndpointSchema
 from app.api.catalog.routes import RouteSchema
@@ -22,6 +22,7 @@ from app.catalog.payload_specs import PAYLOAD_SPECS
 from app.catalog.secrets import SECRETS
 from app.cli.errors import CommandError
 from app.cli.options import gather
+from app.config import MOST_ROUTES
 from app.db import Database
 from app.db.paging import Page, PageRequest
 from app.errors import InvalidRequestError, TaskExecutorError
@@ -53,7 +54,7 @@ class _DocumentSchema(Body):
     configs = fields.Dict(keys=Name(), values=fields.Dict(), load_default=dict)
     secrets = fields.List(SecretName(), load_default=list)
     endpoints = fields.Dict(keys=Name(), values=fields.Nested(ChangedEndpointSchema), load_default=dict)
-    routes = fields.List(fields.Nested(RouteSchema))
+    routes = fields.List(fields.Nested(RouteSchema), validate=validate.Length(max=MOST_ROUTES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,9 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
 
 
 def _named(read_page: Callable[[PageRequest], Page[T]]) -> dict[str, T]:
-    found, _ = gather(read_page, MOST)
+    found, is_more = gather(read_page, MOST)
+    if is_more:
+        raise CommandError(f"the catalogue has more than {MOST:,} of a kind, which is more than a document holds")
     return {each.name: each for each in sorted(found, key=lambda each: each.name)}
 
 

@@ -48,6 +48,7 @@ def test_an_argument_that_is_not_utf8_is_refused(cli: Cli) -> None:
         ("", "is empty"),
         ("# all of it is gone", "is empty"),
         ("[]", "JSON object"),
+        (f"routes: [{'{pattern: x, queue: y}, ' * 201}]", "/routes: Longer than maximum length 200."),
         ('configs: {"\\e[31m": {}}', "/configs/\\x1b[31m"),
         ("endpoints: {e: {type: HTTP, spec: {url: 'http://x/', body: 1}}}", ": /endpoints/e/spec/body: Unknown field."),
     ],
