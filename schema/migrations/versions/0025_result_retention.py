@@ -5,8 +5,8 @@ from sqlalchemy import text
 
 from schema import online
 
-revision = "0024"
-down_revision = "0023"
+revision = "0025"
+down_revision = "0024"
 
 
 def upgrade() -> None:
