@@ -3,16 +3,18 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection
-from werkzeug.datastructures import ETags
 
 from app import audit, ids
 from app.audit import Actor
 from app.db import Database
 from app.errors import PreconditionFailedError
 from app.formats import EPOCH, MICROSECOND
+
+if TYPE_CHECKING:
+    from werkzeug.datastructures import ETags  # not there where workers are installed alone
 
 T = TypeVar("T")
 
@@ -26,8 +28,8 @@ def tag_of(created_at: datetime, *numbers: int) -> str:
 class Condition:
     """Tags as in If-Match and If-None-Match (RFC 9110, 13.1): none where the header is absent."""
 
-    match: ETags = field(default_factory=ETags)
-    none_match: ETags = field(default_factory=ETags)
+    match: "ETags | None" = None
+    none_match: "ETags | None" = None
 
     def check(self, tag: str) -> None:
         """Raise PreconditionFailedError unless the resource is in a state that the client asked for."""
@@ -39,7 +41,7 @@ class Condition:
 
     def has(self, tag: str) -> bool:
         """Return whether If-None-Match lists this state."""
-        return self.none_match.contains_raw(f"W/{tag}")
+        return self.none_match is not None and self.none_match.contains_raw(f"W/{tag}")
 
 
 @dataclass(frozen=True, slots=True)

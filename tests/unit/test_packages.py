@@ -14,6 +14,7 @@ import pytest
         ("app.scheduler", "dramatiq"),
         ("app.api", "dramatiq"),
         ("brokers.broker", "flask"),
+        ("brokers.broker", "werkzeug"),
         ("schema.migrate", "app"),
     ],
 )
