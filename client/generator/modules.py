@@ -22,6 +22,7 @@ def modules_of(document: Mapping[str, Any]) -> dict[str, str]:
     texts = {
         "models.py": _models(document, found),
         "errors.py": _errors(document),
+        "defaults.py": _defaults(document),
         "operations.py": _operations(found, is_async=False),
         "async_operations.py": _operations(found, is_async=True),
     }
@@ -91,6 +92,20 @@ def _errors(document: Mapping[str, Any]) -> str:
     lines.append("BY_CODE: dict[str, type[ApiError]] = {")
     lines += [f'    "{code}": {class_of(code)},' for code in sorted(codes)]
     return "\n".join([*lines, "}", ""])
+
+
+def _defaults(document: Mapping[str, Any]) -> str:
+    found: dict[str, dict[str, Any]] = {}
+    for name, schema in document["components"]["schemas"].items():
+        fields = schema.get("properties", {}).items()
+        if values := {field: described["default"] for field, described in fields if "default" in described}:
+            found[name] = values
+    lines = [
+        _HEAD.format(title="What the service takes for fields that a body leaves out."),
+        "from typing import Any",
+        "",
+    ]
+    return "\n".join([*lines, f"DEFAULTS: dict[str, dict[str, Any]] = {found!r}", ""])
 
 
 def _operations(operations: list[Operation], *, is_async: bool) -> str:

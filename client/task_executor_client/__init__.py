@@ -15,6 +15,7 @@ from .failures import (
     WaitTimeoutError,
 )
 from .pages import AsyncPages, Page, Pages
+from .registration import Change, Declared, RegistrationConflictError
 
 if TYPE_CHECKING:
     from .async_client import AsyncClient
@@ -23,11 +24,14 @@ __all__ = [
     "ApiError",
     "AsyncClient",
     "AsyncPages",
+    "Change",
     "Client",
     "ConnectionFailedError",
+    "Declared",
     "NotModifiedError",
     "Page",
     "Pages",
+    "RegistrationConflictError",
     "Retries",
     "TaskExecutorError",
     "UnexpectedAnswerError",

@@ -1,7 +1,8 @@
 """Client: the operations of the service, with retries, over requests."""
 
 import time
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, Literal, Self
 
 from . import models
 from .address import Address
@@ -10,6 +11,7 @@ from .call import Call
 from .drive import drive
 from .exchange import Outcome, Pause, Retries, Send, exchange
 from .operations import Service
+from .registration import Change, Declarations, Declared, P, R
 from .transport import Transport
 from .waiting import until_ended
 
@@ -25,6 +27,7 @@ class Client(Service):
         self._address = Address.of(base_url, api_key)
         self._retries = retries or Retries()
         self._transport = Transport(self._address, connections)
+        self._declared = Declarations()
         super().__init__(self)
 
     def __repr__(self) -> str:
@@ -67,3 +70,30 @@ class Client(Service):
             return None
 
         return drive(until_ended(id_, timeout), do)
+
+    def endpoint(
+        self,
+        *,
+        type: Literal["HTTP", "KAFKA", "REDIS_STREAM"] = "HTTP",  # noqa: A002 - as the service calls it
+        name: str | None = None,
+        **fields: Any,
+    ) -> Callable[[Callable[P, R]], Declared[P, R]]:
+        """Declare an endpoint whose input is the arguments of the function; `register` makes the service have it.
+
+        `fields` are those of `endpoints.create`, `spec` above all. The name is that of the function, with hyphens.
+        Raises TypeError for arguments without types of JSON, and ValueError for a name that is declared already.
+        """
+
+        def declare(function: Callable[P, R]) -> Declared[P, R]:
+            given = {"name": name or function.__name__.strip("_").replace("_", "-"), "type": type}
+            return self._declared.add(function, fields | given)
+
+        return declare
+
+    def register(self, *, dry_run: bool = False) -> list[Change]:
+        """Make the service have the declared endpoints and their payload specs, and return what was to change.
+
+        What is as declared stays; what differs becomes a new version. A dry run reads only. Raises
+        RegistrationConflictError, after which register again: what was done is done.
+        """
+        return drive(self._declared.register(dry_run=dry_run), self.send)

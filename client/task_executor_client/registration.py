@@ -1,0 +1,143 @@
+"""Endpoints declared in code: what has to change in the service so that it has them, and changing that."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from .answer import etag
+from .call import Call
+from .defaults import DEFAULTS
+from .errors import ConflictError, NotFoundError, PreconditionFailedError
+from .failures import TaskExecutorError
+from .schema_of import schema_of_function, whole_input
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_SPECS = {"HTTP": "HttpSpec", "KAFKA": "KafkaSpec", "REDIS_STREAM": "RedisStreamSpec"}
+
+
+class RegistrationConflictError(TaskExecutorError):
+    """An endpoint is there with another transport, or somebody else has changed it meanwhile."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Change:
+    """What is done to a payload spec or an endpoint: `create`, `replace` or `none`; `fields` are those that differ."""
+
+    kind: str
+    name: str
+    action: str
+    fields: tuple[str, ...] = ()
+    version_before: int | None = None
+    version_after: int | None = None
+
+
+class Declared(Generic[P, R]):
+    """A function whose arguments are the input of an endpoint; called, it is the function."""
+
+    def __init__(self, function: Callable[P, R], body: dict[str, Any]) -> None:
+        self.function = function
+        self.name: str = body["name"]
+        self.schema = schema_of_function(function)
+        self.body = body | {"payload_spec": self.name}
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function."""
+        return self.function(*args, **kwargs)
+
+    def input(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
+        """Return the input of a job for these arguments; raises TypeError as a call would."""
+        bound = inspect.signature(self.function).bind(*args, **kwargs).arguments
+        if whole_input(self.function) is None:
+            return bound
+        (only,) = bound.values()
+        return dataclasses.asdict(only) if dataclasses.is_dataclass(only) else dict(only)  # type: ignore[arg-type]
+
+
+class Declarations:
+    """The endpoints that a client's code declares."""
+
+    def __init__(self) -> None:
+        self.each: dict[str, Declared[..., Any]] = {}
+
+    def add(self, function: Callable[P, R], body: dict[str, Any]) -> Declared[P, R]:
+        """Declare one; raises ValueError for a name that is declared already, TypeError for a wrong type."""
+        declared = Declared(function, body)
+        if declared.name in self.each:
+            raise ValueError(f"the endpoint {declared.name!r} is declared twice")
+        self.each[declared.name] = declared
+        return declared
+
+    def register(self, *, dry_run: bool) -> Generator[Call, Any, list[Change]]:
+        """Yield the calls that make the service have them; what it has is read only. Returns the changes."""
+        done: list[Change] = []
+        for declared in self.each.values():
+            try:
+                done.append((yield from _spec(declared, dry_run)))
+                done.append((yield from _endpoint(declared, dry_run)))
+            except (PreconditionFailedError, ConflictError) as error:
+                raise RegistrationConflictError(
+                    f"{declared.name}: somebody else has changed it meanwhile; register again"
+                ) from error
+        return done
+
+
+Steps = Generator[Call, Any, Change]
+
+
+def _spec(declared: Declared[..., Any], dry_run: bool) -> Steps:
+    stored = yield from _get("payload_specs", "/payload-specs/{name}", declared.name)
+    if stored is not None and stored["schema"] == declared.schema:
+        return Change("payload_spec", declared.name, "none")
+    body = {"name": declared.name, "schema": declared.schema}
+    if not dry_run:
+        yield _write("payload_specs", "/payload-specs", body, stored)
+    return Change("payload_spec", declared.name, "create" if stored is None else "replace", ("schema",))
+
+
+def _endpoint(declared: Declared[..., Any], dry_run: bool) -> Steps:
+    body = declared.body
+    stored = yield from _get("endpoints", "/endpoints/{name}", declared.name)
+    if stored is not None and stored["type"] != body["type"]:
+        raise RegistrationConflictError(f"{declared.name}: is an endpoint of type {stored['type']} already")
+    fields = tuple(sorted(body)) if stored is None else differing(body, stored)
+    before = None if stored is None else stored["version"]
+    if not fields:
+        return Change("endpoint", declared.name, "none", (), before, before)
+    after = None
+    if not dry_run:
+        after = (yield _write("endpoints", "/endpoints", body, stored))["version"]
+    return Change("endpoint", declared.name, "create" if stored is None else "replace", fields, before, after)
+
+
+def differing(body: Mapping[str, Any], stored: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the fields in which an endpoint is not as it is declared; what a spec leaves out has its default."""
+    of_spec = DEFAULTS.get(_SPECS[body["type"]], {})
+    usual: dict[str, Any] = {"config": None, "keep_response": "always", "retry_policy": {}}
+    wanted = usual | {name: value for name, value in body.items() if value is not None or name == "config"}
+    filled = {"spec": of_spec, "retry_policy": DEFAULTS.get("RetryPolicySpec", {})}
+    found = []
+    for name, value in sorted(wanted.items()):
+        now = stored[name]
+        if name in filled:
+            value, now = filled[name] | dict(value), filled[name] | dict(now or {})  # noqa: PLW2901
+        if value != now:
+            found.append(name)
+    return tuple(found)
+
+
+def _get(group: str, template: str, name: str) -> Generator[Call, Any, Any]:
+    try:
+        return (yield Call.of(f"{group}.get", "GET", template, path={"name": name}))
+    except NotFoundError:
+        return None
+
+
+def _write(group: str, path: str, body: Mapping[str, Any], stored: Mapping[str, Any] | None) -> Call:
+    if stored is None:
+        return Call.of(f"{group}.create", "POST", path, body=body, takes_key=True)
+    known = {"If-Match": etag(stored)}
+    template = f"{path}/{{name}}"
+    return Call.of(f"{group}.replace", "PUT", template, path={"name": body["name"]}, headers=known, body=body)
