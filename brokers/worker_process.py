@@ -46,6 +46,7 @@ EXIT_LEASE_LOST = 75  # EX_TEMPFAIL of sysexits.h: a supervisor should start the
 _SELDOM = (
     *(series.LOST_LEASES, series.STALE, series.REFUSED, series.ABANDONED),
     *(series.RELEASED, series.STRAYS, series.SOFT_LIMITS, series.EXECUTED),
+    series.ENDS_HANDLED,
 )
 
 

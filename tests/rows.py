@@ -217,6 +217,15 @@ def add_letter(database: Database, execution_id: str | None = None, **values: An
     return str(database.fetch(add.returning(tables.dead_letters.c.letter_id))[0].letter_id)
 
 
+def add_end(database: Database, end_id: str, age: str) -> None:
+    """Put the end of an execution into the outbox, as of a while ago."""
+    put = (
+        "INSERT INTO execution_ends (end_id, shard, execution_id, endpoint, status, attempt, ended_at) "
+        "VALUES (:id, 0, 'exec_0', 'target', 'FAILED', 1, now() - CAST(:age AS INTERVAL))"
+    )
+    database.fetch(text(put), {"id": end_id, "age": age})
+
+
 def add_breaker(database: Database, target: str, state: str = "closed", *, open_for: timedelta = timedelta(0)) -> None:
     """Insert a breaker that was watched until now."""
     database.fetch(

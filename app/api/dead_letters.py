@@ -15,6 +15,7 @@ from app.api.http.request_ids import note_ids
 from app.api.jobs.labels import LabelSelector
 from app.api.openapi.resource import Resource
 from app.api.services import services, wake
+from app.db import Database
 from app.db.paging import PageRequest, Position
 from app.errors import (
     ConflictError,
@@ -129,7 +130,11 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
 @resource.route("GET", "/dead-letters/<letter_id>", returns=DeadLetterViewSchema, errors=[DeadLetterNotFoundError])
 def get(letter_id: str) -> dict[str, Any]:
     """Get a dead letter with its execution and its attempts."""
-    database = services().database
+    return view_of(services().database, letter_id)
+
+
+def view_of(database: Database, letter_id: str) -> dict[str, Any]:
+    """Read what DeadLetterViewSchema shows; raises DeadLetterNotFoundError."""
     letter = get_letter(database, letter_id)
     execution = queries.get_execution(database, letter.execution_id)
     before = Position(EPOCH, str(letter.attempt_count + 1))

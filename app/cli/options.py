@@ -85,11 +85,14 @@ def enum_option(name: str, values: type[StrEnum], help_: str) -> Callable[[F], F
     return click.option(name, type=choice, callback=read, help=help_)
 
 
+limit_option = click.option(
+    "--limit", type=click.IntRange(1, MOST_LISTED), default=20, show_default=True, help="how many, newest first"
+)
+
+
 def created_options(command: F) -> F:
     """Declare the options between which instants something was created, and how much is listed."""
-    command = click.option(
-        "--limit", type=click.IntRange(1, MOST_LISTED), default=20, show_default=True, help="how many, newest first"
-    )(command)
+    command = limit_option(command)
     command = click.option("--created-before", type=Moment(), help="30m, 2h, 7d ago, or a time with offset")(command)
     return click.option("--created-after", type=Moment(), help="30m, 2h, 7d ago, or a time with offset")(command)
 

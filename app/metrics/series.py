@@ -219,6 +219,17 @@ FLEET_SLOTS = _gauge("fleet_slots", "Slots of all live worker processes.", merge
 FLEET_IN_FLIGHT = _gauge(
     "fleet_jobs_in_flight", "Claims that live worker processes held at their last heartbeats.", merge=Merge.NEWEST
 )
+DEAD_LETTERS = _gauge(
+    "dead_letters_open",
+    "Executions of an endpoint that have failed and that nobody has seen to; up to 1,000 are counted of each.",
+    ENDPOINT,
+    merge=Merge.NEWEST,
+)
+LATE_ENDS = _gauge(
+    "outbox_ends_late",
+    "Ends of executions of which something has not followed for a minute; up to 1,000 are counted.",
+    merge=Merge.NEWEST,
+)
 CATCH_UP_LAG = _gauge(
     "catch_up_lag_seconds",
     "For how long the most overdue tick of all jobs has been waiting to become an execution.",

@@ -69,7 +69,10 @@ def _of_endpoints(figures: Figures, values: Values) -> dict[Series, dict[Labels,
         waiting[label, held.hold.value] += held.waiting
         if held.seconds is not None:
             opens_in[label,] = max(opens_in[label,], held.seconds)
-    return {series.WAITING: waiting, series.OPENS_IN: opens_in}
+    letters = defaultdict[Labels, float](float)
+    for unseen in figures.unseen:
+        letters[values.endpoints.of(unseen.endpoint),] += unseen.letters
+    return {series.WAITING: waiting, series.OPENS_IN: opens_in, series.DEAD_LETTERS: letters}
 
 
 def _of_all(figures: Figures) -> dict[Series, dict[Labels, float]]:
@@ -81,4 +84,5 @@ def _of_all(figures: Figures) -> dict[Series, dict[Labels, float]]:
         series.FLEET_SLOTS: {(): workers.capacity},
         series.FLEET_IN_FLIGHT: {(): workers.in_flight},
         series.CATCH_UP_LAG: {(): figures.seconds_behind},
+        series.LATE_ENDS: {(): figures.late_ends},
     }

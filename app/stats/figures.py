@@ -6,7 +6,8 @@ from typing import Self
 
 from app.db import Database
 from app.flow import breakers
-from app.stats import held, lag, queues, workers
+from app.stats import dead_letters, held, lag, queues, workers
+from app.stats.dead_letters import LATE_SECONDS, Unseen
 from app.stats.held import Held
 from app.stats.queues import Queue
 from app.stats.workers import Workers
@@ -23,6 +24,8 @@ class Figures:
     breakers: Mapping[BreakerState, int]
     workers: Workers
     seconds_behind: float
+    unseen: Sequence[Unseen]
+    late_ends: int
 
     @classmethod
     def read(cls, database: Database, shards: int) -> Self:
@@ -34,4 +37,6 @@ class Figures:
             breakers.count_by_state(database),
             workers.count(database),
             lag.seconds_behind(database),
+            dead_letters.unseen(database),
+            dead_letters.late_ends(database, late_seconds=LATE_SECONDS),
         )

@@ -19,7 +19,7 @@ Check = Callable[[Patient], Iterator[Finding]]
 CHECKS: list[Check] = [
     *(clocks.this_machine, schema_drift.revision, schema_drift.shape),
     *(clocks.each_process, surroundings.server, surroundings.queues, surroundings.secrets, surroundings.bloat),
-    *(rows.overdue, rows.lost, rows.stuck, rows.exhausted, rows.cut_off),
+    *(rows.overdue, rows.lost, rows.stuck, rows.exhausted, rows.cut_off, rows.late_ends),
 ]
 
 

@@ -12,6 +12,7 @@ from app.executions.materialization import due
 from app.executions.reclaim import Candidate, Reclaimed
 from app.jobs import unfinished
 from app.sql import statement
+from app.stats import dead_letters
 
 LATE = timedelta(minutes=1)  # a scheduler that keeps up is never so late
 _MOST_NAMED = 5
@@ -83,6 +84,14 @@ def cut_off(patient: Patient) -> Iterator[Finding]:
         problem = f"{number} changes of jobs with very many executions ended in the middle"
         repair = partial(_finish, patient)
         yield Finding("executions", problem, "--fix ends them, as a scheduler would", repair)
+
+
+def late_ends(patient: Patient) -> Iterator[Finding]:
+    """Find ends of which something has not followed."""
+    number = dead_letters.late_ends(patient.database, late_seconds=LATE.total_seconds())
+    if number:
+        problem = f"of {counted(number, 'ends')} something has not followed, such as a dead letter"
+        yield Finding("ends", problem, f"look for `outbox` in the log of workers and schedulers; {_SCHEDULER}")
 
 
 def _unclaimed(

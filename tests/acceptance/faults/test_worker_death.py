@@ -57,6 +57,25 @@ def test_a_killed_workers_execution_runs_elsewhere_or_fails_where_its_policy_say
     assert rows.job_of(database, last_id).status == "RETIRED"
 
 
+@pytest.mark.postgresql_only
+def test_a_failure_whose_worker_is_killed_before_anything_follows_has_one_dead_letter(
+    database: Database, stack: Stack, receiver: Receiver
+) -> None:
+    target(database, receiver, "/status/400")
+    victim = stack.worker(**SHORT_LEASE)
+    with database.engine.connect() as other, other.begin():
+        other.execute(text("LOCK TABLE dead_letters IN EXCLUSIVE MODE"))
+        (execution_id,) = rows.add_executions(database)
+        eventually(lambda: rows.statuses(database) == {"FAILED": 1}, what="the failure")
+        eventually(lambda: rows.is_a_lock_waited_for(database), what="the worker that is about to leave the letter")
+        victim.kill()
+    stack.scheduler(**SHORT_LEASE)
+    letters = text("SELECT execution_id, error_type FROM dead_letters")
+    eventually(lambda: bool(database.fetch(letters)), what="the letter")
+    assert [tuple(row) for row in database.fetch(letters)] == [(execution_id, "HTTP_ERROR")]
+    assert database.fetch(text("SELECT count(*) AS n FROM execution_ends"))[0].n == 0
+
+
 def test_what_a_killed_worker_had_claimed_and_not_sent_is_delivered_all_the_same(
     database: Database, stack: Stack, receiver: Receiver
 ) -> None:

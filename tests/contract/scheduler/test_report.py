@@ -81,6 +81,12 @@ def test_all_that_the_database_tells(database: Database) -> None:
                                                   THEN - INTERVAL '5 minutes' ELSE INTERVAL '1 day' END"""
     database.fetch(text(late))
 
+    for name in ("a-full", "a-full", "f-idle"):
+        rows.add_letter(database, endpoint=name)
+    rows.add_letter(database, resolution="ARCHIVED", resolved_at=rows.database_now(database))
+    for age, end_id in (("2 minutes", "late"), ("0 minutes", "new")):
+        rows.add_end(database, end_id, age)
+
     assert list(queues.known(database, 2)) == ["bulk", "http"], "those in which nothing waits are left out first"
 
     values = Values(most_endpoints=1)
@@ -107,6 +113,8 @@ def test_all_that_the_database_tells(database: Database) -> None:
         "workers": {("alive",): 1, ("draining",): 0, ("lost",): 1, ("drained",): 0, ("dead",): 0},
         "fleet_slots": {(): 9},
         "fleet_jobs_in_flight": {(): 4},
+        "dead_letters_open": {("a-full",): 2, ("other",): 1},
+        "outbox_ends_late": {(): 1},
     }
 
 

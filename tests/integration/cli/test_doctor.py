@@ -35,6 +35,14 @@ def test_a_healthy_service_has_no_findings(api: Api, cli: Cli) -> None:
     assert "all is well" in cli.run("doctor").stdout
 
 
+def test_ends_of_which_something_has_not_followed_are_told(cli: Cli, database: Database) -> None:
+    for end_id, age in (("att_1", "2 minutes"), ("att_2", "1 second")):
+        rows.add_end(database, end_id, age)
+    ((problem, found),) = examined(cli).items()
+    assert problem.startswith("of 1 ends something has not followed")
+    assert (found["check"], found["fixable"]) == ("ends", False)
+
+
 def test_a_schema_that_drifted_is_told_with_what_puts_it_right(cli: Cli, database: Database) -> None:
     database.fetch(text("DROP INDEX idx_executions_pickup"))
     ((problem, found),) = examined(cli).items()
