@@ -10,6 +10,7 @@ import click
 
 from app.api.services import services
 from app.audit import Actor
+from app.cli.console import plain
 from app.cli.errors import one_line
 from app.db import Database, ready
 
@@ -36,6 +37,7 @@ def confirm(question: str, *, yes: bool) -> None:
     """Ask before something is destroyed, unless `--yes` was given; raises click's Abort after a no."""
     if yes:
         return
+    question = plain(question)
     if not sys.stdin.isatty():
         raise click.UsageError(f"{question} Nobody can be asked here: add --yes.")
     click.confirm(question, abort=True, err=True)

@@ -112,8 +112,11 @@ class Life:
 def command(execution_id: str | None, every: float, as_json: bool, **filters: Any) -> None:
     """Follow what is created from now on and each change of it, until Ctrl-C; or EXECUTION_ID, until it ends.
 
-    With an id it exits with 0 after a SUCCESS and with 1 after any other end. --json prints a line for each change.
+    With an id it exits with 0 after a SUCCESS and with 1 after any other end, or where nobody waited for one. --json
+    prints a line for each change.
     """
+    if execution_id is not None and any(filters.values()):
+        raise click.UsageError("use either EXECUTION_ID or options that say which executions to follow")
     try:
         with ready_database() as database:
             if execution_id is None:
@@ -123,7 +126,8 @@ def command(execution_id: str | None, every: float, as_json: bool, **filters: An
                 ended = _accompany(Life(database, execution_id, look_ahead), every, as_json=as_json)
                 raise click.exceptions.Exit(0 if ended is ExecutionStatus.SUCCESS else FAILED)
     except KeyboardInterrupt:
-        raise click.exceptions.Exit(0) from None
+        # A script must not take it for a success.
+        raise click.exceptions.Exit(0 if execution_id is None else FAILED) from None
 
 
 def until_its_end(life: Life, every: float = 0.2) -> ExecutionStatus:

@@ -78,6 +78,16 @@ def test_tail_of_one_tells_its_life_and_how_it_ended(cli: Cli, database: Databas
     assert [line["message"] for line in lines if "message" in line] == ["line 1", "line 2"]
     database.fetch(text("UPDATE executions SET status = 'SUCCESS'"))
     cli.run("executions", "tail", failed)
+    assert "either" in cli.run("executions", "tail", failed, "--status", "FAILED", expect=2).stderr
+
+
+def test_who_does_not_wait_for_an_end_is_not_told_of_a_success(
+    api: Api, cli: Cli, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(api)
+    waits = rows.add_tick(database, created(api, interval())["job_id"])
+    monkeypatch.setattr("app.cli.tail.print_json", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    cli.run("executions", "tail", waits, "--json", expect=1)
 
 
 def test_a_follower_tells_each_change_once(api: Api, database: Database, statements: Statements) -> None:
