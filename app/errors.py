@@ -255,6 +255,12 @@ class InvalidConfigRefError(UnprocessableError):
     code = "INVALID_CONFIG_REF"
 
 
+class InvalidCallbackError(UnprocessableError):
+    """An endpoint to call back does not exist, refuses outcomes, or leads back to where it is called from."""
+
+    code = "INVALID_CALLBACK"
+
+
 class InputValidationError(UnprocessableError):
     """The job's input does not match the endpoint's payload spec."""
 

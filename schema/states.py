@@ -115,6 +115,14 @@ class RouteSource(StrEnum):
     API = "api"
 
 
+class CallbackEvent(StrEnum):
+    """What another endpoint can be called back on; the values are the fields in which it is named."""
+
+    ON_SUCCESS = "on_success"
+    ON_FAILURE = "on_failure"  # whatever ends in FAILED, with an attempt or without
+    ON_ATTEMPT_FAILED = "on_attempt_failed"  # each attempt that failed, the last one too
+
+
 class Resolution(StrEnum):
     """What became of a dead letter."""
 

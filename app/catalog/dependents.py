@@ -47,6 +47,10 @@ OF_ENDPOINT = statement(
       (SELECT 'job' AS what, job_id AS id FROM jobs
         WHERE endpoint = :name AND trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED' LIMIT {SHOWN + 1})
       UNION
+      (SELECT 'endpoint', name FROM endpoints
+        WHERE :name IN (callbacks->>'on_success', callbacks->>'on_failure', callbacks->>'on_attempt_failed')
+          AND deleted_at IS NULL LIMIT {SHOWN + 1})
+      UNION
       (SELECT 'execution', execution_id FROM executions
         WHERE endpoint = :name AND {_WAITS} LIMIT {SHOWN + 1})
       UNION

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from app.sql import statement
 
-CATALOG, FLOW = "catalog", "flow"
+CATALOG, FLOW, CALLBACKS = "catalog", "flow", "callbacks"
 
 BUMP = statement(
     "catalog.bump", "UPDATE catalog_revision SET revision = revision + 1 WHERE id = :id RETURNING revision"
@@ -16,7 +16,7 @@ BUMP = statement(
 
 
 def bump(connection: Connection, of: str = CATALOG) -> int:
-    """Count a change, of a config or secret or of the flow, in the transaction that makes it; returns the revision.
+    """Count a change, in the transaction that makes it; returns the revision.
 
     Changes wait for each other here, so a revision that somebody has read stands for all changes up to it.
     """

@@ -1,7 +1,7 @@
 """Insertion of executions: the columns of a new row, shared by every statement that inserts one."""
 
 # What an execution takes over from its job, under the same names.
-OF_JOB = ("job_id", "endpoint", "endpoint_version", "endpoint_type", "max_attempts", "limit_key")
+OF_JOB = ("job_id", "endpoint", "endpoint_version", "endpoint_type", "max_attempts", "limit_key", "followed")
 # What it may take over, and the job's endpoint has otherwise.
 _OF_JOB_OR_ENDPOINT = ("queue", "priority")
 OF_JOB_FOR_EXECUTION = OF_JOB + _OF_JOB_OR_ENDPOINT

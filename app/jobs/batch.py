@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from app import ids
+from app.catalog.endpoints import callbacks
 from app.errors import TaskExecutorError
 from app.jobs import insertion, queries
 from app.jobs.creation import Created, Creator, scheduled
@@ -71,6 +72,7 @@ class _Chunk:
     def _item(self, position: int, new: NewJob) -> _Item:
         new = scheduled(new, self._now) if new.timetable else new
         target = self._creator.targets.fitting(new.endpoint, new.input)
+        callbacks.check(self._creator.database.fetch, new.endpoint, new.callbacks)
         params = insertion.params_of(new, target, ids.job_id(), self._creator.shards)
         return _Item(position, new, params | {"look_ahead_ms": self._creator.look_ahead_ms})
 

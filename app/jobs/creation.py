@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from app import ids
+from app.catalog.endpoints import callbacks
 from app.db import Database
 from app.errors import TaskExecutorError, UnavailableError
 from app.jobs import insertion, queries
@@ -77,6 +78,7 @@ class Creator:
     def _create(self, new: NewJob, *, together: bool, attempts: int | None) -> Created:
         new, job_id = scheduled(new, self.now()) if new.timetable else new, ids.job_id()
         target = self.targets.fitting(new.endpoint, new.input)
+        callbacks.check(self.database.fetch, new.endpoint, new.callbacks)
         for tried in range(MAX_TRIES):
             params = {**insertion.params_of(new, target, job_id, self.shards), "look_ahead_ms": self.look_ahead_ms}
             params["max_attempts"] = attempts or params["max_attempts"]

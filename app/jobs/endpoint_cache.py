@@ -1,10 +1,13 @@
 """Cache of endpoints for the creation of jobs; the statement that inserts a job notices a stale entry."""
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Self
 
 from cachetools import LRUCache
+from sqlalchemy import Row
 
 from app.catalog import validation
 from app.catalog.endpoints.limit_key import KeyTemplate, key_template
@@ -20,7 +23,7 @@ CACHE_SIZE = 2_000
 LOAD = statement(
     "jobs.target",
     """
-    SELECT e.version, e.endpoint_type, e.retry_policy, e.limits, e.flow_revision,
+    SELECT e.version, e.endpoint_type, e.retry_policy, e.limits, e.flow_revision, e.callbacks,
            p.schema_json, p.updated_at AS spec_updated_at
       FROM endpoints e LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
      WHERE e.name = :name AND e.deleted_at IS NULL
@@ -40,6 +43,22 @@ class CachedEndpoint:
     spec_updated_at: datetime | None
     flow_revision: int = 0
     limit_key: KeyTemplate | None = None
+    callbacks: Mapping[str, str | None] | None = None
+
+    @classmethod
+    def of_row(cls, name: str, row: Row[Any]) -> Self:
+        """Take what LOAD has read."""
+        return cls(
+            name=name,
+            version=row.version,
+            type=EndpointType(row.endpoint_type),
+            max_attempts=RetryPolicy.from_json(row.retry_policy).max_attempts,
+            validator=validation.compiled(row.schema_json) if row.spec_updated_at is not None else None,
+            spec_updated_at=row.spec_updated_at,
+            flow_revision=row.flow_revision,
+            limit_key=key_template(row.limits),
+            callbacks=row.callbacks,
+        )
 
     def faults(self, input_: object) -> list[Detail]:
         """Return what is wrong with the input of a job."""
@@ -83,16 +102,6 @@ class EndpointCache:
             self._targets.pop(name, None)
             if not rows:
                 raise EndpointNotFoundError(f"There is no endpoint named {name!r}.")
-            row = rows[0]
-            target = CachedEndpoint(
-                name=name,
-                version=row.version,
-                type=EndpointType(row.endpoint_type),
-                max_attempts=RetryPolicy.from_json(row.retry_policy).max_attempts,
-                validator=validation.compiled(row.schema_json) if row.spec_updated_at is not None else None,
-                spec_updated_at=row.spec_updated_at,
-                flow_revision=row.flow_revision,
-                limit_key=key_template(row.limits),
-            )
+            target = CachedEndpoint.of_row(name, rows[0])
             self._targets[name] = target
             return target

@@ -13,7 +13,9 @@ from typing import Any
 from sqlalchemy import Row
 
 from app import ids
+from app.catalog.endpoints.callbacks import merged
 from app.catalog.endpoints.limit_key import NO_KEY
+from app.executions.ending.followers import followed_for
 from app.executions.insertion import OF_ENDPOINT, OF_JOB_FOR_EXECUTION, insert_executions
 from app.formats import EPOCH, array_literal, compact_json
 from app.jobs.endpoint_cache import CachedEndpoint
@@ -39,6 +41,9 @@ JOB_COLUMNS = {
     "max_attempts": "BIGINT",
     "run_at": "TIMESTAMPTZ",
     "trace_context": "TEXT",
+    "callbacks": "JSONB",
+    "followed": "BIGINT",
+    "callback_of": "TEXT",
 }
 REPEATING_COLUMNS = {
     "status": "TEXT",
@@ -185,7 +190,10 @@ SEVERAL_REPEATING = statement(
 )
 
 _PLAIN = ("job_id", "trigger_type", "execution_id", "shard")
-_RARE = ("name", "labels", "queue", "priority", "limit_key", "run_at", "trace_context")
+_RARE = (
+    *("name", "labels", "queue", "priority", "limit_key", "run_at", "trace_context"),
+    *("callbacks", "followed", "callback_of"),
+)
 _NOTHING = {None, NO_KEY}
 _target_of = itemgetter(*_OF_TARGET)
 _NO_EXECUTION = {"execution_id": None, "shard": None}
@@ -217,6 +225,9 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
         "run_at": new.run_at,
         "trace_context": None if new.trace is None else new.trace.as_text(is_link=new.trigger.repeats),
         "cron_next_run_at": new.first_tick,
+        "callbacks": None if new.callbacks is None else compact_json(new.callbacks),
+        "followed": followed_for(merged(target.callbacks, new.callbacks)),
+        "callback_of": None,
     }
     if new.timetable is not None:
         return params | new.timetable.as_columns() | _NO_EXECUTION
@@ -252,5 +263,6 @@ def _params_of_several(each: Iterable[Mapping[str, Any]], names: Iterable[str]) 
 
 def inserted(new: NewJob, params: Mapping[str, Any], row: Row[Any]) -> Job:
     """Build the job that one of the statements inserted, as a read would."""
-    given = {"execution_created_at": row.created_at, "input": new.input, "labels": new.labels}
+    given = {"input": new.input, "labels": new.labels, "callbacks": new.callbacks}
+    given["execution_created_at"] = row.created_at
     return Job.from_columns({**DEFAULTS, **params, **row._asdict(), **given})

@@ -14,9 +14,9 @@ from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
 class NewJob:
     """A requested job; times in UTC.
 
-    Without a queue or a priority it has those of its endpoint. A repeating one has its timetable, `starts_now` when the
-    request gives no start, and later its first tick. The database's clock then decides when it starts, and until then
-    `starts_at` says nothing.
+    Without a queue or a priority it has those of its endpoint, and `callbacks` go before those of its endpoint. A
+    repeating one has its timetable, `starts_now` when the request gives no start, and later its first tick. The
+    database's clock then decides when it starts, and until then `starts_at` says nothing.
     """
 
     endpoint: str
@@ -31,6 +31,7 @@ class NewJob:
     timetable: Timetable | None = None
     starts_now: bool = False
     first_tick: datetime | None = None
+    callbacks: Mapping[str, str | None] | None = None
     trace: TraceContext | None = None
 
 
@@ -74,6 +75,8 @@ class Job:
     last_tick_at: datetime | None
     skipped_catch_up: int
     skipped_overlap: int
+    callbacks: Mapping[str, str | None] | None
+    callback_of: str | None
     created_at: datetime
     paused_at: datetime | None
     retired_at: datetime | None

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from app import ids
+from app.catalog.endpoints import callbacks
 from app.errors import Detail, InvalidRequestError, JobNotUpdatableError, UnavailableError
 from app.executions.cancellation import Scope
 from app.executions.events import Reason
@@ -23,7 +24,7 @@ from schema.states import CatchUp, JobStatus, Trigger
 
 _FOREIGN = {Trigger.CRON: ("every_ms", "fixed_delay"), Trigger.INTERVAL: ("cron", "timezone")}
 _NULLABLE = {"ends_at", "max_catch_up"}
-_OF_JOB = ("name", "labels", "queue", "priority", "input")  # what of a job is not its timetable
+_OF_JOB = ("name", "labels", "queue", "priority", "input", "callbacks")  # what of a job is not its timetable
 
 REPLACE = statement(
     "jobs.replace",
@@ -63,7 +64,7 @@ def update_job(
 ) -> Job:
     """Make the next version of a repeating job and return it; its executions link to `trace`.
 
-    `changes` are fields of Timetable, and `name`, `labels`, `queue`, `priority` and `input`.
+    `changes` are fields of Timetable, and `name`, `labels`, `queue`, `priority`, `input` and `callbacks`.
     What `changes` leaves out stays as it is. The new version takes the endpoint as it is now, and stays paused when the
     old one was. Executions of the old version that have not begun are cancelled.
     Raises JobNotFoundError, JobNotUpdatableError for a one-shot or a retired job, and what a creation raises.
@@ -73,6 +74,7 @@ def update_job(
     old = _updatable(queries.get_job(database, job_id), new_id)
     wanted = next_version(old, changes)
     target = creator.targets.fitting(wanted.endpoint, wanted.input)
+    callbacks.check(database.fetch, wanted.endpoint, wanted.callbacks)
     for _ in range(MAX_TRIES):
         try:
             first = _replace(creator, (job_id, new_id), changes, target, scope, trace=trace)

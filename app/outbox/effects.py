@@ -1,6 +1,7 @@
 """The effects of ends: a new one is a module with an `Effect`, and a line here."""
 
+from app.outbox.callbacks import CALLBACKS
 from app.outbox.dead_letters import DEAD_LETTERS
 from app.outbox.effect import Effect
 
-EFFECTS: tuple[Effect, ...] = (DEAD_LETTERS,)
+EFFECTS: tuple[Effect, ...] = (DEAD_LETTERS, CALLBACKS)

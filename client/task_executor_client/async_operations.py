@@ -125,6 +125,18 @@ class AsyncBreakers(AsyncGroup):
         return answer
 
 
+class AsyncCallbacks(AsyncGroup):
+    """Operations on `callbacks`."""
+
+    async def schema(self, *, timeout: float | None = None) -> models.OutcomeSchema:
+        """Get the JSON Schema of the input with which endpoints are called back; a payload spec can be made of
+        it.
+        """
+        call = Call.of("callbacks.schema", "GET", "/callbacks/schema", timeout=timeout)
+        answer: models.OutcomeSchema = await self._sender.send(call)
+        return answer
+
+
 class AsyncConfigs(AsyncGroup):
     """Operations on `configs`."""
 
@@ -1449,6 +1461,11 @@ class AsyncService(AsyncGroup):
     def breakers(self) -> AsyncBreakers:
         """Operations on `breakers`."""
         return AsyncBreakers(self._sender)
+
+    @property
+    def callbacks(self) -> AsyncCallbacks:
+        """Operations on `callbacks`."""
+        return AsyncCallbacks(self._sender)
 
     @property
     def configs(self) -> AsyncConfigs:

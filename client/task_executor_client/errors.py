@@ -38,6 +38,10 @@ class InternalError(ApiError):
     """Something went wrong on our side; the request id finds it in the log."""
 
 
+class InvalidCallbackError(ApiError):
+    """An endpoint to call back does not exist, refuses outcomes, or leads back to where it is called from."""
+
+
 class InvalidConfigRefError(ApiError):
     """The endpoint names a config that does not exist."""
 
@@ -170,6 +174,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "IDEMPOTENCY_KEY_REUSED": IdempotencyKeyReusedError,
     "INPUT_VALIDATION_FAILED": InputValidationFailedError,
     "INTERNAL_ERROR": InternalError,
+    "INVALID_CALLBACK": InvalidCallbackError,
     "INVALID_CONFIG_REF": InvalidConfigRefError,
     "INVALID_CRON": InvalidCronError,
     "INVALID_PAYLOAD_SPEC_REF": InvalidPayloadSpecRefError,

@@ -264,6 +264,12 @@ class RetryPolicySpec(TypedDict):
     """Since `scheduled_at`: a retry that would start later is not made."""
 
 
+class NewCallbacks(TypedDict):
+    on_success: NotRequired[str | None]
+    on_failure: NotRequired[str | None]
+    on_attempt_failed: NotRequired[str | None]
+
+
 class NewEndpoint(TypedDict):
     queue: NotRequired[str | None]
     """Where its executions wait from now on; that of the routes or of its transport when absent."""
@@ -288,6 +294,14 @@ class NewEndpoint(TypedDict):
     """Whether the receiver's words are stored: `always`, `on_error` (of failed attempts only) or `never`;
     without them, its status and the size of its answer.
     """
+    callbacks: NotRequired[NewCallbacks | None]
+    """Whom to tell how its executions end; nobody when absent."""
+
+
+class Callbacks(TypedDict):
+    on_success: NotRequired[str | None]
+    on_failure: NotRequired[str | None]
+    on_attempt_failed: NotRequired[str | None]
 
 
 class Endpoint(TypedDict):
@@ -300,6 +314,7 @@ class Endpoint(TypedDict):
     retry_policy: RetryPolicySpec
     """With its defaults."""
     keep_response: Literal["always", "on_error", "never"]
+    callbacks: Callbacks | None
     queue: str | None
     """As it was given."""
     queue_in_effect: str
@@ -348,6 +363,8 @@ class ChangedEndpoint(TypedDict):
     """Whether the receiver's words are stored: `always`, `on_error` (of failed attempts only) or `never`;
     without them, its status and the size of its answer.
     """
+    callbacks: NotRequired[NewCallbacks | None]
+    """Whom to tell how its executions end; nobody when absent."""
 
 
 class Flow(TypedDict):
@@ -458,6 +475,8 @@ class NewJob(TypedDict):
     overlap: NotRequired[Literal["allow", "skip"] | None]
     """`skip` drops a tick while an execution of the job is unfinished; `allow` when absent."""
     input: NotRequired[Mapping[str, Any] | None]
+    callbacks: NotRequired[NewCallbacks | None]
+    """Whom to tell how its executions end, before those of its endpoint; `null` is nobody."""
     endpoint: str
     trigger: Literal["IMMEDIATE", "DELAYED", "CRON", "INTERVAL"]
     idempotency_key: NotRequired[str | None]
@@ -557,6 +576,10 @@ class CreatedJob(TypedDict):
     """`null`: that of its endpoint."""
     limit_key: str | None
     """By which it shares `limits.per_key`; `null` where its endpoint had no key."""
+    callbacks: Callbacks | None
+    """Its own, before those of its endpoint; `null`: those of its endpoint."""
+    callback_of: str | None
+    """The execution whose end it tells."""
     run_at: NotRequired[str]
     """DELAYED only."""
     cron: NotRequired[str]
@@ -610,6 +633,10 @@ class Job(TypedDict):
     """`null`: that of its endpoint."""
     limit_key: str | None
     """By which it shares `limits.per_key`; `null` where its endpoint had no key."""
+    callbacks: Callbacks | None
+    """Its own, before those of its endpoint; `null`: those of its endpoint."""
+    callback_of: str | None
+    """The execution whose end it tells."""
     run_at: NotRequired[str]
     """DELAYED only."""
     cron: NotRequired[str]
@@ -738,6 +765,8 @@ class ChangedJob(TypedDict):
     overlap: NotRequired[Literal["allow", "skip"] | None]
     """`skip` drops a tick while an execution of the job is unfinished; `allow` when absent."""
     input: NotRequired[Mapping[str, Any] | None]
+    callbacks: NotRequired[NewCallbacks | None]
+    """Whom to tell how its executions end, before those of its endpoint; `null` is nobody."""
 
 
 class PatchedJob(TypedDict):
@@ -770,6 +799,8 @@ class PatchedJob(TypedDict):
     overlap: NotRequired[Literal["allow", "skip"] | None]
     """`skip` drops a tick while an execution of the job is unfinished; `allow` when absent."""
     input: NotRequired[Mapping[str, Any] | None]
+    callbacks: NotRequired[NewCallbacks | None]
+    """Whom to tell how its executions end, before those of its endpoint; `null` is nobody."""
     status: NotRequired[Literal["ACTIVE", "PAUSED", "RETIRED"]]
 
 
@@ -1000,6 +1031,10 @@ class Redrive(TypedDict):
 
 class Archive(TypedDict):
     note: str
+
+
+class OutcomeSchema(TypedDict):
+    schema: dict[str, Any]
 
 
 class Breaker(TypedDict):

@@ -125,6 +125,18 @@ class Breakers(Group):
         return answer
 
 
+class Callbacks(Group):
+    """Operations on `callbacks`."""
+
+    def schema(self, *, timeout: float | None = None) -> models.OutcomeSchema:
+        """Get the JSON Schema of the input with which endpoints are called back; a payload spec can be made of
+        it.
+        """
+        call = Call.of("callbacks.schema", "GET", "/callbacks/schema", timeout=timeout)
+        answer: models.OutcomeSchema = self._sender.send(call)
+        return answer
+
+
 class Configs(Group):
     """Operations on `configs`."""
 
@@ -1431,6 +1443,11 @@ class Service(Group):
     def breakers(self) -> Breakers:
         """Operations on `breakers`."""
         return Breakers(self._sender)
+
+    @property
+    def callbacks(self) -> Callbacks:
+        """Operations on `callbacks`."""
+        return Callbacks(self._sender)
 
     @property
     def configs(self) -> Configs:

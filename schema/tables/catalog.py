@@ -40,7 +40,8 @@ secrets = Table(
 )
 
 # Counts changes, read with each claim so that a change is seen by the next one: of configs and secrets (catalog), of
-# limits, breakers and pauses of endpoints (flow), of the routes from endpoints to queues (routes).
+# limits, breakers and pauses of endpoints (flow), of the routes from endpoints to queues (routes), of the callbacks of
+# endpoints (callbacks).
 catalog_revision = Table(
     "catalog_revision",
     metadata,
@@ -70,6 +71,8 @@ endpoints = Table(
     Column("spec", JSONB, nullable=False),
     Column("retry_policy", JSONB),
     word("keep_response", default=KeepResponse.ALWAYS),
+    # Which endpoints are called back on what, by the name of the event; NULL: none.
+    Column("callbacks", JSONB),
     count("version", default=1),
     # How its executions flow, which is no part of a version: each change counts in flow_revision.
     word("queue"),
@@ -113,6 +116,7 @@ endpoint_versions = Table(
     Column("spec", JSONB, nullable=False),
     Column("retry_policy", JSONB),
     word("keep_response", default=KeepResponse.ALWAYS),
+    Column("callbacks", JSONB),
     instant("created_at", default_now=True),
     PrimaryKeyConstraint("endpoint", "version", name="pk_endpoint_versions"),
     one_of("endpoint_type", "chk_endpoint_versions_type", EndpointType),

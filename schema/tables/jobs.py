@@ -57,6 +57,12 @@ jobs = Table(
     # What the endpoint's limit per key makes of the input; '' where it has none.
     word("limit_key", default=""),
     instant("run_at"),
+    # Instead of those of its endpoint's version: by event, NULL for none at all.
+    Column("callbacks", JSONB),
+    # Which ends of its executions are followed, by both (app.executions.ending.followers); NULL: failures only.
+    count("followed"),
+    # The execution whose end it tells.
+    word("callback_of"),
     # The trace that it was created in; NULL where that is none (app.tracing.context).
     word("trace_context"),
     word("cron_expression"),

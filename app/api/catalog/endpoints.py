@@ -5,6 +5,7 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
+from app.api.callbacks import CallbacksSchema, callbacks_field
 from app.api.http.conditions import change, tagged, unless_known
 from app.api.http.fields import Body, Instant, Name
 from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
@@ -28,6 +29,7 @@ from app.catalog.specs import TARGETS, TRANSPORTS
 from app.errors import (
     ConflictError,
     EndpointNotFoundError,
+    InvalidCallbackError,
     InvalidConfigRefError,
     InvalidPayloadSpecRefError,
     TemplateError,
@@ -37,7 +39,7 @@ from schema.states import EndpointType, KeepResponse
 resource = Resource("endpoints", f"Registered delivery targets: {TARGETS}.", is_tagged=True)
 
 _SPECS = [transport.spec for transport in TRANSPORTS.values()]
-_REFUSALS = [InvalidPayloadSpecRefError, InvalidConfigRefError, TemplateError]
+_REFUSALS = [InvalidPayloadSpecRefError, InvalidConfigRefError, TemplateError, InvalidCallbackError]
 
 
 class EndpointSchema(Schema):
@@ -50,6 +52,7 @@ class EndpointSchema(Schema):
     spec = AnyOf(*_SPECS, required=True, metadata={"description": "as it was given"})
     retry_policy = AnyOf(RETRY_POLICY, required=True, metadata={"description": "with its defaults"})
     keep_response = fields.Enum(KeepResponse, by_value=True, required=True)
+    callbacks = fields.Nested(CallbacksSchema, required=True, allow_none=True)
     queue = fields.String(required=True, allow_none=True, metadata={"description": "as it was given"})
     queue_in_effect = fields.String(
         required=True,
@@ -124,6 +127,7 @@ class ChangedEndpointSchema(FlowSchema):
             "`never`; without them, its status and the size of its answer"
         },
     )
+    callbacks = callbacks_field(metadata={"description": "whom to tell how its executions end; nobody when absent"})
 
 
 class NewEndpointSchema(ChangedEndpointSchema):
@@ -204,6 +208,7 @@ def definition_of(body: Mapping[str, Any]) -> Definition:
         spec=body["spec"],
         retry_policy=body.get("retry_policy"),
         keep_response=body["keep_response"],
+        callbacks=body.get("callbacks"),
     )
 
 
@@ -221,6 +226,7 @@ def shape(endpoint: Endpoint) -> dict[str, Any]:
         "spec": endpoint.definition.spec,
         "retry_policy": endpoint.retry_policy.as_json(),
         "keep_response": endpoint.definition.keep_response,
+        "callbacks": endpoint.definition.callbacks,
         "queue": endpoint.queue,
         "queue_in_effect": endpoint.queue_in_effect,
         "priority": endpoint.priority,

@@ -5,6 +5,7 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
+from app.api.callbacks import CallbacksSchema
 from app.api.executions.result_schemas import ResultSchema
 from app.api.http.fields import Instant, LimitKey, Name, WrittenSchema, shown_key
 from app.formats import rfc3339, show_duration
@@ -42,6 +43,17 @@ class JobSchema(WrittenSchema):
         required=True,
         allow_none=True,
         metadata={"description": "by which it shares `limits.per_key`; `null` where its endpoint had no key"},
+    )
+    callbacks = fields.Nested(
+        CallbacksSchema,
+        required=True,
+        allow_none=True,
+        metadata={"description": "its own, before those of its endpoint; `null`: those of its endpoint"},
+    )
+    callback_of = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={"description": "the execution whose end it tells", "example": None},
     )
     run_at = Instant(metadata={"description": "DELAYED only"})
     cron = fields.String(metadata={"description": "CRON only"})
@@ -90,6 +102,7 @@ def shape_job(job: Job) -> dict[str, Any]:
         shaped["idempotency_key"] = job.idempotency_key
     shaped["name"], shaped["labels"] = job.name, job.labels
     shaped["queue"], shaped["priority"], shaped["limit_key"] = job.queue, job.priority, shown_key(job.limit_key)
+    shaped["callbacks"], shaped["callback_of"] = job.callbacks, job.callback_of
     if table is not None:
         shaped |= _shape_timetable(table) | {"next_run_at": show_in_zone(table, job.next_run_at)}
     elif job.trigger is Trigger.DELAYED:

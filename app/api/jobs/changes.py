@@ -14,6 +14,7 @@ from app.errors import (
     ConflictError,
     EndpointNotFoundError,
     InputValidationError,
+    InvalidCallbackError,
     InvalidCronError,
     JobNotFoundError,
     JobNotUpdatableError,
@@ -31,7 +32,14 @@ from schema.states import JobStatus
     "/jobs/<job_id>",
     body=ChangedJobSchema,
     returns=JobSchema,
-    errors=[JobNotFoundError, EndpointNotFoundError, JobNotUpdatableError, InvalidCronError, InputValidationError],
+    errors=[
+        JobNotFoundError,
+        EndpointNotFoundError,
+        JobNotUpdatableError,
+        InvalidCronError,
+        InputValidationError,
+        InvalidCallbackError,
+    ],
 )
 def update(body: dict[str, Any], job_id: str) -> dict[str, Any]:
     """Replace a CRON or INTERVAL job by its next version, which has a new id; the old one is RETIRED.
@@ -52,7 +60,7 @@ def update(body: dict[str, Any], job_id: str) -> dict[str, Any]:
     returns=JobSchema,
     errors=[
         *(JobNotFoundError, EndpointNotFoundError, ConflictError, JobNotUpdatableError),
-        *(InvalidCronError, InputValidationError),
+        *(InvalidCronError, InputValidationError, InvalidCallbackError),
     ],
 )
 def patch(body: dict[str, Any], job_id: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate, validates_schema
 
+from app.api.callbacks import callbacks_field
 from app.api.http.fields import Body, Every, Instant, QueryInstant
 from app.api.http.idempotency_keys import MAX_KEY
 from app.api.http.pagination import PageQuery
@@ -95,6 +96,9 @@ class ChangeableFields(Body):
         },
     )
     input = fields.Dict(allow_none=True)
+    callbacks = callbacks_field(
+        metadata={"description": "whom to tell how its executions end, before those of its endpoint; `null` is nobody"}
+    )
 
     @validates_schema
     def check_catch_up(self, data: dict[str, Any], **_: Any) -> None:
@@ -136,8 +140,8 @@ class NewJobSchema(ChangeableFields):
 class ChangedJobSchema(ChangeableFields):
     """What is to change in a repeating job; what is left out stays.
 
-    `null` takes `name`, `labels`, `queue`, `priority`, `ends_at` or `max_catch_up` away; `labels` replace all that
-    there were.
+    `null` takes `name`, `labels`, `queue`, `priority`, `callbacks`, `ends_at` or `max_catch_up` away; `labels` and
+    `callbacks` replace all that there were.
     """
 
 
@@ -185,6 +189,7 @@ def new_job(body: Mapping[str, Any], trace: TraceContext | None = None) -> NewJo
         priority=body.get("priority"),
         idempotency_key=body.get("idempotency_key"),
         run_at=body.get("run_at"),
+        callbacks=body.get("callbacks"),
         timetable=timetable,
         starts_now=starts_at is None,
         trace=trace,
@@ -193,7 +198,7 @@ def new_job(body: Mapping[str, Any], trace: TraceContext | None = None) -> NewJo
 
 def changed_fields(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the changes that a parsed body requests, under their internal names."""
-    own = {name: body[name] for name in ("name", "queue", "priority") if name in body}
+    own = {name: body[name] for name in ("name", "queue", "priority", "callbacks") if name in body}
     own |= {name: body[name] or {} for name in ("input", "labels") if name in body}
     return _timetable_fields(body) | own
 

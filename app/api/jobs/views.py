@@ -21,6 +21,7 @@ from app.errors import (
     EndpointNotFoundError,
     ExecutionNotCancellableError,
     InputValidationError,
+    InvalidCallbackError,
     InvalidCronError,
     JobNotFoundError,
 )
@@ -45,7 +46,7 @@ resource = Resource("jobs", "Invocations of endpoints: now, later or on a schedu
     also=(200, 202),
     own_key=idempotency.PARAMETER_OF_JOBS,
     header=preferences.PARAMETER,
-    errors=[EndpointNotFoundError, InvalidCronError, InputValidationError],
+    errors=[EndpointNotFoundError, InvalidCronError, InputValidationError, InvalidCallbackError],
 )
 def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
     """Create a job. The same idempotency key again answers 200 with the first job, whatever the body.

@@ -112,6 +112,8 @@ _ACTIVE: dict[str, Any] = {
     "queue": None,
     "priority": None,
     "limit_key": None,
+    "callbacks": None,
+    "callback_of": None,
     "endpoint_version": 1,
     "status": "ACTIVE",
     "version": 1,
@@ -176,7 +178,7 @@ WHOLE: Mapping[str, Mapping[str, Any]] = {
         | {"retry_policy": RetryPolicy.from_json(endpoint["retry_policy"]).as_json()}
         | {"keep_response": str(KeepResponse.ALWAYS), "version": 1, "created_at": _AT, "updated_at": _AT}
         | {"queue": None, "queue_in_effect": endpoint["type"].lower(), "priority": 128}
-        | {"limits": None, "breaker": None, "result_retention": None, "paused_at": None}
+        | {"limits": None, "breaker": None, "result_retention": None, "callbacks": None, "paused_at": None}
         for label, endpoint in _ENDPOINTS.items()
     },
     "FlowSchema": {

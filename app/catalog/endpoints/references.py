@@ -25,6 +25,7 @@ class Definition:
     spec: Mapping[str, Any]
     retry_policy: Mapping[str, Any] | None
     keep_response: KeepResponse = KeepResponse.ALWAYS
+    callbacks: Mapping[str, str | None] | None = None
 
 
 def check_references(connection: Connection, definition: Definition, stuck_timeout_ms: int) -> list[str]:

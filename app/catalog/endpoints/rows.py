@@ -109,6 +109,7 @@ def endpoint_of(row: Row[Any]) -> Endpoint:
         spec=row.spec,
         retry_policy=row.retry_policy,
         keep_response=KeepResponse(row.keep_response),
+        callbacks=row.callbacks,
     )
     return Endpoint(
         name=row.name,
@@ -143,7 +144,7 @@ def _tag(row: Any) -> str:
 
 
 def _content(row: Row[Any]) -> dict[str, Any]:
-    columns = ("endpoint_type", "payload_spec_ref", "config_ref", "spec", "retry_policy", "keep_response")
+    columns = ("endpoint_type", "payload_spec_ref", "config_ref", "spec", "retry_policy", "keep_response", "callbacks")
     flow = ("queue", "priority", "limits", "breaker")
     kept = {} if row.result_retention_ms is None else {"result_retention_ms": row.result_retention_ms}
     paused = {"is_paused": row.paused_at is not None}

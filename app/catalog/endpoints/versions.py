@@ -9,7 +9,7 @@ from sqlalchemy.dialects import postgresql
 from app.audit import Action
 from app.audit.change import AuditedChange
 from app.catalog import dependents
-from app.catalog.endpoints import references, rows
+from app.catalog.endpoints import callbacks, references, rows
 from app.catalog.endpoints.flow import Flow
 from app.catalog.endpoints.references import Definition
 from app.catalog.endpoints.rows import E, Endpoint
@@ -39,6 +39,7 @@ def create(
     own = _NO_FLOW.changed(flow or {})
 
     def body(connection: Connection) -> Endpoint:
+        callbacks.check_of_endpoint(connection, name, definition.callbacks)
         refs = references.check_references(connection, definition, stuck_timeout_ms)
         references.check_limits(connection, definition.payload_spec, own.limits)
         row = _insert(connection, name, _values(definition) | own.as_columns(), routing.queue_of(connection, name))
@@ -66,6 +67,7 @@ def replace(
 
     def body(connection: Connection) -> Endpoint:
         # What is referred to is locked before the endpoint, as in `create`: in two orders they could deadlock.
+        callbacks.check_of_endpoint(connection, name, definition.callbacks)
         refs = references.check_references(connection, definition, stuck_timeout_ms)
         before = rows.lock(connection, name, change)
         old = Flow.of(before)
@@ -99,7 +101,13 @@ def delete(database: Database, name: str, change: AuditedChange) -> None:
         before = rows.lock(connection, name, change)
         dependents.refuse(connection, dependents.OF_ENDPOINT, "endpoint", name)
         # What it referred to may be deleted from now on; its versions keep the names.
-        gone = {"payload_spec_ref": None, "config_ref": None, "paused_at": None, **_NO_FLOW.as_columns()}
+        gone = {
+            "payload_spec_ref": None,
+            "config_ref": None,
+            "callbacks": null(),
+            "paused_at": None,
+            **_NO_FLOW.as_columns(),
+        }
         connection.execute(update(tables.endpoints).where(E.name == name).values(deleted_at=func.now(), **gone))
         has_flow = Flow.of(before).concerns_workers(_NO_FLOW) or before.paused_at is not None
         rows.note(connection, change, Action.DELETE, before, None, tell=has_flow)
@@ -139,6 +147,7 @@ def _values(definition: Definition) -> dict[str, Any]:
         "spec": definition.spec,
         "retry_policy": definition.retry_policy if definition.retry_policy is not None else null(),
         "keep_response": definition.keep_response.value,
+        "callbacks": callbacks.stored(definition.callbacks),
     }
 
 

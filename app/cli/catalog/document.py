@@ -41,6 +41,7 @@ _DEFAULTS = {
     "config": None,
     "retry_policy": None,
     "keep_response": KeepResponse.ALWAYS.value,
+    "callbacks": None,
     "queue": None,
     "priority": DEFAULT_PRIORITY,
     "limits": None,
@@ -119,6 +120,7 @@ def written(endpoint: Endpoint) -> dict[str, Any]:
         "config": definition.config,
         "retry_policy": definition.retry_policy,
         "keep_response": definition.keep_response.value,
+        "callbacks": definition.callbacks,
     }
     flow = {name: getattr(endpoint, name) for name in ("queue", "priority", "limits", "breaker", "result_retention")}
     return without_defaults(own | flow)

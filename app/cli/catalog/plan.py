@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from werkzeug.datastructures import ETags
@@ -75,6 +76,9 @@ def check_endpoints(document: Document, stored: Stored) -> None:
         for field, there in (("config", configs), ("payload_spec", schemas)):
             if endpoint.get(field) is not None and endpoint[field] not in there:
                 raise CommandError(f"/endpoints/{name}/{field}: there is no {field} named {endpoint[field]!r}")
+        for event, called in _called_back(endpoint).items():
+            if called not in {*document.endpoints, *stored.endpoints}:
+                raise CommandError(f"/endpoints/{name}/callbacks/{event}: there is no endpoint named {called!r}")
         try:
             check_retry_policy(endpoint.get("retry_policy"))
             check_spec(
@@ -106,8 +110,8 @@ def _of_table(
 
 
 def _of_endpoints(document: Document, stored: Stored) -> Iterator[Step]:
-    for name, wanted in document.endpoints.items():
-        endpoint = stored.endpoints.get(name)
+    for name in _in_order(document):
+        wanted, endpoint = document.endpoints[name], stored.endpoints.get(name)
         if endpoint is None:
             yield Step(
                 "create", "endpoint", name, None, wanted, partial(_endpoint, versions.create, name, wanted, None)
@@ -119,6 +123,20 @@ def _of_endpoints(document: Document, stored: Stored) -> Iterator[Step]:
             yield Step("change", "endpoint", name, now, wanted, apply)
 
 
+def _in_order(document: Document) -> list[str]:
+    """Return the names of the endpoints of a document, those that others call back before these."""
+    named = {name: sorted(set(_called_back(each).values())) for name, each in document.endpoints.items()}
+    try:
+        return [name for name in TopologicalSorter(named).static_order() if name in named]
+    except CycleError as error:
+        way = " -> ".join(reversed(error.args[1]))
+        raise CommandError(f"/endpoints/{error.args[1][-1]}/callbacks: they lead back to it: {way}") from None
+
+
+def _called_back(endpoint: Mapping[str, Any]) -> dict[str, str]:
+    return {event: name for event, name in (endpoint.get("callbacks") or {}).items() if name is not None}
+
+
 def _of_routes(document: Document, stored: Stored) -> Iterator[Step]:
     now = stored.document().routes
     if document.routes is not None and document.routes != (now or []):
@@ -127,7 +145,10 @@ def _of_routes(document: Document, stored: Stored) -> Iterator[Step]:
 
 
 def _deletions(document: Document, stored: Stored) -> Iterator[Step]:
-    for name in sorted(stored.endpoints.keys() - document.endpoints.keys()):
+    gone = sorted(stored.endpoints.keys() - document.endpoints.keys())
+    # Those that call others back go before these.
+    named = {name: set(_called_back(written(stored.endpoints[name])).values()) for name in gone}
+    for name in reversed([name for name in TopologicalSorter(named).static_order() if name in named]):
         now = stored.endpoints[name]
         yield Step("delete", "endpoint", name, written(now), None, partial(_delete, versions.delete, name, now.tag))
     for kind, table, there, wanted in (
@@ -141,7 +162,8 @@ def _deletions(document: Document, stored: Stored) -> Iterator[Step]:
 
 def _comparable(endpoint: Mapping[str, Any]) -> dict[str, Any]:
     # A retry policy that spells its defaults out is the same one.
-    return {**endpoint, "retry_policy": RetryPolicy.from_json(endpoint.get("retry_policy")).as_json()}
+    policy = RetryPolicy.from_json(endpoint.get("retry_policy")).as_json()
+    return {**endpoint, "retry_policy": policy, "callbacks": _called_back(endpoint)}
 
 
 def _audited(tag: str | None) -> AuditedChange:

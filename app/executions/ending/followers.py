@@ -4,9 +4,10 @@ An execution says from its insertion on which of its ends somebody follows, and 
 it from the claim. A failure always has followers, since it leaves a dead letter, unless the retry policy rejected it.
 """
 
+from collections.abc import Mapping
 from enum import IntFlag
 
-from schema.states import ExecutionStatus
+from schema.states import CallbackEvent, ExecutionStatus
 
 
 class Followed(IntFlag):
@@ -18,6 +19,11 @@ class Followed(IntFlag):
     ATTEMPT_FAILED = 8  # each attempt that failed, the last one too
 
 
+_OF_CALLBACK = {
+    CallbackEvent.ON_SUCCESS: Followed.SUCCESS,
+    CallbackEvent.ON_FAILURE: Followed.FAILURE,
+    CallbackEvent.ON_ATTEMPT_FAILED: Followed.ATTEMPT_FAILED,
+}
 _S = ExecutionStatus
 # Which bits ask for an end in a state: of an attempt, and of an execution that ended without one.
 _OF_ATTEMPT = {
@@ -30,6 +36,14 @@ _WITHOUT_ATTEMPT = {
     _S.FAILED: Followed.FAILURE,
     _S.CANCELLED: Followed.CANCELLATION,
 }
+
+
+def followed_for(callbacks: Mapping[CallbackEvent, str]) -> int | None:
+    """Return what `followed` must hold for these callbacks; None where it is not needed."""
+    bits = 0
+    for event in callbacks:
+        bits |= _OF_CALLBACK[event]
+    return bits or None
 
 
 def may_be_followed(status: ExecutionStatus, followed: int, *, is_rejected: bool) -> bool:

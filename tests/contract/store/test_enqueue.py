@@ -62,6 +62,8 @@ CASES: list[tuple[dict[str, Any], str]] = [
     (NOW, "queue = 'slow', priority = 3, retry_policy = '{\"max_attempts\": 7}'"),
     (NOW, "routed_queue = 'routed'"),
     *((NOW, LIMIT % f" input.{path} ") for path in ("user.id", "x.2", "x.1", "nothing")),
+    (NOW, 'callbacks = \'{"on_success": "a", "on_attempt_failed": "a"}\''),
+    (NOW, 'callbacks = \'{"on_failure": "a"}\''),
     (NOW | OWN, "queue = 'slow', routed_queue = 'routed', priority = 3"),
     (NOW | OWN | {"run_at": LATER, "traceparent": TRACE}, "queue = NULL"),
 ]

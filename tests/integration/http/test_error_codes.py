@@ -150,6 +150,7 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ),
     ("INVALID_PAYLOAD_SPEC_REF", 422, endpoint(payload_spec="nope"), ["/payload_spec"]),
     ("INVALID_CONFIG_REF", 422, endpoint(config="nope"), ["/config"]),
+    ("INVALID_CALLBACK", 422, endpoint(callbacks={"on_failure": "nope"}), ["/callbacks/on_failure"]),
     ("INPUT_VALIDATION_FAILED", 422, job(input={"user_id": 7}), ["/input/user_id"]),
     ("IDEMPOTENCY_KEY_REUSED", 422, reuse_a_key, []),
     ("TEMPLATE_RESOLUTION_FAILED", 422, endpoint(config="config", spec=CONFIG_TEMPLATE), ["/spec/url"]),

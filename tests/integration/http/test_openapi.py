@@ -132,6 +132,7 @@ def test_each_operation_lists_its_own_codes() -> None:
     assert {"INPUT_VALIDATION_FAILED", "INVALID_CRON"} <= codes(paths["/jobs"]["post"], 422)
     assert codes(paths["/endpoints"]["post"], 422) == {
         "IDEMPOTENCY_KEY_REUSED",
+        "INVALID_CALLBACK",
         "INVALID_CONFIG_REF",
         "INVALID_PAYLOAD_SPEC_REF",
         "TEMPLATE_RESOLUTION_FAILED",

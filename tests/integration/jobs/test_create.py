@@ -22,7 +22,7 @@ def test_an_immediate_job(api: Api, database: Database) -> None:
     assert set(job) == {
         *("job_id", "endpoint", "endpoint_type", "endpoint_version", "trigger", "status", "version"),
         *("idempotency_key", "name", "labels", "queue", "priority", "limit_key", "input", "execution"),
-        *("created_at", "paused_at", "retired_at"),
+        *("callbacks", "callback_of", "created_at", "paused_at", "retired_at"),
     }
     assert job | {"job_id": "", "created_at": "", "execution": ""} == {
         "job_id": "",
@@ -38,6 +38,8 @@ def test_an_immediate_job(api: Api, database: Database) -> None:
         "queue": None,
         "priority": None,
         "limit_key": None,
+        "callbacks": None,
+        "callback_of": None,
         "input": {"user_id": "u", "deep": {"list": [1, 2.5, None, "ü"]}},
         "execution": "",
         "created_at": "",

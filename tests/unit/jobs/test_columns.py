@@ -39,11 +39,14 @@ EXECUTION = {
 # What the database fills in by itself, and what a client is not shown.
 BY_DATABASE = {"crdb_region", "created_at"}
 NOT_SHOWN = {"first_version_id", "last_tick_at", "skipped_catch_up", "skipped_overlap"}
-HIDDEN = {"shard", "on_hold", "config_revision", "followed", "trace_context", "input"}
+HIDDEN = {
+    *("shard", "on_hold", "config_revision", "followed", "trace_context", "input"),
+    *("result_retention_ms", "result_pruned_at"),
+}
 EXECUTION_DEFAULTS = {
     *("crdb_region", "output", "attempt_count", "worker_id", "started_at", "completed_at", "duration_ms"),
-    *("on_hold", "cancel_requested_at", "abort_requested_at", "config_revision", "followed", "trace_context"),
-    "created_at",
+    *("on_hold", "cancel_requested_at", "abort_requested_at", "config_revision", "trace_context", "created_at"),
+    "result_pruned_at",
 }
 
 
@@ -103,8 +106,11 @@ def test_a_job_holds_every_column() -> None:
         reads = Reads(row(trigger))
         Job.from_columns(reads)
         read |= reads.names
-    # The number of attempts is the endpoint's, and shown with the execution; the trace is for deliveries only.
-    assert set(tables.jobs.c.keys()) - {"crdb_region", "max_attempts", "trace_context"} == read - EXECUTION.keys()
+    # The number of attempts is the endpoint's, and shown with the execution; the others are for executions only.
+    assert (
+        set(tables.jobs.c.keys()) - {"crdb_region", "max_attempts", "trace_context", "followed"}
+        == read - EXECUTION.keys()
+    )
 
 
 def test_a_timetable_is_read_as_it_was_written() -> None:

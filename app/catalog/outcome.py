@@ -1,0 +1,87 @@
+"""Outcome: what an endpoint that is called back has as its input, and what its payload spec has to accept."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from schema.states import FINAL, CallbackEvent, EndpointType, ExecutionStatus
+
+_TEXT, _COUNT = {"type": "string"}, {"type": "integer", "minimum": 0}
+_INSTANT = {"type": "string", "format": "date-time"}
+_E = CallbackEvent
+
+
+def _or_null(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {**schema, "type": [schema["type"], "null"]}
+
+
+def _described(description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {**schema, "description": description}
+
+
+_PROPERTIES: dict[str, Any] = {
+    "event": _described("what it is called back on", {"type": "string", "enum": [event.value for event in _E]}),
+    "job_id": _TEXT,
+    "job_name": _or_null(_TEXT),
+    "labels": _described("of the job", {"type": "object", "additionalProperties": _TEXT}),
+    "execution_id": _described("the same in all its attempts", _TEXT),
+    "endpoint": _TEXT,
+    "endpoint_type": {"type": "string", "enum": [type_.value for type_ in EndpointType]},
+    "endpoint_version": _COUNT,
+    "status": _described(
+        "what it came to; RETRYING: an attempt failed and another one follows",
+        {
+            "type": "string",
+            "enum": [status.value for status in ExecutionStatus if status in {ExecutionStatus.RETRYING, *FINAL}],
+        },
+    ),
+    "attempt": _described("the number of the attempt that ended, or of the last one before", _COUNT),
+    "max_attempts": _COUNT,
+    "scheduled_at": _INSTANT,
+    "started_at": _described("of the attempt", _or_null(_INSTANT)),
+    "ended_at": _INSTANT,
+    "duration_ms": _or_null(_COUNT),
+    "reason": _described("why it ended without an attempt", _or_null(_TEXT)),
+    "output": _described("as GET /executions/{execution_id} shows it", _or_null({"type": "object"})),
+    "error": _described("as its attempts show it", _or_null({"type": "object"})),
+}
+OUTCOME_SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "Outcome",
+    "description": "How an execution, or an attempt of it, ended.",
+    "type": "object",
+    "properties": _PROPERTIES,
+    "required": list(_PROPERTIES),
+}
+
+
+def sample(event: CallbackEvent) -> dict[str, Any]:
+    """Return an outcome as an endpoint may get it on an event."""
+    succeeded = event is _E.ON_SUCCESS
+    error = {
+        "type": "HTTP_STATUS",
+        "message": "The receiver answered 503.",
+        "status_code": 503,
+        "retryable": event is _E.ON_ATTEMPT_FAILED,
+        "may_have_been_delivered": False,
+    }
+    ended_in = {_E.ON_SUCCESS: "SUCCESS", _E.ON_FAILURE: "FAILED", _E.ON_ATTEMPT_FAILED: "RETRYING"}
+    return {
+        "event": event.value,
+        "job_id": "job_01",
+        "job_name": "Daily report",
+        "labels": {"team": "billing"},
+        "execution_id": "exec_01",
+        "endpoint": "report",
+        "endpoint_type": EndpointType.HTTP.value,
+        "endpoint_version": 1,
+        "status": ended_in[event],
+        "attempt": 1,
+        "max_attempts": 3,
+        "scheduled_at": "2030-01-31T09:00:00Z",
+        "started_at": "2030-01-31T09:00:00.004Z",
+        "ended_at": "2030-01-31T09:00:00.120Z",
+        "duration_ms": 116,
+        "reason": None,
+        "output": {"status_code": 200, "body": "ok"} if succeeded else None,
+        "error": None if succeeded else error,
+    }

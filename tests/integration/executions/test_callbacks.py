@@ -1,0 +1,277 @@
+"""Callbacks: what ends calls another endpoint back, once, and what cannot be called back is refused or told."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from sqlalchemy import text
+
+from app import workers
+from app.catalog.outcome import OUTCOME_SCHEMA, sample
+from app.catalog.retry_policy import RetryPolicy
+from app.db import Database
+from app.executions.model import Claim
+from app.executions.policy import Action
+from app.executions.sweep import fail_exhausted
+from app.executions.verdict import Tried, Verdict, decide
+from app.outbox import callbacks
+from app.outbox.handling import Handler
+from schema.states import CallbackEvent
+from tests.claiming import TARGET, take
+from tests.integration.client import Api, another_process, pointers, problem
+from tests.integration.executions.worker import ERROR, WORKER, end
+from tests.integration.registered import created, cron, http_endpoint, one_shot, register
+from tests.racing import at_once
+
+ALL = {"on_success": "hook", "on_failure": "alarm", "on_attempt_failed": "watch"}
+OUTCOMES = Draft202012Validator(OUTCOME_SCHEMA, format_checker=Draft202012Validator.FORMAT_CHECKER)
+
+
+@pytest.fixture(autouse=True)
+def worker(database: Database) -> None:
+    workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
+
+
+@pytest.fixture
+def called(api: Api) -> Api:
+    """Three endpoints to be called back, and one that does."""
+    for name in ALL.values():
+        register(api, name)
+    register(api, callbacks=ALL, retry_policy={"max_attempts": 3})
+    return api
+
+
+def claimed(database: Database) -> Claim:
+    """Claim what is due at the endpoint that calls others back."""
+    return take(database, WORKER, 1, lanes=(TARGET,)).claims[0]
+
+
+def handled(database: Database) -> int:
+    """Handle what is in the outbox, and then all of it again, which changes nothing."""
+    found = [row.end_id for row in database.fetch(text("SELECT end_id FROM execution_ends"))]
+    done = Handler(database).handle(found)
+    assert Handler(database).handle(found).ends == 0
+    return done.ends
+
+
+def calls(api: Api) -> list[dict[str, Any]]:
+    """Return the jobs that call somebody back, the oldest first."""
+    found = [job for job in api.get("/jobs").json["items"] if job["callback_of"] is not None]
+    for job in found:
+        OUTCOMES.validate(job["input"])
+    return sorted(found, key=lambda job: (job["created_at"], job["endpoint"]))
+
+
+def ended(api: Api, database: Database, verdict: Verdict, **job: Any) -> list[tuple[str, str, str]]:
+    """Create a job and let its first attempt end in this way; who is called back, on what, with which status."""
+    made = created(api, one_shot("first", **job))
+    end(database, claimed(database), verdict)
+    handled(database)
+    found = calls(api)
+    assert {call["callback_of"] for call in found} <= {made["execution"]["execution_id"]}
+    return [(call["endpoint"], call["input"]["event"], call["input"]["status"]) for call in found]
+
+
+RETRIED, FAILED = Verdict.retry(ERROR, 60_000), Verdict.fail(ERROR)
+REJECTED = decide(ERROR, Action.REJECT, Tried("exec_1", 1, 3), RetryPolicy(), None)
+IGNORED = decide(ERROR, Action.IGNORE, Tried("exec_1", 1, 3), RetryPolicy(), None)
+OF_FAILURE = [("alarm", "on_failure", "FAILED"), ("watch", "on_attempt_failed", "FAILED")]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "wanted"),
+    [
+        (Verdict.success({"status_code": 200}), [("hook", "on_success", "SUCCESS")]),
+        (RETRIED, [("watch", "on_attempt_failed", "RETRYING")]),
+        (FAILED, OF_FAILURE),
+        (REJECTED, OF_FAILURE),
+        (IGNORED, [("hook", "on_success", "SUCCESS")]),
+    ],
+    ids=["success", "retry", "failure", "rejected", "ignored"],
+)
+def test_each_end_calls_back_whom_its_endpoint_names(
+    called: Api, database: Database, verdict: Verdict, wanted: list[tuple[str, str, str]]
+) -> None:
+    assert ended(called, database, verdict) == wanted
+
+
+def test_a_jobs_own_callbacks_go_before_those_of_its_endpoint(called: Api, database: Database) -> None:
+    own = {"on_success": None, "on_failure": "hook"}
+    assert ended(called, database, FAILED, callbacks=own) == [("hook", "on_failure", "FAILED"), OF_FAILURE[1]]
+
+
+def test_what_a_callback_is_told(called: Api, database: Database) -> None:
+    trace = f"00-{'4' * 32}-{'5' * 16}-01"
+    body = one_shot("first", name="Order", labels={"team": "a"})
+    job = called.post("/jobs", body, headers={"traceparent": trace}).json
+    end(database, claimed(database), Verdict.success({"status_code": 200, "body": "ok"}))
+    handled(database)
+    (call,) = calls(called)
+    execution = called.get(f"/executions/{job['execution']['execution_id']}").json
+    (attempt,) = called.get(f"/executions/{execution['execution_id']}/attempts").json["items"]
+    assert call["input"] == {
+        "event": "on_success",
+        "job_id": job["job_id"],
+        "job_name": "Order",
+        "labels": {"team": "a"},
+        "execution_id": execution["execution_id"],
+        "endpoint": "target",
+        "endpoint_type": "HTTP",
+        "endpoint_version": 1,
+        "status": "SUCCESS",
+        "attempt": 1,
+        "max_attempts": 3,
+        "scheduled_at": execution["scheduled_at"],
+        "started_at": attempt["started_at"],
+        "ended_at": execution["completed_at"],
+        "duration_ms": attempt["duration_ms"],
+        "reason": None,
+        "output": {"status_code": 200, "body": "ok"},
+        "error": None,
+    }
+    rows_of = database.fetch(text("SELECT job_id, trace_context FROM jobs"))
+    traces = {row.job_id: row.trace_context for row in rows_of}
+    assert traces[call["job_id"]] == traces[job["job_id"]] is not None
+    (line,) = called.get(f"/executions/{execution['execution_id']}/logs").json["items"]
+    assert line["message"] == f"on_success: 'hook' is called back by the job {call['job_id']}"
+
+
+def test_an_end_without_an_attempt_calls_back_too(called: Api, database: Database) -> None:
+    """An execution without attempts left fails by itself; one that is cancelled calls nobody."""
+    cancelled, exhausted = created(called, one_shot("first")), created(called, one_shot("second"))
+    assert called.post(f"/jobs/{cancelled['job_id']}/cancel").status_code == 200
+    execution_id = exhausted["execution"]["execution_id"]
+    changes = "status = 'RETRYING', attempt_count = max_attempts, run_at = now() - INTERVAL '1 hour'"
+    database.fetch(text(f"UPDATE executions SET {changes} WHERE execution_id = :id"), {"id": execution_id})
+    assert fail_exhausted(database, limit=10) == 1
+    handled(database)
+    (call,) = calls(called)
+    told = call["input"]
+    assert (told["event"], told["reason"], told["started_at"]) == ("on_failure", "NO_ATTEMPTS_LEFT", None)
+    assert call["callback_of"] == execution_id
+
+
+def test_a_manual_retry_calls_back_again(called: Api, database: Database) -> None:
+    assert len(ended(called, database, FAILED)) == 2
+    execution_id = calls(called)[0]["callback_of"]
+    assert called.post(f"/executions/{execution_id}/retry").status_code == 200
+    end(database, claimed(database), Verdict.success({}))
+    handled(database)
+    assert [call["input"]["event"] for call in calls(called)][2:] == ["on_success"]
+
+
+def test_each_version_of_a_repeating_job_keeps_its_callbacks(called: Api, database: Database) -> None:
+    job = created(called, cron(callbacks={"on_success": "alarm"}))
+    assert job["callbacks"] == {"on_success": "alarm"}
+    new = called.put(f"/jobs/{job['job_id']}", {"input": {"user_id": "other"}}).json
+    assert new["callbacks"] == {"on_success": "alarm"}
+    called.post(f"/jobs/{new['job_id']}/run")
+    end(database, claimed(database), Verdict.success({}))
+    handled(database)
+    assert [call["endpoint"] for call in calls(called)] == ["alarm"]
+    newer = called.put(f"/jobs/{new['job_id']}", {"callbacks": None}).json
+    assert newer["callbacks"] is None
+
+
+def test_what_is_not_called_back_is_told(called: Api, database: Database) -> None:
+    """An endpoint that only a job names can be deleted, and a payload spec can change."""
+    register(called, "gone")
+    own = {"on_success": "gone", "on_attempt_failed": "watch"}
+    execution = created(called, one_shot("first", callbacks=own))["execution"]["execution_id"]
+    assert called.delete("/endpoints/gone").status_code == 204
+    end(database, claimed(database), Verdict.success({}))
+    assert handled(database) == 1
+    assert calls(called) == []
+    (line,) = called.get(f"/executions/{execution}/logs").json["items"]
+    assert (line["level"], line["message"]) == (
+        "WARN",
+        "on_success: 'gone' was not called back: the endpoint does not exist any more",
+    )
+    called.post("/payload-specs", {"name": "outcome", "schema": {"type": "object"}})
+    register(called, "strict", payload_spec="outcome")
+    created(called, one_shot("second", callbacks={"on_success": "strict"}))
+    called.put("/payload-specs/outcome", {"schema": {"type": "object", "required": ["nothing"]}})
+    end(database, claimed(database), Verdict.success({}))
+    assert handled(database) == 1
+    assert calls(called) == []
+
+
+def test_an_endpoint_that_changes_meanwhile_is_read_again(
+    called: Api, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created(called, one_shot("first"))
+    end(database, claimed(database), Verdict.success({}))
+    read, times = callbacks.read_targets, 0
+
+    def changed_once(*args: Any) -> Any:
+        nonlocal times
+        found, times = read(*args), times + 1
+        if times == 1:
+            with another_process(called) as other:
+                assert other.put("/endpoints/hook", http_endpoint("hook")).status_code == 200
+        return found
+
+    monkeypatch.setattr(callbacks, "read_targets", changed_once)
+    assert handled(database) == 1
+    (call,) = calls(called)
+    assert (call["endpoint_version"], times) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ({"on_success": "nope"}, "There is no endpoint named 'nope'."),
+        ({"on_success": "target"}, "target -> target"),
+        ({"on_success": "second"}, "target -> second -> third -> target"),
+        ({"on_success": "deaf"}, "GET /callbacks/schema"),
+    ],
+)
+def test_a_callback_that_cannot_be_is_refused(api: Api, named: dict[str, str], words: str) -> None:
+    register(api)
+    register(api, "third", callbacks={"on_failure": "target"})
+    register(api, "second", callbacks={"on_attempt_failed": "third"})
+    api.post("/payload-specs", {"name": "deaf", "schema": {"type": "object", "required": ["order"]}})
+    register(api, "deaf", payload_spec="deaf")
+    for response in (
+        api.put("/endpoints/target", http_endpoint(callbacks=named)),
+        api.post("/jobs", one_shot("first", callbacks=named)),
+        api.put(f"/jobs/{created(api, cron())['job_id']}", {"callbacks": named}),
+    ):
+        error = problem(response, 422, "INVALID_CALLBACK")
+        assert pointers(error) == ["/callbacks/on_success"]
+        assert words in error["message"]
+    (item,) = api.post("/jobs/batch", {"jobs": [one_shot("first", callbacks=named)]}).json["items"]
+    assert item["error"]["code"] == "INVALID_CALLBACK"
+
+
+def test_an_endpoint_that_another_calls_back_stays(called: Api) -> None:
+    refused = called.delete("/endpoints/hook")
+    assert "endpoint target" in problem(refused, 409, "CONFLICT")["message"]
+    assert called.get("/endpoints/target").json["callbacks"] == ALL
+    assert called.put("/endpoints/target", http_endpoint(callbacks={"on_success": None})).json["callbacks"] is None
+    assert called.delete("/endpoints/hook").status_code == 204
+
+
+def test_two_changes_at_once_close_no_loop(api: Api) -> None:
+    register(api, "one")
+    register(api, "two")
+    with another_process(api) as other:
+        for _ in range(5):
+            answers = at_once(
+                partial(api.put, "/endpoints/one", http_endpoint("one", callbacks={"on_success": "two"})),
+                partial(other.put, "/endpoints/two", http_endpoint("two", callbacks={"on_success": "one"})),
+            )
+            assert sorted(answer.status_code for answer in answers) == [200, 422]
+            for name in ("one", "two"):
+                assert api.put(f"/endpoints/{name}", http_endpoint(name)).status_code == 200
+
+
+def test_the_schema_of_outcomes_is_served_and_fits(api: Api) -> None:
+    schema = api.get("/callbacks/schema").json["schema"]
+    assert schema == OUTCOME_SCHEMA
+    assert api.post("/payload-specs", {"name": "outcome", "schema": schema}).status_code == 201
+    for event in CallbackEvent:
+        OUTCOMES.validate(sample(event))
+    register(api, "hook", payload_spec="outcome")
+    register(api, callbacks=dict.fromkeys(ALL, "hook"))

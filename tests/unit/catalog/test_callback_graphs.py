@@ -1,0 +1,66 @@
+"""The graph of callbacks: registered in whatever order, no loop comes about, and nothing else is refused."""
+
+from collections.abc import Mapping, Sequence
+from graphlib import TopologicalSorter
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.catalog.endpoints.callbacks import MOST_STEPS, Callbacks, check, merged
+from app.errors import InvalidCallbackError
+from schema.states import CallbackEvent
+
+NAMES = [f"e{number}" for number in range(12)]
+EVENTS = [event.value for event in CallbackEvent]
+CALLBACKS = st.dictionaries(st.sampled_from(EVENTS), st.sampled_from(NAMES) | st.none())
+
+
+class Registry(dict[str, Callbacks]):
+    """Endpoints, and a read of them that has the form of the database's."""
+
+    def fetch(self, _query: object, params: Mapping[str, Any]) -> Sequence[Any]:
+        return [SimpleNamespace(name=name, callbacks=self[name], schema_json=None) for name in params["names"]]
+
+    def steps_from(self, name: str) -> int:
+        """How many callbacks follow each other from an endpoint on; the graph has no loop."""
+        return max((1 + self.steps_from(target) for target in merged(None, self[name]).values()), default=0)
+
+    def leads(self, start: str, end: str) -> bool:
+        return start == end or any(self.leads(target, end) for target in merged(None, self[start]).values())
+
+
+@given(st.lists(st.tuples(st.sampled_from(NAMES), CALLBACKS), max_size=40))
+def test_no_order_of_registrations_makes_a_loop(changes: list[tuple[str, dict[str, str | None]]]) -> None:
+    registry = Registry((name, {}) for name in NAMES)
+    for name, callbacks in changes:
+        named = merged(None, callbacks).values()
+        steps = max((1 + registry.steps_from(target) for target in named), default=0)
+        loops = any(registry.leads(target, name) for target in named)
+        try:
+            check(registry.fetch, name, callbacks)  # type: ignore[arg-type]
+        except InvalidCallbackError:
+            assert loops or steps > MOST_STEPS
+        else:
+            assert not loops
+            assert steps <= MOST_STEPS
+            registry[name] = callbacks
+    list(TopologicalSorter({name: set(merged(None, each).values()) for name, each in registry.items()}).static_order())
+
+
+def test_the_way_of_a_loop_is_told() -> None:
+    registry = Registry(a={}, b={"on_success": "c"}, c={"on_failure": "a"})
+    with pytest.raises(InvalidCallbackError, match="a -> b -> c -> a") as refused:
+        check(registry.fetch, "a", {"on_attempt_failed": "b"})  # type: ignore[arg-type]
+    assert refused.value.details[0]["pointer"] == "/callbacks/on_attempt_failed"
+
+
+def test_a_jobs_callbacks_go_before_those_of_its_endpoint() -> None:
+    of_version = {"on_success": "a", "on_failure": "b"}
+    assert merged(of_version, {"on_failure": None, "on_attempt_failed": "c"}) == {
+        CallbackEvent.ON_SUCCESS: "a",
+        CallbackEvent.ON_ATTEMPT_FAILED: "c",
+    }
+    assert merged(None, None) == {}
