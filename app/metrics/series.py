@@ -191,7 +191,7 @@ UNSERVED_QUEUES = _gauge(
     "Queues in which something is due that no live worker serves, and not paused.",
     merge=Merge.NEWEST,
 )
-PAUSED_QUEUES = _gauge("queues_paused", "Queues of which nothing is claimed.", merge=Merge.NEWEST)
+QUEUE_PAUSED = _gauge("queue_paused", "1 where nothing of a queue is claimed, else 0.", "queue", merge=Merge.NEWEST)
 WAITING = _gauge(
     "endpoint_waiting",
     "Executions that wait at an endpoint that is held back, by what holds it: `paused`, `concurrency` or `rate`; up to "

@@ -56,8 +56,8 @@ def _of_queues(figures: Figures) -> dict[Series, dict[Labels, float]]:
         series.QUEUE_DEPTH: {(queue.queue,): queue.due for queue in queues},
         series.QUEUE_AGE: {(queue.queue,): queue.oldest_due_seconds or 0.0 for queue in queues},
         series.QUEUE_WORKERS: {(queue.queue,): queue.workers for queue in queues},
+        series.QUEUE_PAUSED: {(queue.queue,): int(queue.paused_at is not None) for queue in queues},
         series.UNSERVED_QUEUES: {(): sum(queue.is_unserved for queue in queues)},
-        series.PAUSED_QUEUES: {(): sum(queue.paused_at is not None for queue in queues)},
     }
 
 

@@ -105,8 +105,8 @@ def test_all_that_the_database_tells(database: Database) -> None:
     assert found == {
         "queue_depth": {("bulk",): 3, ("http",): 12, ("a-named",): 0},
         "queue_workers": {("bulk",): 0, ("http",): 1, ("a-named",): 0},
+        "queue_paused": {("bulk",): 0, ("http",): 0, ("a-named",): 1},
         "queues_unserved": {(): 1},
-        "queues_paused": {(): 1},
         "endpoint_waiting": {("a-full", "concurrency"): 3, ("other", "rate"): 6, ("other", "paused"): 3},
         "endpoints_paused": {(): 1},
         "breakers": {("open",): 1, ("half_open",): 0},

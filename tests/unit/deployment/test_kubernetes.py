@@ -159,5 +159,5 @@ def test_workers_scale_by_a_figure_that_exists() -> None:
     (rule,) = yaml.safe_load((FOLDER / "prometheus-adapter.yaml").read_text())["rules"]["external"]
     assert metric["external"]["metric"]["name"] == rule["name"]["as"]
     named = set(re.findall(r"task_executor_\w+", rule["metricsQuery"] + rule["seriesQuery"]))
-    assert len(named) == 3
+    assert len(named) == 4
     assert named <= {PREFIX + name for name in SERIES}
