@@ -30,4 +30,4 @@ def create_key(name: str, scopes: str) -> Command:
 def revoke_key(key: str) -> Command:
     """Return the command that revokes an API key."""
     # What is up to its second underscore names it.
-    return ("flask", "--app", "app", "api-keys", "revoke", key.split("_")[1])
+    return ("flask", "--app", "app", "api-keys", "revoke", key.split("_")[1], "--yes")
