@@ -24,6 +24,8 @@ from tests.integration.caller.conftest import Connect
 from tests.integration.caller.serving import Weather
 from tests.integration.client import Api
 from tests.integration.registered import INPUT, SCHEMA, http_endpoint
+from tests.racing import at_once
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -147,6 +149,21 @@ def test_pages_are_read_as_they_are_needed(te: Any, weather: Weather, name: str)
     assert te.jobs.list(endpoint=f"{name}-none").first() is None
     with pytest.raises(errors.InvalidRequestError):
         list(te.jobs.list(cursor="forged"))
+
+
+def test_the_service_holds_the_request_of_who_waits(te: Any, weather: Weather, shared_api: Api, name: str) -> None:
+    te.endpoints.create(**http_endpoint(name))
+    job = te.jobs.create(endpoint=name, trigger="DELAYED", run_at=datetime.now(UTC) + timedelta(hours=1))
+
+    def end() -> None:
+        eventually(lambda: any("/result" in each["path"] for each in weather.seen))
+        assert shared_api.post(f"/jobs/{job['job_id']}/cancel").status_code == 200
+
+    ended, _ = at_once(lambda: te.wait(job["job_id"], timeout=60), end)
+    assert ended["status"] == "CANCELLED"
+    asked = [each["path"] for each in weather.seen if each["method"] == "GET"]
+    assert "wait=20s" in asked[1]
+    assert len(asked) <= 5, "it does not ask while it is held"
 
 
 def test_waiting_is_bounded(te: Any, name: str) -> None:
