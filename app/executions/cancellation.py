@@ -1,6 +1,6 @@
 """Cancellation of executions: a waiting one ends at once, a running one can be asked not to retry, or be aborted."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -154,10 +154,15 @@ def cancel_executions_of(connection: Connection, job_id: str, scope: Scope, afte
     return replace(done, last=found[-1].execution_id) if len(found) == BATCH else done
 
 
-def cancel_the_rest(database: Database, job_id: str, scope: Scope, first: Cancelled) -> Cancelled:
-    """Cancel what follows the first batch, each batch in a transaction of its own; returns the counts of all."""
+def cancel_the_rest(
+    database: Database, job_id: str, scope: Scope, first: Cancelled, *, stopping: Callable[[], bool] = lambda: False
+) -> Cancelled:
+    """Cancel what follows the first batch, each batch in a transaction of its own; returns the counts of all.
+
+    Nothing more once `stopping`, which is asked before each batch.
+    """
     ended, asked, last = first.ended, first.asked, first.last
-    while last is not None:
+    while last is not None and not stopping():
         database.commit_jointly()
         done = database.transact(partial(cancel_executions_of, job_id=job_id, scope=scope, after=last))
         ended, asked, last = ended + done.ended, asked + done.asked, done.last

@@ -1,7 +1,7 @@
 """Holding: the executions of a paused job that wait are held back, and let go when it is resumed."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -127,15 +127,25 @@ def hold(connection: Connection, job_id: str, actor: str | None, after: str = ""
     return last
 
 
-def hold_the_rest(database: Database, job_id: str, after: str | None = "", actor: str | None = None) -> None:
-    """Hold back what follows `after`, each batch in a transaction of its own, while the job is paused."""
+def hold_the_rest(
+    database: Database,
+    job_id: str,
+    after: str | None = "",
+    actor: str | None = None,
+    *,
+    stopping: Callable[[], bool] = lambda: False,
+) -> None:
+    """Hold back what follows `after`, each batch in a transaction of its own, while the job is paused.
+
+    Nothing more once `stopping`, which is asked before each batch.
+    """
 
     def body(connection: Connection, after: str) -> str | None:
         if connection.execute(STATUS, {"job_id": job_id}).scalar() != JobStatus.PAUSED:
             return None
         return hold(connection, job_id, actor, after)
 
-    while after is not None:
+    while after is not None and not stopping():
         database.commit_jointly()
         after = database.transact(partial(body, after=after))
 
@@ -200,8 +210,12 @@ def let_the_rest_go(
     *,
     after: str | None = "",
     retired_by: Reason | None = None,
+    stopping: Callable[[], bool] = lambda: False,
 ) -> Counter[str]:
-    """Let what is held of a job go, each batch in a transaction of its own, while the job is not paused."""
+    """Let what is held of a job go, each batch in a transaction of its own, while the job is not paused.
+
+    Nothing more once `stopping`, which is asked before each batch.
+    """
 
     def body(connection: Connection, after: str) -> Freed:
         if connection.execute(STATUS, {"job_id": job_id}).scalar() == JobStatus.PAUSED:
@@ -209,7 +223,7 @@ def let_the_rest_go(
         return let_go(connection, job_id, ahead_ms, actor, after=after, retired_by=retired_by)
 
     total = Counter[str]()
-    while after is not None:
+    while after is not None and not stopping():
         database.commit_jointly()
         batch = database.transact(partial(body, after=after))
         total, after = total + batch.queues, batch.last

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from app import ids
 from app.db import Database
@@ -75,23 +76,34 @@ def end(database: Database, job_id: str, change_id: str | None) -> None:
 
 
 def finish(database: Database, ahead_ms: int, *, limit: int, stopping: Callable[[], bool]) -> Finished:
-    """End the changes that began a minute ago or earlier, each from the first execution on."""
+    """End the changes that began a minute ago or earlier, each from the first execution on.
+
+    One that `stopping` breaks off between two batches stays for the next run, which does not meet again what this one
+    has changed.
+    """
     finished, queues = 0, Counter[str]()
     for row in database.fetch(CUT_OFF, {"limit": limit}):
+        if not stopping():
+            queues += _go_on(database, row, ahead_ms, stopping)
         if stopping():
             break
-        change = Change(row.change)
-        match change:
-            case Change.PAUSE:
-                holding.hold_the_rest(database, row.job_id, "", row.actor)
-            case Change.RESUME:
-                queues += holding.let_the_rest_go(database, row.job_id, ahead_ms, row.actor)
-            case Change.CANCEL | Change.UPDATE:
-                reason = Reason.JOB_CANCELLED if change is Change.CANCEL else Reason.JOB_UPDATED
-                running = IfRunning.REQUEST if row.running else None
-                scope = Scope(actor=row.actor, begun=row.begun, running=running, reason=reason)
-                cancellation.cancel_the_rest(database, row.job_id, scope, Cancelled(0, 0, last=""))
-                queues += holding.let_the_rest_go(database, row.job_id, 0, row.actor, retired_by=reason)
         end(database, row.job_id, row.change_id)
         finished += 1
     return Finished(finished, queues)
+
+
+def _go_on(database: Database, row: Row[Any], ahead_ms: int, stopping: Callable[[], bool]) -> Counter[str]:
+    """Do what is left of a change; returns the queues in which something became claimable."""
+    change = Change(row.change)
+    match change:
+        case Change.PAUSE:
+            holding.hold_the_rest(database, row.job_id, "", row.actor, stopping=stopping)
+            return Counter()
+        case Change.RESUME:
+            return holding.let_the_rest_go(database, row.job_id, ahead_ms, row.actor, stopping=stopping)
+        case Change.CANCEL | Change.UPDATE:
+            reason = Reason.JOB_CANCELLED if change is Change.CANCEL else Reason.JOB_UPDATED
+            running = IfRunning.REQUEST if row.running else None
+            scope = Scope(actor=row.actor, begun=row.begun, running=running, reason=reason)
+            cancellation.cancel_the_rest(database, row.job_id, scope, Cancelled(0, 0, last=""), stopping=stopping)
+            return holding.let_the_rest_go(database, row.job_id, 0, row.actor, retired_by=reason, stopping=stopping)

@@ -6,7 +6,7 @@ gets, and it stays for the rest, to be tried again after a wait.
 
 import logging
 import traceback
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -51,9 +51,17 @@ class _EffectError(Exception):
 
 
 class Handler:
-    """Handles ends over one database."""
+    """Handles ends over one database, and no more of many once `stopping`, which is asked before each transaction."""
 
-    def __init__(self, database: Database, *, effects: Sequence[Effect] = EFFECTS, values: Values = PROCESS) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        effects: Sequence[Effect] = EFFECTS,
+        values: Values = PROCESS,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._stopping = stopping
         self._database = database
         self._effects = effects
         self._values = values
@@ -65,6 +73,8 @@ class Handler:
         """
         done = Handled()
         for start in range(0, len(end_ids), BATCH):
+            if self._stopping():
+                break
             done += self._handle_batch(end_ids[start : start + BATCH])
         return done
 
@@ -91,6 +101,8 @@ class Handler:
         except (_EffectError, UnavailableError):
             done = Handled()
             for end_id in end_ids:
+                if self._stopping():
+                    break
                 done += self.handle_alone(end_id)
         else:
             self._values.add(series.ENDS_HANDLED, amount=done.ends)

@@ -17,7 +17,7 @@ class Outbox:
 
     def __init__(self, database: Database, *, hint: Hint, stopping: Stopping) -> None:
         self._database = database
-        self._handler = Handler(database)
+        self._handler = Handler(database, stopping=stopping)
         self._hint = hint
         self._stopping = stopping
 

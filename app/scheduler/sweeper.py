@@ -78,7 +78,7 @@ class Sweeper:
                 log.warning("job %s stood still and goes on", job_id)
             unheld = holding.not_held(self._database, jobs)
             for job_id in unheld:
-                holding.hold_the_rest(self._database, job_id)
+                holding.hold_the_rest(self._database, job_id, stopping=self._stopping)
             counts.update(restarted=len(restarted), freed=self._let_go(jobs), paused=len(unheld))
             counts.update(self._prune_versions(jobs))
         follows = len(found) == BATCH
@@ -89,7 +89,10 @@ class Sweeper:
         """Let go what is on hold for no pause; returns of how many of the jobs."""
         astray = holding.held_astray(self._database, jobs) if jobs else {}
         for job_id, retired_by in astray.items():
-            for queue in holding.let_the_rest_go(self._database, job_id, self._ahead_ms, retired_by=retired_by):
+            freed = holding.let_the_rest_go(
+                self._database, job_id, self._ahead_ms, retired_by=retired_by, stopping=self._stopping
+            )
+            for queue in freed:
                 self._hint(queue)
             log.warning("job %s had executions on hold: let go", job_id)
         return len(astray)

@@ -140,6 +140,17 @@ def test_what_others_have_locked_holds_up_no_other_end(database: Database, datab
     assert set(letters(database)) == {claims[0].execution_id, claims[2].execution_id}
 
 
+def test_a_scheduler_that_tries_many_alone_asks_before_each_whether_it_stops(database: Database, worker: str) -> None:
+    """That it asks is its sign of life: what somebody has locked may take ten seconds each."""
+    claims = claimed(database, worker, 5)
+    found = end(database, claims)
+    asked, odd = iter([False] * 3), {claim.execution_id for claim in claims}
+    effects = [counting(database, odd=lambda: odd)]
+    handler = Handler(database, effects=effects, stopping=lambda: next(asked, True))
+    assert handler.handle(found).put_off == 2, "after the batch together"
+    assert len(ends(database)) == 5
+
+
 def test_a_scheduler_handles_what_its_writers_did_not(database: Database, worker: str) -> None:
     found = end(database, claimed(database, worker, 250))
     database.fetch(text("UPDATE execution_ends SET shard = 40 WHERE end_id = :id"), {"id": found[7]})

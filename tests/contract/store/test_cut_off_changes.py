@@ -89,6 +89,31 @@ def test_a_scheduler_ends_it(
     assert database.fetch(NOTES) == []
 
 
+@pytest.mark.parametrize(
+    ("change", "statement", "held", "cut", "end"), CHANGES, ids=[verb.__name__ for verb, *_ in CHANGES]
+)
+def test_a_scheduler_that_stops_breaks_it_off_between_two_batches(
+    database: Database,
+    job_id: str,
+    change: Verb,
+    statement: TextClause,
+    held: bool,
+    cut: list[tuple[str, bool, int]],
+    end: tuple[str, bool],
+) -> None:
+    """That it asks before each batch is also its sign of life, however many there are."""
+    put(database, job_id, held=held, count=COUNT)
+    cut_off(database, change, job_id, statement)
+    database.fetch(A_MINUTE_LATER)
+    asked = iter([False, False])
+    assert chores(database, stopping=lambda: next(asked, True)).finish()["finished"] == 0
+    done = {(status, on_hold): number for status, on_hold, number in counts(database)}
+    assert 500 < done[end] < COUNT
+    assert len(database.fetch(NOTES)) == 1
+    assert chores(database).finish()["finished"] == 1
+    assert counts(database) == [(*end, COUNT)]
+
+
 @pytest.mark.parametrize("change", [cancel_job, update, pause_job], ids=lambda verb: verb.__name__)
 def test_a_change_that_came_to_its_end_leaves_no_note(database: Database, job_id: str, change: Verb) -> None:
     put(database, job_id, held=False, count=COUNT)
