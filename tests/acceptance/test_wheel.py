@@ -35,10 +35,10 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
 # What starts each part, and distributions that only others need.
 PARTS = {
     "web": (["app.api", "app.cli"], {"dramatiq", "confluent-kafka", "apscheduler", "httptools", "uvloop"}),
-    "worker": (["actors", "brokers"], {"flask", "gunicorn", "jsonschema", "apscheduler", "croniter", "click"}),
+    "worker": (["actors", "brokers"], {"flask", "gunicorn", "werkzeug", "apscheduler", "cronsim", "click"}),
     "scheduler": (
         ["app.scheduler"],
-        {"flask", "jsonschema", "dramatiq", "confluent-kafka", "uvloop", "httptools"},
+        {"flask", "gunicorn", "werkzeug", "dramatiq", "confluent-kafka", "uvloop", "httptools"},
     ),
 }
 PROBE = "app.metrics.probe"
