@@ -131,6 +131,13 @@ class ResultExpiredError(TaskExecutorError):
     status = 410
 
 
+class EventsExpiredError(TaskExecutorError):
+    """The events behind that place are not kept any more: ask from a later one, or with `since`."""
+
+    code = "EVENTS_EXPIRED"
+    status = 410
+
+
 class BreakerNotFoundError(NotFoundError):
     """No delivery to that target has failed of late, so it has no breaker: all is sent."""
 

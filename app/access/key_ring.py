@@ -110,6 +110,10 @@ class KeyRing:
             to[key_id] = entry
             other.pop(key_id, None)
 
+    def ids(self) -> frozenset[str]:
+        """Return the ids of all keys that are valid now, or were a second ago."""
+        return self._existing_ids()
+
     def _existing_ids(self) -> frozenset[str]:
         # Whoever measures the time may learn which ids exist; an id is no secret.
         with self._ids_lock:

@@ -7,7 +7,7 @@ from functools import partial
 from selectors import EVENT_READ
 from typing import Any
 
-from app.api.http.parking import PLACES, Parked, Waiting
+from app.api.http.parking import PLACES, STREAM, Parked, Streaming, Waiting
 from app.api.shedding import SheddingWorker
 
 log = logging.getLogger(__name__)
@@ -15,6 +15,8 @@ log = logging.getLogger(__name__)
 MOST_PARKED = 500
 PARKED = object()
 """What handling a request comes to that waits."""
+STREAMED = object()
+"""What handling a request comes to whose answer goes on as a stream."""
 
 
 class ParkingWorker(SheddingWorker):
@@ -27,7 +29,14 @@ class ParkingWorker(SheddingWorker):
         super().__init__(*args, **kwargs)
         self.most_parked = MOST_PARKED
         self._parked: dict[Any, Callable[[], object]] = {}  # connections, and what gives up their waits
+        self._streaming: set[Any] = set()  # connections that the thread of the streams has
+        self.end_streams: Callable[[], object] = lambda: None
         self._again: dict[socket.socket, Waiting] = {}  # those whose wait is over, until a thread answers them
+
+    @property
+    def streaming(self) -> int:
+        """How many streams are open."""
+        return len(self._streaming)
 
     @property
     def parked(self) -> int:
@@ -44,12 +53,19 @@ class ParkingWorker(SheddingWorker):
             if waiting is not None:
                 return waiting.again(start_response)
             environ[PLACES] = self._has_place
-            return application(environ, start_response)
+            parts = application(environ, start_response)
+            open_stream = environ.pop(STREAM, None)
+            if open_stream is None:
+                return parts
+            response = start_response.__self__
+            for part in parts:
+                response.write(part)
+            raise Streaming(open_stream, chunked=response.chunked)
 
         self.wsgi: Any = answering
 
     def _has_place(self) -> bool:
-        return bool(self.alive) and len(self._parked) < self.most_parked
+        return bool(self.alive) and len(self._parked) + len(self._streaming) < self.most_parked
 
     def handle_request(self, req: Any, conn: Any) -> Any:
         """Answer a request, or note that it waits."""
@@ -59,10 +75,15 @@ class ParkingWorker(SheddingWorker):
             req._expected_100_continue = False  # noqa: SLF001 - it was told to, and would be told again
             conn.waiting = (req, parked.waiting)
             return True
+        except Streaming as streaming:
+            conn.stream = streaming
+            return True
 
     def _keepalive_after(self, conn: Any, keepalive: bool) -> Any:
         if getattr(conn, "waiting", None) is not None:
             return PARKED  # what follows the request is read once it is answered
+        if getattr(conn, "stream", None) is not None:
+            return STREAMED
         return keepalive and self._finish_body(conn)
 
     def _finish_body(self, conn: Any) -> bool:
@@ -85,10 +106,25 @@ class ParkingWorker(SheddingWorker):
 
     def finish_request(self, conn: Any, future: Any) -> None:
         """Keep the connection of a request that waits."""
-        if not future.cancelled() and future.exception() is None and future.result() is PARKED:
+        result = None if future.cancelled() or future.exception() is not None else future.result()
+        if result is PARKED:
             self._park(conn)
+        elif result is STREAMED:
+            self._streaming.add(conn)
+            streaming, conn.stream = conn.stream, None
+            streaming.open(conn.sock, partial(self._stream_over, conn), chunked=streaming.chunked)
         else:
             super().finish_request(conn, future)
+
+    def _stream_over(self, conn: Any, is_whole: bool) -> None:
+        self.method_queue.defer(self._end_of_stream, conn, is_whole)
+
+    def _end_of_stream(self, conn: Any, is_whole: bool) -> None:
+        self._streaming.remove(conn)
+        if is_whole:
+            self._linger(conn)
+        else:
+            self._close(conn)
 
     def _park(self, conn: Any) -> None:
         conn.sock.setblocking(False)
@@ -129,5 +165,6 @@ class ParkingWorker(SheddingWorker):
     def _cap_keepalive(self, deadline: float) -> None:
         """Let a worker that stops answer now what waits."""
         super()._cap_keepalive(deadline)
+        self.end_streams()
         for conn in tuple(self._parked):
             self._go_on(conn)

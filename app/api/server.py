@@ -30,7 +30,7 @@ from app.health.thread import HealthThread
 from app.jobs import enqueue_settings
 from app.metrics import PROCESS
 from app.metrics.process import sharing
-from app.metrics.series import REQUESTS_WAITING, SCHEDULED
+from app.metrics.series import REQUESTS_WAITING, SCHEDULED, STREAMS_OPEN
 from app.threads import BackgroundThread
 from schema.states import Trigger
 
@@ -122,6 +122,10 @@ def post_worker_init(worker: Any) -> None:
     # Whoever waits leaves as many places to others as there would be without.
     worker.most_parked = min(_SETTINGS.web_waiting, worker_connections // 2)
     PROCESS.read(REQUESTS_WAITING, lambda: worker.parked)
+    PROCESS.read(STREAMS_OPEN, lambda: worker.streaming)
+    found = getattr(worker.app.wsgi(), "extensions", {}).get(EXTENSION)
+    if found is not None:
+        worker.end_streams = found.streams.end_all
     PROCESS.endpoints.most = _SETTINGS.metrics_max_endpoints
     for trigger in Trigger:
         PROCESS.add(SCHEDULED, trigger, amount=0)  # a rate needs to have seen that before the first one

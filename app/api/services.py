@@ -13,6 +13,7 @@ from app.access.signing_key import SigningKey
 from app.api.http.rate_limits import CounterStorage, RateLimit
 from app.api.http.refusal_log import RefusalLog
 from app.api.readiness import Readiness
+from app.api.streaming.streams import Streams
 from app.catalog.crypto import SecretBox
 from app.config import Settings
 from app.db import Database
@@ -45,6 +46,7 @@ class Services:
     secret_box: SecretBox | None
     notifier: Notifier
     waits: Waits
+    streams: Streams
     exporting: Sequence[Exporting]
 
     @classmethod
@@ -56,11 +58,12 @@ class Services:
         shards = settings.shards(cockroach=database.is_cockroach)
         look_ahead_ms = round(settings.look_ahead_seconds * 1000)
         counters = CounterStorage.at(settings.rate_limit_storage_url)
+        keys = KeyRing(database)
         return cls(
             settings=settings,
             database=database,
             readiness=Readiness(database),
-            keys=KeyRing(database),
+            keys=keys,
             cursor_key=SigningKey(database, "cursors"),
             key_limit=_limit("key", settings.rate_limit, counters),
             bad_key_limit=_limit("bad-keys", settings.rate_limit_bad_keys, counters),
@@ -73,6 +76,7 @@ class Services:
             else None,
             notifier=Notifier.over(database, settings.wakeup_redis_url),
             waits=Waits(database),
+            streams=Streams(database, keys),
             exporting=exporting(settings.traces, "web"),
         )
 

@@ -47,10 +47,11 @@ def _conclude(of_end: str = "", put: str = "") -> str:
                 v.completed_at, v.duration_ms, v.output, v.error),
     tried AS (
       INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
-                            duration_ms, output, error)
+                            duration_ms, output, error, led_to)
       SELECT fin.attempt_id, fin.execution_id, fin.attempt,
              CASE WHEN fin.status = 'SUCCESS' THEN 'SUCCESS' ELSE 'FAILED' END, :worker,
-             fin.started_at, fin.completed_at, fin.duration_ms, CAST(fin.output AS JSONB), CAST(fin.error AS JSONB)
+             fin.started_at, fin.completed_at, fin.duration_ms, CAST(fin.output AS JSONB), CAST(fin.error AS JSONB),
+             NULLIF(fin.status, 'SUCCESS')
         FROM fin
       RETURNING attempt_id),
     logged AS (

@@ -84,10 +84,10 @@ RECLAIM = statement(
                 lost.message, lost.attempt_id, lost.log_id),
     tried AS (
       INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
-                            duration_ms, output, error)
+                            duration_ms, output, error, led_to)
       SELECT taken.attempt_id, taken.execution_id, taken.attempt_count,
              CASE WHEN taken.status = 'SUCCESS' THEN 'SUCCESS' ELSE 'FAILED' END, taken.worker_id, taken.started_at,
-             now(), taken.duration_ms, taken.output, CAST(taken.error AS JSONB)
+             now(), taken.duration_ms, taken.output, CAST(taken.error AS JSONB), NULLIF(taken.status, 'SUCCESS')
         FROM taken
       ON CONFLICT (execution_id, attempt_number) DO NOTHING
       RETURNING attempt_id),

@@ -96,6 +96,7 @@ REQUEST_SECONDS = _histogram(
     buckets=_REQUEST_SECONDS,
 )
 REQUESTS_WAITING = _gauge("http_requests_waiting", "Requests that wait for a result, without a thread.")
+STREAMS_OPEN = _gauge("http_streams_open", "Streams of events that clients read.")
 SCHEDULED = _counter("tasks_scheduled_total", "Jobs created, by their trigger.", "trigger")
 
 # Workers: attempts.

@@ -10,6 +10,10 @@ class ConflictError(ApiError):
     """Something else depends on the resource, or its name is taken."""
 
 
+class EventsExpiredError(ApiError):
+    """The events behind that place are not kept any more: ask from a later one, or with `since`."""
+
+
 class ExecutionNotCancellableError(ApiError):
     """The execution is running or final."""
 
@@ -166,6 +170,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "CONFLICT": ConflictError,
     "DEAD_LETTER_NOT_FOUND": DeadLetterNotFoundError,
     "ENDPOINT_NOT_FOUND": EndpointNotFoundError,
+    "EVENTS_EXPIRED": EventsExpiredError,
     "EXECUTION_NOT_CANCELLABLE": ExecutionNotCancellableError,
     "EXECUTION_NOT_FOUND": ExecutionNotFoundError,
     "FORBIDDEN": ForbiddenError,

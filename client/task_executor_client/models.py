@@ -1286,6 +1286,41 @@ class AuditEntryPage(TypedDict):
     """Opaque; `null` on the last page."""
 
 
+class Event(TypedDict):
+    event_id: str
+    kind: Literal[
+        "job.created",
+        "job.updated",
+        "attempt.failed",
+        "execution.succeeded",
+        "execution.failed",
+        "execution.cancelled",
+        "execution.retried",
+        "execution.changed",
+        "worker.started",
+        "worker.stopped",
+        "worker.lost",
+        "breaker.closed",
+        "breaker.open",
+        "breaker.half_open",
+        "catalogue.changed",
+    ]
+    at: str
+    """When it began to be written; later ones follow."""
+    endpoint: str | None
+    job_id: str | None
+    execution_id: str | None
+    subject: str | None
+    """Id of a worker, target of a breaker, name in the catalogue."""
+    details: dict[str, Any]
+
+
+class EventPage(TypedDict):
+    items: list[Event]
+    next: str
+    """As `after`, what follows."""
+
+
 class CronPreviewQuestion(TypedDict):
     cron: str
     """Five fields."""

@@ -513,6 +513,52 @@ class Endpoints(Group):
         return answer
 
 
+class Events(Group):
+    """Operations on `events`."""
+
+    def list(
+        self,
+        *,
+        kind: str | None = None,
+        endpoint: str | None = None,
+        job_id: str | None = None,
+        after: str | None = None,
+        since: str | datetime | None = None,
+        limit: int | None = None,
+        last_event_id: str | None = None,
+        timeout: float | None = None,
+    ) -> models.EventPage:
+        """List what has happened, the earliest first; with `Accept: text/event-stream`, send it as it happens.
+
+        A page may have fewer than `limit`, even none: go on from its `next`, then or later. A stream
+        (Server-Sent Events) begins now, unless `after`, `Last-Event-ID` or `since` say otherwise; events
+        come about a second late. Whoever comes again with the last id misses none and gets none twice, for
+        as long as they are kept: 410 afterwards.
+
+        `kind`: kinds, or groups of them, with commas between them.
+        `after`: the id of an event, or `next` of the page before: what follows it.
+        `since`: without `after`: what has happened from then on.
+        `last_event_id`: of a stream: the id of the last event that came; `after` in its place.
+        """
+        call = Call.of(
+            "events.list",
+            "GET",
+            "/events",
+            query={
+                "kind": kind,
+                "endpoint": endpoint,
+                "job_id": job_id,
+                "after": after,
+                "since": since,
+                "limit": limit,
+            },
+            headers={"Last-Event-ID": last_event_id},
+            timeout=timeout,
+        )
+        answer: models.EventPage = self._sender.send(call)
+        return answer
+
+
 class Executions(Group):
     """Operations on `executions`."""
 
@@ -1468,6 +1514,11 @@ class Service(Group):
     def endpoints(self) -> Endpoints:
         """Operations on `endpoints`."""
         return Endpoints(self._sender)
+
+    @property
+    def events(self) -> Events:
+        """Operations on `events`."""
+        return Events(self._sender)
 
     @property
     def executions(self) -> Executions:

@@ -181,12 +181,17 @@ attempts = Table(
     count("duration_ms"),
     Column("output", JSONB),
     Column("error", JSONB),
+    # The status that its execution then had; NULL for a success.
+    word("led_to"),
     instant("created_at", default_now=True),
     PrimaryKeyConstraint("attempt_id", name="pk_attempts"),
     ForeignKeyConstraint(["execution_id"], ["executions.execution_id"], name="fk_attempts_execution"),
     UniqueConstraint("execution_id", "attempt_number", name="uq_attempts_exec_number"),
     one_of("status", "chk_attempts_status", AttemptStatus),
 )
+
+# Events are read in the order of the transactions that write them.
+Index("idx_attempts_time", attempts.c.created_at, attempts.c.attempt_id)
 
 execution_logs = Table(
     "execution_logs",
@@ -227,6 +232,7 @@ execution_events = Table(
     one_of("from_status", "chk_execution_events_from", ExecutionStatus),
     one_of("to_status", "chk_execution_events_to", ExecutionStatus),
 )
+Index("idx_execution_events_time", execution_events.c.occurred_at, execution_events.c.event_id)
 Index(
     "idx_execution_events_execution",
     execution_events.c.execution_id,

@@ -99,3 +99,28 @@ def _waiting(app: Flask, of: Request, begin: Begin) -> Waiting:
             count_given_up()
 
     return Waiting(begin, again, given_up)
+
+
+STREAM = "task_executor.stream"  # in the environ, where an answer goes on as a stream
+
+OpenStream = Callable[..., None]
+"""Takes the connection of an answer whose head was sent: the socket, what gives it back, whether it is `chunked`."""
+
+
+class Streaming(BaseException):
+    """Leaves the handling of a request whose answer goes on without a thread; no error."""
+
+    def __init__(self, open_: OpenStream, *, chunked: bool) -> None:
+        super().__init__()
+        self.open = open_
+        self.chunked = chunked
+
+
+def go_on(open_: OpenStream) -> None:
+    """Let the answer to the current request, all of which is sent first, go on as a stream."""
+    request.environ[STREAM] = open_
+
+
+def can_stream() -> bool:
+    """Return whether the connection of the current request can be kept for a stream."""
+    return PLACES in request.environ and request.method == "GET"

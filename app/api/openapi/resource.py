@@ -97,6 +97,7 @@ class Resource:
         errors: Sequence[type[TaskExecutorError]] = (),
         own_key: dict[str, Any] | None = None,
         header: dict[str, Any] | None = None,
+        or_stream: str | None = None,
         text: str | None = None,
         text_example: str = "",
     ) -> Callable[[View], View]:
@@ -104,7 +105,8 @@ class Resource:
 
         It returns what `returns` dumps, or that and a status; `also` are other statuses with the same body. To `errors`
         is added what every operation may answer. A POST that does not only read takes an Idempotency-Key; a view that
-        sees to it by itself describes its `own_key`, and one that reads another header that `header`. One that answers
+        sees to it by itself describes its `own_key`, and one that reads another header that `header`; one
+        that may also answer with a stream gives its type. One that answers
         with `text` of a type returns a response.
         """
         key = own_key or PARAMETER if method == "POST" and self.write_scope is not self.read_scope else None
@@ -120,6 +122,9 @@ class Resource:
         doc = self._doc(operation, errors)
         if header is not None:
             doc.setdefault("parameters", []).append(header)
+        if or_stream is not None:
+            streamed = {"schema": {"type": "string"}, "content_type": or_stream, "success": True}
+            layers.append(self.blueprint.alt_response(status, **streamed, examples={"stream": {"value": text_example}}))
         if query is not None and "parameters" in doc:
             # What is described by hand takes the place of what the query's schema says.
             doc["parameters"].insert(0, {"in": "query", "schema": query()})

@@ -127,6 +127,7 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("EXECUTION_NOT_FOUND", 404, get("/executions/exec_nope"), []),
     ("WORKER_NOT_FOUND", 404, get("/workers/nope"), []),
     ("WORKER_NOT_ALIVE", 409, drain_the_dead, []),
+    ("EVENTS_EXPIRED", 410, lambda stock: stock.api.get("/events", after="1"), []),
     ("RESULT_EXPIRED", 410, expire_result, []),
     ("QUEUE_NOT_FOUND", 404, lambda stock: stock.api.post("/queues/nope/pause"), []),
     ("DEAD_LETTER_NOT_FOUND", 404, get("/dead-letters/att_nope"), []),

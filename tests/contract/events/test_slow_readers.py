@@ -1,0 +1,96 @@
+"""Readers that take little: what is kept for them is bounded, and so is their time."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import text
+
+from app import ids
+from app.api.streaming.feed import Feed
+from app.api.streaming.messages import heartbeat
+from app.api.streaming.stream import MOST_BYTES, TAKE_SECONDS, Stream, Subscription
+from app.db import Database
+from app.events import EventFilter, reading
+from app.events.place import Place
+from app.formats import EPOCH
+from tests.waiting import HUNG_SECONDS, eventually
+
+ALL = Subscription(EventFilter(), Place(EPOCH), "key")
+COUNT = 1_200
+
+
+class Pair:
+    """A stream, and its client, which takes what it is told to take."""
+
+    def __init__(self, asked: Subscription = ALL) -> None:
+        ours, self.client = socket.socketpair()
+        self.client.settimeout(HUNG_SECONDS)
+        self.client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.stream = Stream(asked, ours, lambda _whole: ours.close(), chunked=False, ends_at=1e9)
+
+    def close(self) -> None:
+        self.stream.sock.close()
+        self.client.close()
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    pair = Pair()
+    yield pair
+    pair.close()
+
+
+def test_a_reader_of_a_byte_now_and_again_is_cut_off(pair: Pair) -> None:
+    while pair.stream.is_drained or pair.stream.has_room:
+        pair.stream.put(b"x" * 1000)
+        assert pair.stream.send(0.0)
+    for now in range(1, int(TAKE_SECONDS)):
+        pair.client.recv(1)
+        assert pair.stream.send(float(now))
+    assert not pair.stream.send(TAKE_SECONDS + 1)
+
+
+def test_a_reader_that_takes_all_in_time_stays(pair: Pair) -> None:
+    for now in range(0, 300, 20):
+        pair.stream.put(b"x" * MOST_BYTES)
+        assert pair.stream.send(float(now))
+        while not pair.stream.is_drained:
+            pair.client.recv(65_536)
+            assert pair.stream.send(float(now) + 10)
+
+
+def test_who_says_more_than_a_stream_wants_to_hear_is_left(pair: Pair) -> None:
+    pair.client.send(b"x")
+    assert pair.stream.hear()
+    pair.client.setblocking(False)
+    said = sum(1 for _ in iter(lambda: pair.client.send(b"x" * 1000) and pair.stream.hear(), False))
+    assert said * 1000 <= 2 * MOST_BYTES
+
+
+def test_a_reader_far_behind_gets_all_in_portions_and_once(database: Database) -> None:
+    database.fetch(
+        text(
+            "INSERT INTO audit_log (audit_id, actor_name, action, resource_type, resource) "
+            "SELECT unnest(CAST(:ids AS TEXT[])), 'x', 'create', 'config', 'name'"
+        ),
+        {"ids": [ids.audit_id() for _ in range(COUNT)]},
+    )
+    eventually(lambda: reading.read(database, Place(EPOCH), reading.horizon(database), ["catalogue"]).events)
+    behind, elsewhere = Pair(), Pair(Subscription(EventFilter(kinds=frozenset({"breaker"})), Place(EPOCH), "key"))
+    feed, got = Feed(database), bytearray()
+    while got.count(b"\ndata: ") < COUNT:
+        feed.serve([behind.stream, elsewhere.stream])
+        assert behind.stream._put_bytes - behind.stream._sent_bytes < 2 * MOST_BYTES  # noqa: SLF001 - what is bounded
+        while not behind.stream.is_drained:
+            assert behind.stream.send(0.0)
+            got += behind.client.recv(65_536)
+    lines = [line for line in got.decode().splitlines() if line.startswith("id: ")]
+    assert len(set(lines)) == len(lines) == COUNT
+    while feed.serve([behind.stream]):
+        pass
+    assert behind.stream.is_drained, "no more than there were"
+    elsewhere.stream.put(heartbeat(elsewhere.stream.place))
+    assert elsewhere.stream.place.at > EPOCH, "it went on past what it does not want"
+    behind.close()
+    elsewhere.close()

@@ -1,0 +1,108 @@
+"""The list of events, and what a stream is where no connection can be kept."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from app.db import Database
+from app.executions.verdict import Verdict
+from schema.states import ExecutionStatus
+from tests import rows
+from tests.integration.client import Api, pointers, problem
+from tests.integration.executions.conftest import execution_id  # noqa: F401 - a fixture
+from tests.integration.executions.worker import claim, end
+from tests.integration.registered import created, cron, one_shot
+from tests.waiting import eventually
+
+ERROR = {"type": "TIMEOUT", "message": "no answer", "retryable": True}
+
+
+def events(api: Api, **query: Any) -> list[dict[str, Any]]:
+    """Walk through all pages that there are now."""
+    found: list[dict[str, Any]] = []
+    query = {"limit": 2} | query
+    while True:
+        page = api.get("/events", **query)
+        assert page.status_code == 200, page.get_data(as_text=True)
+        found += page.json["items"]
+        if not page.json["items"]:
+            return found
+        query["after"] = page.json["next"]
+
+
+def test_events_tell_what_has_happened_in_its_order(api: Api, database: Database, execution_id: str) -> None:  # noqa: F811
+    job_id = api.get(f"/executions/{execution_id}").json["job_id"]
+    end(database, claim(database), Verdict(ExecutionStatus.RETRYING, 0, None, ERROR))
+    end(database, claim(database), Verdict(ExecutionStatus.FAILED, None, None, ERROR))
+    assert api.post(f"/executions/{execution_id}/retry").status_code == 200
+    end(database, claim(database), Verdict(ExecutionStatus.SUCCESS, None, {"status_code": 200}, None))
+    repeating = created(api, cron())["job_id"]
+    cancelled = created(api, one_shot("cancelled"))
+    assert api.post(f"/jobs/{cancelled['job_id']}/cancel").status_code == 200
+    assert api.send("PATCH", "/endpoints/target", json={"priority": 3}).status_code == 200
+    rows.add_breaker(database, "http:host:80", "open")
+    eventually(lambda: api.get("/events", kind="catalogue").json["items"][1:])
+    all_ = events(api)
+    kinds = [event["kind"] for event in all_ if event["job_id"] == job_id]
+    assert kinds == [
+        "job.created",
+        "attempt.failed",
+        "execution.failed",
+        "execution.retried",
+        "execution.succeeded",
+    ]
+    assert [event["event_id"] for event in all_] == [event["event_id"] for event in events(api, limit=200)]
+    failed = next(event for event in all_ if event["kind"] == "execution.failed")
+    assert failed["details"] == {"attempt": 2, "worker_id": "wrk_1", "duration_ms": 0, "error": "TIMEOUT"}
+    assert (failed["endpoint"], failed["execution_id"]) == ("target", execution_id)
+    assert [event["job_id"] for event in events(api, kind="job", job_id=repeating)] == [repeating]
+    assert [event["kind"] for event in events(api, job_id=cancelled["job_id"])] == [
+        "job.created",
+        "execution.cancelled",
+    ]
+    changed = events(api, kind="catalogue.changed,worker", endpoint="target")
+    assert [event["details"]["action"] for event in changed] == ["create", "flow"]
+    assert [event["subject"] for event in events(api, kind="worker.started")] == ["wrk_1"]
+    assert "api_key" not in {event["details"].get("resource_type") for event in all_}
+    last = all_[-1]["event_id"]
+    assert events(api, after=last) == []
+
+
+def test_a_stream_that_cannot_be_kept_tells_what_there_is(api: Api, execution_id: str) -> None:  # noqa: F811
+    first = eventually(lambda: api.get("/events", kind="job").json["items"])[0]
+    begin = api.get("/events", kind="job", since="1970-01-02T00:00:00Z")
+    assert begin.json["items"] == [first]
+    in_front = first["event_id"].partition("-")[0]
+    stream = api.send("GET", f"/events?after={in_front}", headers={"Accept": "text/event-stream"})
+    assert (stream.status_code, stream.mimetype) == (200, "text/event-stream")
+    text = stream.get_data(as_text=True)
+    assert text.startswith("retry: 1000\nid: ")
+    data = [json.loads(line.removeprefix("data: ")) for line in text.splitlines() if line.startswith("data: ")]
+    assert first in data
+    assert f"id: {first['event_id']}\nevent: job.created\n" in text
+    assert execution_id
+
+
+def test_what_is_not_kept_any_more_is_not_told(api: Api, database: Database) -> None:
+    long_ago = rows.database_now(database) - timedelta(days=31)
+    for headers, query in (({}, f"?after={int(long_ago.timestamp() * 1e6)}"), ({"Last-Event-ID": "1-a-att_1"}, "")):
+        sent = headers | ({"Accept": "text/event-stream"} if headers else {})
+        problem(api.send("GET", f"/events{query}", headers=sent), 410, "EVENTS_EXPIRED")
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [
+        ("kind=job.", "kind"),
+        ("kind=job,x", "kind"),
+        ("after=x", "after"),
+        ("after=1-z-k", "after"),
+        ("limit=201", "limit"),
+    ],
+)
+def test_bad_questions_are_refused(api: Api, query: str, parameter: str) -> None:
+    assert pointers(problem(api.send("GET", f"/events?{query}"), 400, "INVALID_REQUEST")) == [parameter]
+    headers = {"Accept": "text/event-stream", "Last-Event-ID": "'"}
+    assert pointers(problem(api.send("GET", "/events", headers=headers), 400, "INVALID_REQUEST")) == ["Last-Event-ID"]
