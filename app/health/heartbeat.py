@@ -9,7 +9,7 @@ import socket
 import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any
 
 from sqlalchemy import Row
@@ -70,6 +70,13 @@ PRUNE = statement(
 )
 
 
+class Status(StrEnum):
+    """What the last heartbeat of a process has said: DEAD, that it ends."""
+
+    ALIVE = "ALIVE"
+    DEAD = "DEAD"
+
+
 class Kind(Enum):
     """What a process is: the first part of its component."""
 
@@ -103,7 +110,7 @@ class Process:
     region: str
     kind: Kind
     id: str
-    status: str
+    status: Status
     host: str
     pid: int
     version: str
@@ -133,9 +140,12 @@ def leave(database: Database, component: Component) -> None:
 
 
 def processes(database: Database, kind: Kind | None = None) -> list[Process]:
-    """Read what is known of the processes, of a kind or all, also of those that ended within the last ten minutes."""
+    """Read what is known of the processes, of a kind or all, also of those that ended within the last ten minutes.
+
+    What a later release tells in another way is left out.
+    """
     rows = database.fetch(PROCESSES, {"pattern": "%" if kind is None else f"{kind.value}/%"})
-    return [_process(row) for row in rows]
+    return [process for row in rows if (process := _process(row)) is not None]
 
 
 def prune(database: Database, *, limit: int) -> int:
@@ -143,7 +153,14 @@ def prune(database: Database, *, limit: int) -> int:
     return len(database.fetch(PRUNE, {"limit": limit}))
 
 
-def _process(row: Row[Any]) -> Process:
+def _process(row: Row[Any]) -> Process | None:
+    try:
+        return _known(row)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _known(row: Row[Any]) -> Process:
     kind, _, process_id = row.component.partition("/")
     told = row.metadata
     has_clock = "ahead" in told and "bound" in told
@@ -151,7 +168,7 @@ def _process(row: Row[Any]) -> Process:
         region=row.region,
         kind=Kind(kind),
         id=process_id,
-        status=row.status,
+        status=Status(row.status),
         host=told["host"],
         pid=told["pid"],
         version=told["version"],

@@ -92,6 +92,21 @@ def test_what_is_late_of_a_process_that_has_ended_changes_nothing(database: Data
     assert (ended.status, ended.id) == ("DEAD", component.id)
 
 
+def test_what_a_later_release_tells_in_its_own_way_hides_no_process(database: Database) -> None:
+    """In the middle of an upgrade, or of the way back."""
+    other = """
+        INSERT INTO region_heartbeats (region, component, status, metadata)
+        SELECT 'default', component, status, CAST(told AS JSONB) || jsonb_build_object('started_at', now())
+          FROM (VALUES ('archiver/1', 'ALIVE', '{"host": "h", "pid": 1, "version": "9"}'),
+                       ('web/2', 'FROZEN', '{"host": "h", "pid": 1, "version": "9"}'),
+                       ('web/3', 'ALIVE', '{}'), ('web/4', 'ALIVE', NULL)) AS t (component, status, told)"""
+    database.fetch(text(other + " RETURNING 1"))
+    component = Component(REGION, Kind.WEB)
+    beat(database, component)
+    assert [process.id for process in processes(database)] == [component.id]
+    assert only(database, Kind.WEB).id == component.id
+
+
 def test_a_crowd_that_started_again_and_again_leaves_no_rows(database: Database) -> None:
     crowd = """
         INSERT INTO region_heartbeats (region, component, status, last_beat_at)
