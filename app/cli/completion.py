@@ -15,6 +15,8 @@ from app.executions.reading.listing import ExecutionFilter, page_of_executions
 from app.jobs.job_filter import JobFilter
 from app.jobs.listing import page_of_jobs
 from app.sql import statement
+from app.stats import queues, workers
+from app.stats.workers import WorkerState
 
 MOST = 100  # that are offered; ids are those of the newest
 
@@ -54,4 +56,14 @@ def _executions(database: Database, _start: str) -> Found:
     return [(each.execution_id, f"{each.status} {each.endpoint}") for each in found]
 
 
+def _queues(database: Database, _start: str) -> Found:
+    return [(queue, "") for queue in queues.known(database, MOST)]
+
+
+def _workers(database: Database, _start: str) -> Found:
+    found = workers.page(database, WorkerState.ALIVE, PageRequest(MOST)).items
+    return [(each.worker_id, f"{each.host} (pid {each.pid})") for each in found]
+
+
 OF_ENDPOINTS, OF_JOBS, OF_EXECUTIONS = _offered(_endpoints), _offered(_jobs), _offered(_executions)
+OF_QUEUES, OF_WORKERS = _offered(_queues), _offered(_workers)

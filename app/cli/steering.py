@@ -11,6 +11,7 @@ from app.api.services import services, wake
 from app.audit.change import AuditedChange
 from app.catalog import queue_pauses
 from app.cli.commands import command
+from app.cli.completion import OF_QUEUES, OF_WORKERS
 from app.cli.console import json_option, print_json, show_line
 from app.cli.session import actor, confirm, ready_database, yes_option
 from app.health import commands
@@ -19,7 +20,7 @@ from app.stats import queues, workers
 
 
 @command("drain")
-@click.argument("worker_id")
+@click.argument("worker_id", **OF_WORKERS)
 @yes_option
 @json_option
 @with_appcontext
@@ -39,7 +40,7 @@ def drain(worker_id: str, yes: bool, as_json: bool) -> None:
 
 
 @command("pause")
-@click.argument("queue")
+@click.argument("queue", **OF_QUEUES)
 @yes_option
 @json_option
 @with_appcontext
@@ -56,7 +57,7 @@ def pause(queue: str, yes: bool, as_json: bool) -> None:
 
 
 @command("resume")
-@click.argument("queue")
+@click.argument("queue", **OF_QUEUES)
 @yes_option
 @json_option
 @with_appcontext

@@ -10,9 +10,17 @@ from tests.integration.cli.conftest import Cli
 from tests.integration.client import Api
 
 
+def offered(cli: Cli, words: str) -> list[str]:
+    """Return what a shell offers for the last of these words."""
+    number = len(words.split(" ")) + 2
+    line = {"COMP_WORDS": f"flask --app app {words}", "COMP_CWORD": str(number)}
+    return cli.run(_FLASK_COMPLETE="bash_complete", **line).stdout.split()
+
+
 def test_a_worker_is_drained(api: Api, cli: Cli, database: Database) -> None:
     for worker_id, lease_ms in (("w1", 60_000), ("lost", 0)):
         workers.register(database, worker_id=worker_id, host="h", pid=7, queues=["http"], capacity=9, lease_ms=lease_ms)
+    assert offered(cli, "workers drain ") == ["plain,w1"]
     assert "add --yes" in cli.run("workers", "drain", "w1", expect=2).stderr
     asked = cli.json("workers", "drain", "w1", "--yes")
     assert [asked] == api.get("/workers/w1").json["commands"]
@@ -25,6 +33,7 @@ def test_a_worker_is_drained(api: Api, cli: Cli, database: Database) -> None:
 def test_a_queue_is_paused_and_resumed(api: Api, cli: Cli, database: Database) -> None:
     rows.add_endpoint(database)
     rows.add_executions(database, 3)
+    assert offered(cli, "queues pause ht") == ["plain,http"]
     assert "in which 3 are due" in cli.run("queues", "pause", "http", expect=2).stderr
     paused = cli.json("queues", "pause", "http", "--yes")
     assert load(database).paused_queues == {"http"}
