@@ -138,6 +138,17 @@ class EventsExpiredError(TaskExecutorError):
     status = 410
 
 
+class RedriveNotFoundError(NotFoundError):
+    """No redrive has that id."""
+
+    code = "REDRIVE_NOT_FOUND"
+
+    @classmethod
+    def of(cls, redrive_id: str) -> Self:
+        """Return the error for the id of a redrive."""
+        return cls(f"Redrive with ID {redrive_id!r} does not exist; GET /redrives lists those that do.")
+
+
 class BreakerNotFoundError(NotFoundError):
     """No delivery to that target has failed of late, so it has no breaker: all is sent."""
 

@@ -35,6 +35,7 @@ event_id = partial(_new, "evt")
 request_id = partial(_new, "req")
 audit_id = partial(_new, "aud")
 change_id = partial(_new, "chg")
+redrive_id = partial(_new, "rdr")
 worker_id = partial(_new, "wrk")  # new at each boot
 command_id = partial(_new, "cmd")  # to a worker
 process_id = partial(_new, "prc")  # of any other process

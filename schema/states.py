@@ -131,6 +131,15 @@ class Resolution(StrEnum):
     ARCHIVED = "ARCHIVED"  # nothing is to follow
 
 
+class RedriveStatus(StrEnum):
+    """The state of a redrive of several dead letters."""
+
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    STOPPED = "STOPPED"  # for good, before its end
+    DONE = "DONE"
+
+
 _S = ExecutionStatus
 
 FINAL = frozenset({_S.SUCCESS, _S.FAILED, _S.CANCELLED})

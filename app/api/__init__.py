@@ -24,6 +24,7 @@ from app.api import (
     jobs,
     metrics,
     operations,
+    redrives,
 )
 from app.api.catalog import configs, endpoint_flow, payload_specs, routes, secrets
 from app.api.control import processes, queues, schedulers, stats, workers
@@ -44,6 +45,8 @@ RESOURCES = [
     executions.resource,
     dead_letters.resource,
     callbacks.resource,
+    redrives.resource,
+    redrives.questions,
     breakers.resource,
     queues.resource,
     workers.resource,

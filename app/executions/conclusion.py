@@ -126,6 +126,9 @@ class Conclusion:
     @property
     def may_be_followed(self) -> bool:
         """Whether it leaves a row in the outbox, or may leave one: with the attempt's id."""
+        # Looked at for each job, and false for most.
+        if not self.claim.followed and self.verdict.status is not ExecutionStatus.FAILED:
+            return False
         return may_be_followed(self.verdict.status, self.claim.followed, is_rejected=self.verdict.is_rejected)
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 
+from app import ids
 from app.config import Settings
 from app.db import Database
 from app.errors import TaskExecutorError
@@ -19,6 +20,8 @@ from app.executions.promotion import promote
 from app.executions.reclaim import Candidate, Reclaimed
 from app.executions.sweep import fail_exhausted
 from app.jobs import time_zones, unfinished
+from app.jobs.creation import Creator
+from app.jobs.redrive_walk import Walker
 from app.metrics import PROCESS
 from app.metrics.series import FAILED
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks, makes_up_for_all, may_wait
@@ -71,6 +74,8 @@ class Chores:
         self.retire = Sweeper(database, self._ahead_ms, pruner.prune_versions, hint=hint, stopping=stopping).retire
         self._outbox = Outbox(database, hint=hint, stopping=stopping)
         self.handle_ends = self._outbox.handle
+        creator = Creator(database, shards=self._shards, look_ahead_ms=self._ahead_ms)
+        self._walker = Walker(creator, ids.process_id(), hint=hint, stopping=stopping)
         self._unreadable: set[str] = set()
         self._follows_zones = False
 
@@ -87,6 +92,7 @@ class Chores:
             Chore("reclaim from dead workers", dead_every, self.reclaim_from_dead_workers),
             Chore("reclaim of stuck executions", settings.reclaim_interval_seconds, self.reclaim_stuck),
             Chore("outbox", 2, self.handle_ends),
+            Chore("redrive", 1, self.redrive),
             Chore("retire", 60, self.retire),
             Chore("finish changes", 60, self.finish),
             Chore("expire", 5, self.expire),
@@ -212,6 +218,11 @@ class Chores:
 
         self._until_short(batch, BATCH)
         return counts
+
+    def redrive(self) -> Counts:
+        """Go on with the redrives that are under way, each at its rate."""
+        redriven, refused = self._walker.walk()
+        return Counts(redriven=redriven, refused=refused)
 
     def finish(self) -> Counts:
         """End the changes of jobs with very many executions that a request was cut off from."""

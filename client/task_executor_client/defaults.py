@@ -12,5 +12,6 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "RetryPolicySpec": {"max_attempts": 1, "backoff": "exponential", "initial_delay_ms": 1000, "max_delay_ms": 60000},
     "NewEndpoint": {"keep_response": "always"},
     "ChangedEndpoint": {"keep_response": "always"},
+    "NewRedrive": {"rate": 10},
     "CronPreviewQuestion": {"count": 10},
 }

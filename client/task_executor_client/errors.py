@@ -156,6 +156,10 @@ class QueueNotFoundError(NotFoundError):
     """Nothing waits in a queue of that name, and no worker, endpoint or route knows it."""
 
 
+class RedriveNotFoundError(NotFoundError):
+    """No redrive has that id."""
+
+
 class SecretNotFoundError(NotFoundError):
     """No secret has that name."""
 
@@ -194,6 +198,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "PRECONDITION_FAILED": PreconditionFailedError,
     "QUEUE_NOT_FOUND": QueueNotFoundError,
     "RATE_LIMITED": RateLimitedError,
+    "REDRIVE_NOT_FOUND": RedriveNotFoundError,
     "REQUEST_TIMEOUT": RequestTimeoutError,
     "RESULT_EXPIRED": ResultExpiredError,
     "SECRET_NOT_FOUND": SecretNotFoundError,

@@ -1037,6 +1037,55 @@ class OutcomeSchema(TypedDict):
     schema: dict[str, Any]
 
 
+class Wanted(TypedDict):
+    endpoint: NotRequired[str]
+    error_type: NotRequired[str]
+    labels: NotRequired[Mapping[str, str] | None]
+    """Pairs of strings to find the job by, spelt as labels of Kubernetes."""
+    failed_after: NotRequired[str | datetime]
+    failed_before: NotRequired[str | datetime]
+
+
+class NewRedrive(TypedDict):
+    wanted: Wanted
+    to_endpoint: NotRequired[str | None]
+    """A new job for this endpoint is made of each; without it its execution goes on."""
+    rate: NotRequired[int]
+    """In a second."""
+
+
+class RedriveOfSeveral(TypedDict):
+    redrive_id: str
+    status: Literal["RUNNING", "PAUSED", "STOPPED", "DONE"]
+    wanted: dict[str, Any]
+    to_endpoint: str | None
+    rate: int
+    actor: str | None
+    redriven: int
+    refused: int
+    """That stay open, since they could not be redriven."""
+    last_refusal: str | None
+    """Why the last one was."""
+    reached_at: str | None
+    """When the letter failed that it came to last."""
+    created_at: str
+    ended_at: str | None
+
+
+class RedriveOfSeveralPage(TypedDict):
+    items: list[RedriveOfSeveral]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
+class Preview(TypedDict):
+    count: int
+    is_complete: bool
+    """`false` where more than 10,000 would be looked at."""
+    sample: list[DeadLetter]
+    """The first ones."""
+
+
 class Breaker(TypedDict):
     target: str
     """Scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest where endpoints have

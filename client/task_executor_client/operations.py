@@ -1254,6 +1254,117 @@ class Queues(Group):
         return answer
 
 
+class RedrivePreviews(Group):
+    """Operations on `redrive_previews`."""
+
+    def preview(self, *, timeout: float | None = None, **body: Unpack[models.Wanted]) -> models.Preview:
+        """Count what a redrive would see to, and show the first letters; nothing is changed."""
+        call = Call.of(
+            "redrive_previews.preview", "POST", "/redrives/preview", body=body, only_reads=True, timeout=timeout
+        )
+        answer: models.Preview = self._sender.send(call)
+        return answer
+
+
+class Redrives(Group):
+    """Operations on `redrives`."""
+
+    def list(
+        self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+    ) -> Pages[models.RedriveOfSeveral]:
+        """List redrives, newest first.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of("redrives.list", "GET", "/redrives", query={"limit": limit, "cursor": cursor}, timeout=timeout)
+        return Pages(self._sender, call)
+
+    def begin(
+        self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.NewRedrive]
+    ) -> models.RedriveOfSeveral:
+        """Let all letters of a filter run once more that are open now; a scheduler does so within seconds.
+
+        Each is redriven as `POST /dead-letters/{id}/redrive` does, exactly once, the oldest first, whatever
+        dies meanwhile.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "redrives.begin", "POST", "/redrives", body=body, key=idempotency_key, takes_key=True, timeout=timeout
+        )
+        answer: models.RedriveOfSeveral = self._sender.send(call)
+        return answer
+
+    def get(self, redrive_id: str, /, *, timeout: float | None = None) -> models.RedriveOfSeveral:
+        """Get a redrive and its progress."""
+        call = Call.of(
+            "redrives.get", "GET", "/redrives/{redrive_id}", path={"redrive_id": redrive_id}, timeout=timeout
+        )
+        answer: models.RedriveOfSeveral = self._sender.send(call)
+        return answer
+
+    def pause(
+        self, redrive_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
+    ) -> models.RedriveOfSeveral:
+        """Let a redrive wait where it is.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "redrives.pause",
+            "POST",
+            "/redrives/{redrive_id}/pause",
+            path={"redrive_id": redrive_id},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.RedriveOfSeveral = self._sender.send(call)
+        return answer
+
+    def resume(
+        self, redrive_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
+    ) -> models.RedriveOfSeveral:
+        """Let a paused redrive go on where it is.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "redrives.resume",
+            "POST",
+            "/redrives/{redrive_id}/resume",
+            path={"redrive_id": redrive_id},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.RedriveOfSeveral = self._sender.send(call)
+        return answer
+
+    def stop(
+        self, redrive_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
+    ) -> models.RedriveOfSeveral:
+        """End a redrive where it is; what it came to stays redriven.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "redrives.stop",
+            "POST",
+            "/redrives/{redrive_id}/stop",
+            path={"redrive_id": redrive_id},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.RedriveOfSeveral = self._sender.send(call)
+        return answer
+
+
 class RouteTests(Group):
     """Operations on `route_tests`."""
 
@@ -1559,6 +1670,16 @@ class Service(Group):
     def queues(self) -> Queues:
         """Operations on `queues`."""
         return Queues(self._sender)
+
+    @property
+    def redrive_previews(self) -> RedrivePreviews:
+        """Operations on `redrive_previews`."""
+        return RedrivePreviews(self._sender)
+
+    @property
+    def redrives(self) -> Redrives:
+        """Operations on `redrives`."""
+        return Redrives(self._sender)
 
     @property
     def route_tests(self) -> RouteTests:

@@ -14,7 +14,7 @@ from schema.tables.catalog import (
     superseded_configs,
 )
 from schema.tables.columns import metadata
-from schema.tables.ending import dead_letters, execution_ends
+from schema.tables.ending import dead_letters, execution_ends, redrives
 from schema.tables.executions import attempts, execution_events, execution_logs, executions
 from schema.tables.flow import (
     breaker_counts,
@@ -64,6 +64,7 @@ __all__ = [
     "metadata",
     "paused_queues",
     "payload_specs",
+    "redrives",
     "region_heartbeats",
     "region_status",
     "routes",

@@ -3,7 +3,7 @@
 from sqlalchemy import CheckConstraint, Column, Index, PrimaryKeyConstraint, Table, text
 from sqlalchemy.dialects.postgresql import JSONB
 
-from schema.states import ExecutionStatus, Resolution
+from schema.states import ExecutionStatus, RedriveStatus, Resolution
 from schema.tables.columns import count, flag, instant, metadata, one_of, region, word
 
 # Written in the statement that ends an attempt or an execution, and deleted in the transaction of what follows: nearly
@@ -74,3 +74,32 @@ for _name, _condition in (("open", "resolved_at IS NULL"), ("resolved", "resolve
     for _column in (dead_letters.c.endpoint, dead_letters.c.error_type):
         Index(f"idx_dead_letters_{_name}_of_{_column.name}", _column, *_NEWEST, postgresql_where=text(_condition))
 Index("idx_dead_letters_execution", dead_letters.c.execution_id, dead_letters.c.letter_id)
+
+# A walk over the dead letters of a filter, the oldest first.
+redrives = Table(
+    "redrives",
+    metadata,
+    word("redrive_id", required=True),
+    word("status", required=True),
+    Column("wanted", JSONB, nullable=False),
+    word("to_endpoint"),
+    # Letters in a second.
+    count("rate", required=True),
+    word("actor"),
+    count("redriven", default=0),
+    count("refused", default=0),
+    word("last_refusal"),
+    # The last letter that was seen to.
+    instant("reached_at"),
+    word("reached_id", default=""),
+    # The scheduler that walks, so that several do not together exceed the rate.
+    word("holder"),
+    instant("held_until"),
+    instant("created_at", default_now=True),
+    instant("ended_at"),
+    PrimaryKeyConstraint("redrive_id", name="pk_redrives"),
+    one_of("status", "chk_redrives_status", RedriveStatus),
+    CheckConstraint("(status IN ('STOPPED', 'DONE')) = (ended_at IS NOT NULL)", name="chk_redrives_ended"),
+)
+Index("idx_redrives_created", redrives.c.created_at, redrives.c.redrive_id)
+Index("idx_redrives_running", redrives.c.redrive_id, postgresql_where=text("status = 'RUNNING'"))

@@ -97,6 +97,13 @@ def ask_for_everything(api: Api, database: Database) -> None:
         rows.add_attempt(database, execution, number, "FAILED", error={"type": "HTTP_ERROR", "message": "503"})
         rows.add_log(database, execution, number, "INFO")
     letters = [rows.add_letter(database) for _ in range(2)]
+    wanted = {"endpoint": "target", "error_type": "HTTP_ERROR", "labels": {"team": "a"}} | {
+        "failed_after": "2026-01-01T00:00:00Z",
+        "failed_before": "2100-01-01T00:00:00Z",
+    }
+    assert api.post("/redrives/preview", wanted).status_code == 200
+    redrive_id = api.post("/redrives", {"wanted": wanted}).json["redrive_id"]
+    assert api.get(f"/redrives/{redrive_id}").status_code == 200
     between = {
         "created_after": (rows.database_now(database) - timedelta(hours=1)).isoformat(),
         "created_before": (rows.database_now(database) + timedelta(hours=1)).isoformat(),
@@ -112,6 +119,7 @@ def ask_for_everything(api: Api, database: Database) -> None:
         "/executions": {"endpoint": "target", "status": "QUEUED", "queue": "http"} | between,
         f"/executions/{execution}/attempts": {},
         f"/executions/{execution}/logs": {"level": "INFO", "attempt_number": 1},
+        "/redrives": {},
         "/dead-letters": {"endpoint": "target", "error_type": "HTTP_ERROR", "labels": "team=a", "state": "open"},
         "/audit": {"actor": "test", "resource_type": "config"},
     }.items():

@@ -43,6 +43,7 @@ BY_NAME: Mapping[str, Any] = {
     "attempt_id": _ATTEMPT,
     "log_id": "log_07f1e2d3c4b5",
     "letter_id": _ATTEMPT,
+    "redrive_id": "rdr_1f2e3d4c5b6a",
     "request_id": "req_9a8b7c6d5e4f",
     "worker_id": "wrk_6e5d4c3b2a19",
     "key_id": "5f0c1d2e3b4a6978",

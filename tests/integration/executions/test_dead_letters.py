@@ -169,3 +169,29 @@ def test_the_letter_of_a_tick_is_redriven_as_that_tick(api: Api, database: Datab
     problem(api.post(f"/dead-letters/{letter_id}/redrive", {}), 409, "CONFLICT")
     assert api.post(f"/dead-letters/{letter_id}/redrive", {"endpoint": "target"}).status_code == 200
     assert created(api, one_shot("more"))["trigger"] == "IMMEDIATE"
+
+
+def test_a_redrive_of_several_is_begun_looked_at_and_steered(api: Api, database: Database) -> None:
+    register(api)
+    mine = rows.add_letter(database, labels={"team": "a"})
+    rows.add_letter(database)
+    wanted = {"labels": {"team": "a"}, "failed_after": "2020-01-01T00:00:00Z"}
+    seen = api.post("/redrives/preview", wanted).json
+    assert (seen["count"], seen["is_complete"], [each["letter_id"] for each in seen["sample"]]) == (1, True, [mine])
+    begun = api.post("/redrives", {"wanted": wanted, "rate": 5})
+    assert begun.status_code == 202
+    path = f"/redrives/{begun.json['redrive_id']}"
+    assert (begun.json["status"], begun.json["rate"], begun.json["actor"]) == ("RUNNING", 5, "test")
+    assert begun.json["wanted"] == {"labels": {"team": "a"}, "failed_after": "2020-01-01T00:00:00Z"}
+    assert [api.post(f"{path}/{verb}").json["status"] for verb in ("pause", "resume", "stop")] == [
+        *("PAUSED", "RUNNING", "STOPPED"),
+    ]
+    assert api.get(path).json["ended_at"] is not None
+    problem(api.post(f"{path}/resume"), 409, "CONFLICT")
+    problem(api.post("/redrives", {"wanted": {}, "to_endpoint": "nope"}), 404, "ENDPOINT_NOT_FOUND")
+    for body, where in (
+        ({}, "/wanted"),
+        ({"wanted": {"state": "open"}}, "/wanted/state"),
+        ({"wanted": {}, "rate": 101}, "/rate"),
+    ):
+        assert pointers(problem(api.post("/redrives", body), 400, "INVALID_REQUEST")) == [where]

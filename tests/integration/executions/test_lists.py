@@ -114,6 +114,10 @@ def add_letter(world: World) -> None:
     rows.add_letter(world.database)
 
 
+def add_redrive(world: World) -> None:
+    assert world.api.post("/redrives", {"wanted": {}}).status_code == 202
+
+
 # Not those that are in the order of names: what is added comes first here.
 BY_NAME = {"/queues"}
 # By the path of each list: the field that tells its items apart, and how one more of them comes to be.
@@ -129,6 +133,7 @@ LISTS: dict[str, tuple[str, Callable[[World], None]]] = {
     "/executions/{execution_id}/attempts": ("attempt_id", add_attempt),
     "/executions/{execution_id}/logs": ("log_id", add_log),
     "/dead-letters": ("letter_id", add_letter),
+    "/redrives": ("redrive_id", add_redrive),
     "/audit": ("audit_id", add_config),
     "/breakers": ("target", add_breaker),
     "/breakers/{target}/events": ("event_id", add_breaker_event),

@@ -131,6 +131,7 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("RESULT_EXPIRED", 410, expire_result, []),
     ("QUEUE_NOT_FOUND", 404, lambda stock: stock.api.post("/queues/nope/pause"), []),
     ("DEAD_LETTER_NOT_FOUND", 404, get("/dead-letters/att_nope"), []),
+    ("REDRIVE_NOT_FOUND", 404, get("/redrives/rdr_nope"), []),
     ("BREAKER_NOT_FOUND", 404, get("/breakers/http:nowhere:80"), []),
     ("CONFLICT", 409, lambda stock: stock.api.delete("/configs/config"), None),
     ("CONFLICT", 409, lambda stock: stock.api.delete("/endpoints/target"), None),

@@ -50,7 +50,8 @@ def there(shared_api: Api) -> dict[str, str]:
     of_job = {"job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
     letter_id = add_letter(services(shared_api.app).database)
     nobody = {"target": "http:nobody:80", "queue": "nobody", "worker_id": "nobody"}
-    return of_job | nobody | {"name": "config", "letter_id": letter_id}
+    redrive_id = shared_api.post("/redrives", {"wanted": {}}).json["redrive_id"]
+    return of_job | nobody | {"name": "config", "letter_id": letter_id, "redrive_id": redrive_id}
 
 
 @pytest.fixture

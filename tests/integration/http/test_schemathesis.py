@@ -74,7 +74,11 @@ def there(known: Api) -> dict[str, str]:
     break_target(known)
     of_job = {"job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
     letter = rows.add_letter(services(known.app).database)
-    return of_job | {"name": NAME, "target": TARGET, "queue": "http", "worker_id": "nobody", "letter_id": letter}
+    return (
+        of_job
+        | {"name": NAME, "target": TARGET, "queue": "http", "worker_id": "nobody", "letter_id": letter}
+        | {"redrive_id": known.post("/redrives", {"wanted": {}}).json["redrive_id"]}
+    )
 
 
 def break_target(known: Api) -> None:

@@ -70,6 +70,17 @@ def letter(verb: str) -> Path:
     return lambda _api, database: f"/dead-letters/{rows.add_letter(database)}/{verb}"
 
 
+def a_redrive(verb: str) -> Path:
+    def path(api: Api, _database: Database) -> str:
+        begun = api.post("/redrives", {"wanted": {}})
+        assert begun.status_code == 202
+        if verb == "resume":
+            assert api.post(f"/redrives/{begun.json['redrive_id']}/pause").status_code == 200
+        return f"/redrives/{begun.json['redrive_id']}/{verb}"
+
+    return path
+
+
 def an_open_breaker(_api: Api, database: Database) -> str:
     rows.add_breaker(database, "http:host:80", "open")
     return "/breakers/http:host:80/close"
@@ -92,6 +103,10 @@ REQUESTS: Mapping[str, tuple[Path, Any]] = {
     "/executions/{execution_id}/cancel": (execution("cancel", "RETRYING"), None),
     "/breakers/{target}/close": (an_open_breaker, None),
     "/workers/{worker_id}/drain": (worker, None),
+    "/redrives": (lambda *_: "/redrives", {"wanted": {"endpoint": "target"}}),
+    "/redrives/{redrive_id}/pause": (a_redrive("pause"), None),
+    "/redrives/{redrive_id}/resume": (a_redrive("resume"), None),
+    "/redrives/{redrive_id}/stop": (a_redrive("stop"), None),
     "/dead-letters/{letter_id}/redrive": (letter("redrive"), {"input": {"user_id": "u-1"}}),
     "/dead-letters/{letter_id}/archive": (letter("archive"), {"note": "seen"}),
     "/queues/{queue}/pause": (queue("pause"), None),

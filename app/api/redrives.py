@@ -1,0 +1,148 @@
+"""/redrives."""
+
+from dataclasses import asdict
+from typing import Any
+
+from marshmallow import Schema, fields, validate
+
+from app.access.api_keys import Scope
+from app.api.dead_letters import DeadLetterSchema
+from app.api.http.conditions import actor
+from app.api.http.fields import Body, Instant, Name
+from app.api.http.pagination import PageQuery, page_answer, page_request, page_schema
+from app.api.jobs.labels import labels_field
+from app.api.openapi.resource import Resource
+from app.api.services import services
+from app.catalog.endpoints import versions
+from app.errors import ConflictError, EndpointNotFoundError, RedriveNotFoundError
+from app.executions.reading.dead_letters import LetterFilter
+from app.jobs import redrive_walk, redrives
+from schema.states import RedriveStatus
+
+MAX_RATE = 100
+
+resource = Resource(
+    "redrives",
+    "Dead letters that run once more by a filter: the oldest first, at a rate, each once.",
+    write_scope=Scope.JOBS_WRITE,
+)
+
+
+questions = Resource("redrive-previews", "What a redrive would see to.", write_scope=Scope.READ)
+
+
+class WantedSchema(Body):
+    """Which of the open letters; without any field all of them."""
+
+    endpoint = fields.String(validate=validate.Length(1, 128), metadata={"example": "send-welcome-email"})
+    error_type = fields.String(validate=validate.Length(1, 128), metadata={"example": "HTTP_ERROR"})
+    labels = labels_field()
+    failed_after = Instant()
+    failed_before = Instant()
+
+
+class NewRedriveSchema(Body):
+    """Which letters are redriven, where to, and how fast."""
+
+    wanted = fields.Nested(WantedSchema, required=True)
+    to_endpoint = Name(
+        allow_none=True,
+        metadata={"description": "a new job for this endpoint is made of each; without it its execution goes on"},
+    )
+    rate = fields.Integer(
+        strict=True, load_default=10, validate=validate.Range(1, MAX_RATE), metadata={"description": "in a second"}
+    )
+
+
+class RedriveOfSeveralSchema(Schema):
+    """A redrive of several letters, and how far it came."""
+
+    redrive_id = fields.String(required=True)
+    status = fields.Enum(RedriveStatus, required=True)
+    wanted = fields.Dict(required=True, metadata={"example": {"endpoint": "send-welcome-email"}})
+    to_endpoint = fields.String(required=True, allow_none=True)
+    rate = fields.Integer(required=True)
+    actor = fields.String(required=True, allow_none=True)
+    redriven = fields.Integer(required=True)
+    refused = fields.Integer(
+        required=True, metadata={"description": "that stay open, since they could not be redriven"}
+    )
+    last_refusal = fields.String(required=True, allow_none=True, metadata={"description": "why the last one was"})
+    reached_at = Instant(
+        required=True, allow_none=True, metadata={"description": "when the letter failed that it came to last"}
+    )
+    created_at = Instant(required=True)
+    ended_at = Instant(required=True, allow_none=True)
+
+
+class PreviewSchema(Schema):
+    """What a redrive would see to."""
+
+    count = fields.Integer(required=True, metadata={"example": 412})
+    is_complete = fields.Boolean(
+        required=True,
+        metadata={"description": f"`false` where more than {redrive_walk.MOST_COUNTED:,} would be looked at"},
+    )
+    sample = fields.List(fields.Nested(DeadLetterSchema), required=True, metadata={"description": "the first ones"})
+
+
+@resource.route(
+    "POST",
+    "/redrives",
+    body=NewRedriveSchema,
+    returns=RedriveOfSeveralSchema,
+    status=202,
+    errors=[EndpointNotFoundError],
+)
+def begin(body: dict[str, Any]) -> dict[str, Any]:
+    """Let all letters of a filter run once more that are open now; a scheduler does so within seconds.
+
+    Each is redriven as `POST /dead-letters/{id}/redrive` does, exactly once, the oldest first, whatever dies meanwhile.
+    """
+    database, to_endpoint = services().database, body.get("to_endpoint")
+    if to_endpoint is not None:
+        versions.get(database, to_endpoint)
+    begun = redrives.begin(
+        database, LetterFilter(**body["wanted"]), to_endpoint=to_endpoint, rate=body["rate"], actor=actor().name
+    )
+    return asdict(begun)
+
+
+@questions.route("POST", "/redrives/preview", body=WantedSchema, returns=PreviewSchema)
+def preview(body: dict[str, Any]) -> dict[str, Any]:
+    """Count what a redrive would see to, and show the first letters; nothing is changed."""
+    return asdict(redrive_walk.preview(services().database, LetterFilter(**body)))
+
+
+@resource.route("GET", "/redrives", query=PageQuery, returns=page_schema(RedriveOfSeveralSchema))
+def list_(query: dict[str, Any]) -> dict[str, Any]:
+    """List redrives, newest first."""
+    wanted = page_request(query)
+    return page_answer(redrives.page(services().database, wanted), asdict, query)
+
+
+@resource.route("GET", "/redrives/<redrive_id>", returns=RedriveOfSeveralSchema, errors=[RedriveNotFoundError])
+def get(redrive_id: str) -> dict[str, Any]:
+    """Get a redrive and its progress."""
+    return asdict(redrives.get(services().database, redrive_id))
+
+
+_CHANGE: dict[str, Any] = {"returns": RedriveOfSeveralSchema, "errors": [RedriveNotFoundError, ConflictError]}
+
+
+@resource.route("POST", "/redrives/<redrive_id>/pause", **_CHANGE)
+def pause(redrive_id: str) -> dict[str, Any]:
+    """Let a redrive wait where it is."""
+    return asdict(redrives.change(services().database, redrive_id, RedriveStatus.PAUSED))
+
+
+@resource.route("POST", "/redrives/<redrive_id>/resume", **_CHANGE)
+def resume(redrive_id: str) -> dict[str, Any]:
+    """Let a paused redrive go on where it is."""
+    return asdict(redrives.change(services().database, redrive_id, RedriveStatus.RUNNING))
+
+
+@resource.route("POST", "/redrives/<redrive_id>/stop", **_CHANGE)
+def stop(redrive_id: str) -> dict[str, Any]:
+    """End a redrive where it is; what it came to stays redriven."""
+    return asdict(redrives.change(services().database, redrive_id, RedriveStatus.STOPPED))
