@@ -48,8 +48,8 @@ OF_ENDPOINT = statement(
         WHERE endpoint = :name AND trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED' LIMIT {SHOWN + 1})
       UNION
       (SELECT 'endpoint', name FROM endpoints
-        WHERE :name IN (callbacks->>'on_success', callbacks->>'on_failure', callbacks->>'on_attempt_failed')
-          AND deleted_at IS NULL LIMIT {SHOWN + 1})
+        WHERE (callbacks->>'on_success' = :name OR callbacks->>'on_failure' = :name
+               OR callbacks->>'on_attempt_failed' = :name) AND deleted_at IS NULL LIMIT {SHOWN + 1})
       UNION
       (SELECT 'execution', execution_id FROM executions
         WHERE endpoint = :name AND {_WAITS} LIMIT {SHOWN + 1})

@@ -51,6 +51,8 @@ def ungated(source: str) -> list[str]:
                 parts[name] = words(node)
             case _:
                 pass
+    if parts.get("pytestmark", (set(), set()))[0] & GATES:
+        return []
     found = []
     for test in (name for name in parts if name.startswith("test_")):
         names, texts, waiting = set[str](), set[str](), [test]
@@ -76,3 +78,5 @@ def test_a_statement_without_a_gate_is_found() -> None:
     assert ungated(f"{helper}def test_it(database):\n    assert database.is_cockroach or plan(database)\n") == []
     assert ungated("def test_it(database):\n    database.fetch('ANALYZE executions')\n") == []
     assert ungated("def test_it(database):\n    database.fetch('ANALYZE')\n") == ["test_it"]
+    gated = "pytestmark = pytest.mark.postgresql_only\n"
+    assert ungated(f"{gated}def test_it(database):\n    database.fetch('ANALYZE')\n") == []
