@@ -123,8 +123,8 @@ def test_values_in_bodies(method: str, path: str, send: Send, there: dict[str, s
     url = path.format(**there)
     for number, example in enumerate(examples(method, path)):
         for place, leaf in enumerate(leaves(example)):
-            # All values in the first example, every third one in its variants.
-            for value in VALUES if number == 0 else VALUES[place % 3 :: 3]:
+            # All values in the first example, every third one in its variants, and where a POST has the same fields.
+            for value in VALUES if number == 0 and method != "PUT" else VALUES[place % 3 :: 3]:
                 send(method, url, data=json.dumps(changed(example, leaf, value)), content_type="application/json")
 
 
