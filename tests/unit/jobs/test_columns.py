@@ -175,7 +175,7 @@ def test_a_new_executions_row_has_every_column(statement: Any) -> None:
     ("table", "record", "schema", "hidden"),
     [
         (tables.executions, Execution, ExecutionSchema, HIDDEN),
-        (tables.attempts, AttemptRecord, AttemptSchema, set[str]()),
+        (tables.attempts, AttemptRecord, AttemptSchema, {"led_to"}),
         (tables.execution_logs, LogRecord, LogLineSchema, set[str]()),
     ],
     ids=["execution", "attempt", "log line"],
