@@ -29,6 +29,7 @@ def reads(api: Api, filters: int) -> Iterator[tuple[str, str]]:
         if not _answers_json(item):
             continue
         parameters = item["get"].get("parameters", ())
+        values["after"] = values["place" if path == "/events" else "instant"]
         for name, place in _placed(path, places):
             for query in _queries(parameters, values, filters):
                 yield _shown(name, query, places), _shown(place, query)
@@ -70,7 +71,11 @@ def _values() -> dict[str, list[str]]:
         "labels": ["team=team-3", "stage=live", "team=nobody"],
         "created_after": [hour, half],
         "created_before": [half, most],
-        "after": [hour, half],
+        "instant": [hour, half],
+        "place": [str(int((now - timedelta(hours=1)).timestamp() * 1_000_000))],
+        "since": [hour, half],
+        "kind": ["execution.failed", "catalogue"],
+        "wait": ["0s"],
         "before": [half, most],
         "error_type": ["HTTP_ERROR", "nobody"],
         "failed_after": [hour, half],

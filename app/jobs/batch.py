@@ -72,7 +72,8 @@ class _Chunk:
     def _item(self, position: int, new: NewJob) -> _Item:
         new = scheduled(new, self._now) if new.timetable else new
         target = self._creator.targets.fitting(new.endpoint, new.input)
-        callbacks.check(self._creator.database.fetch, new.endpoint, new.callbacks)
+        if new.callbacks:
+            callbacks.check(self._creator.database.fetch, new.endpoint, new.callbacks)
         params = insertion.params_of(new, target, ids.job_id(), self._creator.shards)
         return _Item(position, new, params | {"look_ahead_ms": self._creator.look_ahead_ms})
 

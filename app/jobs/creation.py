@@ -78,7 +78,8 @@ class Creator:
     def _create(self, new: NewJob, *, together: bool, attempts: int | None) -> Created:
         new, job_id = scheduled(new, self.now()) if new.timetable else new, ids.job_id()
         target = self.targets.fitting(new.endpoint, new.input)
-        callbacks.check(self.database.fetch, new.endpoint, new.callbacks)
+        if new.callbacks:
+            callbacks.check(self.database.fetch, new.endpoint, new.callbacks)
         for tried in range(MAX_TRIES):
             params = {**insertion.params_of(new, target, job_id, self.shards), "look_ahead_ms": self.look_ahead_ms}
             params["max_attempts"] = attempts or params["max_attempts"]

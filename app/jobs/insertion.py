@@ -226,9 +226,11 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
         "trace_context": None if new.trace is None else new.trace.as_text(is_link=new.trigger.repeats),
         "cron_next_run_at": new.first_tick,
         "callbacks": None if new.callbacks is None else compact_json(new.callbacks),
-        "followed": followed_for(merged(target.callbacks, new.callbacks)),
+        "followed": None,
         "callback_of": None,
     }
+    if target.callbacks or new.callbacks:
+        params["followed"] = followed_for(merged(target.callbacks, new.callbacks))
     if new.timetable is not None:
         return params | new.timetable.as_columns() | _NO_EXECUTION
     execution_id = ids.execution_id()

@@ -23,7 +23,7 @@ from schema.states import Trigger
 from tests import rows
 from tests.waiting import eventually
 
-MOST_FUNCTIONS = 71
+MOST_FUNCTIONS = 75
 JOBS = 5
 RunJob = Callable[[], None]
 ROOT = Path(__file__).parents[3]

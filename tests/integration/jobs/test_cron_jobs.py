@@ -35,6 +35,8 @@ def test_a_cron_job(api: Api, database: Database) -> None:
         "queue": None,
         "priority": None,
         "limit_key": None,
+        "callbacks": None,
+        "callback_of": None,
         "cron": "0 9 * * MON",
         "timezone": "Asia/Kolkata",
         "starts_at": "2090-03-13T00:00:00Z",

@@ -151,7 +151,8 @@ def test_what_an_attempt_took_is_free_when_it_ends() -> None:
     gc.disable()
     try:
         run(dispatcher(), main)
-        assert [kept for kept in gc.get_objects() if isinstance(kept, (Connection, AnswerReader))] == []
+        # By its type: some libraries' lazy objects answer `isinstance` by importing things.
+        assert [kept for kept in gc.get_objects() if issubclass(type(kept), (Connection, AnswerReader))] == []
     finally:
         gc.enable()
 
