@@ -96,7 +96,7 @@ def database(before: Stack) -> Iterator[Database]:
 
 def add_endpoint(api: Api, receiver: Receiver, name: str, behaviour: str = "ok") -> str:
     """Register an endpoint that sends the secret, and tries again every second; returns its path."""
-    path = f"/{behaviour}/{name}"
+    path = f"/{behaviour}/upgraded-{name}"  # other tests have sent to the same receiver
     spec = {"url": receiver.base_url + path, "headers": {"X-Token": "{{secret.token}}"}}
     policy = {"max_attempts": 100, "backoff": "fixed", "initial_delay_ms": 1000}
     body = {"name": name, "type": "HTTP", "spec": spec, "retry_policy": policy, "breaker": "off"}
