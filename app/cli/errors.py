@@ -1,8 +1,10 @@
 """Errors of commands: one line and an exit status that scripts can tell apart, no traceback."""
 
 import errno
+import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import click
 from sqlalchemy.exc import SQLAlchemyError
@@ -44,7 +46,15 @@ def one_line() -> Iterator[None]:
         # click ends quietly what nobody reads any more.
         if error.errno == errno.EPIPE:
             raise
+        if error.filename is None:
+            _abandon_output()
         raise CommandError(f"{error.filename or 'the output'}: {error.strerror or error}") from error
+
+
+def _abandon_output() -> None:
+    """Keep what could not be written from failing again, with words and a status of Python's own, at the very end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _worded(error: TaskExecutorError) -> str:
