@@ -123,6 +123,27 @@ class CallbackEvent(StrEnum):
     ON_ATTEMPT_FAILED = "on_attempt_failed"  # each attempt that failed, the last one too
 
 
+class NotificationEvent(StrEnum):
+    """What a message tells people of."""
+
+    EXECUTION_FAILED = "execution.failed"
+    JOB_FAILING = "job.failing"  # several failures of a repeating job in a row
+    JOB_RECOVERED = "job.recovered"
+    SCHEDULE_OVERDUE = "schedule.overdue"
+    WORKER_LOST = "worker.lost"
+    BREAKER_OPENED = "breaker.opened"
+    QUEUE_LATE = "queue.late"
+    TEST = "test"  # nothing: somebody tries out an endpoint
+
+
+class Severity(StrEnum):
+    """How much a message matters."""
+
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
 class Resolution(StrEnum):
     """What became of a dead letter."""
 

@@ -23,6 +23,7 @@ from app.api import (
     idempotency,
     jobs,
     metrics,
+    notifications,
     operations,
     redrives,
 )
@@ -45,6 +46,7 @@ RESOURCES = [
     executions.resource,
     dead_letters.resource,
     callbacks.resource,
+    notifications.resource,
     redrives.resource,
     redrives.questions,
     breakers.resource,

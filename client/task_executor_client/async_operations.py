@@ -1079,6 +1079,18 @@ class AsyncMetrics(AsyncGroup):
         return answer
 
 
+class AsyncNotifications(AsyncGroup):
+    """Operations on `notifications`."""
+
+    async def schema(self, *, timeout: float | None = None) -> models.MessageSchema:
+        """Get the JSON Schema of the input with which endpoints notify people; a payload spec can be made of
+        it.
+        """
+        call = Call.of("notifications.schema", "GET", "/notifications/schema", timeout=timeout)
+        answer: models.MessageSchema = await self._sender.send(call)
+        return answer
+
+
 class AsyncOperations(AsyncGroup):
     """Operations on `operations`."""
 
@@ -1668,6 +1680,11 @@ class AsyncService(AsyncGroup):
     def metrics(self) -> AsyncMetrics:
         """Operations on `metrics`."""
         return AsyncMetrics(self._sender)
+
+    @property
+    def notifications(self) -> AsyncNotifications:
+        """Operations on `notifications`."""
+        return AsyncNotifications(self._sender)
 
     @property
     def operations(self) -> AsyncOperations:

@@ -1037,6 +1037,10 @@ class OutcomeSchema(TypedDict):
     schema: dict[str, Any]
 
 
+class MessageSchema(TypedDict):
+    schema: dict[str, Any]
+
+
 class Wanted(TypedDict):
     endpoint: NotRequired[str]
     error_type: NotRequired[str]

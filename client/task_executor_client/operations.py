@@ -1065,6 +1065,18 @@ class Metrics(Group):
         return answer
 
 
+class Notifications(Group):
+    """Operations on `notifications`."""
+
+    def schema(self, *, timeout: float | None = None) -> models.MessageSchema:
+        """Get the JSON Schema of the input with which endpoints notify people; a payload spec can be made of
+        it.
+        """
+        call = Call.of("notifications.schema", "GET", "/notifications/schema", timeout=timeout)
+        answer: models.MessageSchema = self._sender.send(call)
+        return answer
+
+
 class Operations(Group):
     """Operations on `operations`."""
 
@@ -1650,6 +1662,11 @@ class Service(Group):
     def metrics(self) -> Metrics:
         """Operations on `metrics`."""
         return Metrics(self._sender)
+
+    @property
+    def notifications(self) -> Notifications:
+        """Operations on `notifications`."""
+        return Notifications(self._sender)
 
     @property
     def operations(self) -> Operations:

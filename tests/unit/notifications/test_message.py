@@ -1,0 +1,47 @@
+"""The message: whatever it is made of, it is what its schema says."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import jsonschema
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.notifications.message import MESSAGE_SCHEMA, build_message, sample_message
+from schema.states import NotificationEvent, Severity
+
+VALID = jsonschema.Draft202012Validator(MESSAGE_SCHEMA, format_checker=jsonschema.FormatChecker())
+AT = datetime(2030, 1, 31, 11, tzinfo=timezone(timedelta(hours=1)))
+
+
+@given(
+    st.text(max_size=600),
+    st.text(max_size=9_000),
+    st.lists(st.tuples(st.text(), st.integers(0, 10)), max_size=20),
+    st.lists(st.text(), max_size=9),
+)
+def test_whatever_it_is_made_of_it_fits_the_schema(
+    title: str, body: str, subjects: list[tuple[str, int]], examples: list[str]
+) -> None:
+    event, severity = NotificationEvent.QUEUE_LATE, Severity.WARNING
+    made = build_message(
+        rule="r",
+        event=event,
+        severity=severity,
+        title=title,
+        body=body,
+        first_at=AT,
+        last_at=AT,
+        subjects=subjects,
+        examples=examples,
+    )
+    VALID.validate(made)
+    counts = [subject["count"] for subject in made["subjects"]]
+    assert counts == sorted((count for _, count in subjects), reverse=True)[:10]
+    assert made["first_at"] == "2030-01-31T10:00:00Z"
+    assert "\n" not in made["title"]
+
+
+def test_a_test_says_that_it_is_one() -> None:
+    made = sample_message("mail-ops", datetime.now(UTC))
+    VALID.validate(made)
+    assert (made["event"], made["subjects"]) == ("test", [{"name": "mail-ops", "count": 1}])
