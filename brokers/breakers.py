@@ -51,6 +51,10 @@ class Breakers:
         self._noted: frozenset[str] = frozenset()
         self._publish_at = 0.0
 
+    def look(self) -> bool:
+        """Learn how all breakers stand, without a pulse; returns as `learn` does. Raises UnavailableError."""
+        return self.learn(store.notable(self._database))
+
     def learn(self, notes: Notes) -> bool:
         """Take in what the database says of all breakers; returns whether what may be claimed has changed."""
         self._noted = frozenset(note.target for note in notes.breakers)
@@ -97,7 +101,7 @@ class Breakers:
         self._led.update(told.endpoints)
         if told.watched.keys() - self._noted:
             # Their rows may have been there, with a revision.
-            self.learn(store.notable(self._database))
+            self.look()
         for target, _ in known:
             if target.fails_here():
                 target.quiet_until = self._publish_at  # it opens now, or beside the others ours do not count

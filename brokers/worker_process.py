@@ -166,7 +166,8 @@ class WorkerProcess:
             capacity=self.settings.capacity,
             lease_ms=int(self.settings.lease_seconds * 1000),
         )
-        self.rules.refresh()  # before the first claim
+        self.rules.refresh()  # before the first claim, which may come before the first pulse
+        self.breakers.look()
         self.finalizer.start()
         self.outbox.start()
         self.heartbeat.granted(registered_at)

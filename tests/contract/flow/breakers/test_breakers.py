@@ -1,5 +1,6 @@
 """Breakers over several worker processes: what each of them counts, writes, learns, and lets through."""
 
+import threading
 import time
 from datetime import timedelta
 from typing import Any
@@ -7,10 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import event, text
 
-from app.db import Database
+from app.db import Database, connect
 from app.flow.breaker import BreakerSettings
 from app.flow.breaker_pruning import prune
 from app.flow.breakers import close
+from tests.contract.conftest import worker_process
 from tests.contract.flow.breakers.breaking import (
     LIMIT,
     NAME,
@@ -41,6 +43,22 @@ def test_failures_that_no_process_has_seen_enough_of_shut_the_target_for_all(
     # Nothing but the probe may be sent any more, also of what was claimed before.
     assert not idle.target.lets(object())
     assert not idle.target.take_probe(object(), "endpoint")
+
+
+def test_a_process_that_starts_knows_what_is_open_before_its_first_claim(
+    database: Database, database_url: str, three: list[Worker]
+) -> None:
+    """Its consumers and te-flow start side by side: either may be the first to ask the database."""
+    opened(database, three)
+    process = worker_process(database, connect(database_url, pool_size=1, application_name="te-test-lease"))
+    is_over = threading.Event()
+    process.flow.on_pulse(lambda _pulse: bool(is_over.wait()))  # who listens last is told first
+    process.open(["http"])
+    try:
+        assert process.targets.bind("other", NAME, 1000, has_turns=True).target.is_shut
+    finally:
+        is_over.set()
+        process.close()
 
 
 def test_successes_elsewhere_keep_it_open_to_all(database: Database, three: list[Worker]) -> None:
