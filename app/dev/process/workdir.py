@@ -1,6 +1,7 @@
 """Directories of servers: temporary ones that outlive nobody, and some that are kept."""
 
 import fcntl
+import os
 import shutil
 import tempfile
 import time
@@ -9,6 +10,7 @@ from typing import Protocol
 
 _PREFIX = "task-executor-"
 _LOCK = ".lock"
+_MEMORY = Path("/dev/shm")
 _YOUNG_SECONDS = 60  # a directory this young may not have its lock yet
 
 
@@ -40,11 +42,13 @@ class KeptDir:
 
 
 class WorkDir:
-    """A temporary directory, removed by remove() or, when its owner was killed, by the next one that is made."""
+    """A temporary directory, removed by remove() or, when its owner was killed, by the next one that is made there."""
 
-    def __init__(self, purpose: str) -> None:
-        _sweep()
-        self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{purpose}-"))
+    def __init__(self, purpose: str, parent: Path | None = None) -> None:
+        """Without a parent it is where temporary files are."""
+        parent = parent or Path(tempfile.gettempdir())
+        _sweep(parent)
+        self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{purpose}-", dir=parent))
         self._lock = (self.path / _LOCK).open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
@@ -53,8 +57,19 @@ class WorkDir:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def _sweep() -> None:
-    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_LOCK}"):
+def memory(least_bytes: int) -> Path | None:
+    """Return where files are kept in memory, and programs may run; None where there is not that much room."""
+    try:
+        room = os.statvfs(_MEMORY)
+    except OSError:
+        return None
+    if room.f_flag & os.ST_NOEXEC or room.f_bavail * room.f_frsize < least_bytes:
+        return None
+    return _MEMORY if os.access(_MEMORY, os.W_OK) else None
+
+
+def _sweep(parent: Path) -> None:
+    for path in parent.glob(f"{_PREFIX}*/{_LOCK}"):
         try:
             if time.time() - path.stat().st_mtime > _YOUNG_SECONDS:
                 with path.open("r") as lock:

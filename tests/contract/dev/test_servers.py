@@ -19,7 +19,9 @@ import redis
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from app.dev.process import ports
+from app.dev.process.workdir import memory
 from app.dev.servers import Postgres, Server, ServerError, Tansu, Valkey
+from app.dev.servers.postgres import FAST_BYTES
 
 ALL = [Postgres, Valkey, Tansu]
 
@@ -135,7 +137,9 @@ def test_postgres_is_utf8_durable_and_wants_a_password() -> None:
 
 
 def test_fast_postgres_gives_up_durability() -> None:
+    assert memory(2**62) is None, "nowhere is that much room"
     with Postgres(fast=True) as server:
+        assert server.directory.parent == (memory(FAST_BYTES) or Path(tempfile.gettempdir()))
         names = ("fsync", "synchronous_commit", "full_page_writes")
         assert [run(server.url, f"SHOW {name}")[0][0] for name in names] == ["off"] * 3
 
