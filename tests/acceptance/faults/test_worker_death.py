@@ -121,8 +121,9 @@ def test_a_frozen_worker_that_wakes_after_its_lease_changes_nothing(
     stack.worker(**SHORT_LEASE)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
     before = rows.execution(database, execution_id)
+    assert [a.status for a in rows.attempts(database, execution_id)] == ["FAILED", "SUCCESS"]
     signal_all(pids, signal.SIGCONT)
-    assert victim.wait(ENDED_SECONDS) not in {None, 0}, "a worker that lost its lease exits non-zero"
+    assert victim.wait(ENDED_SECONDS) not in {None, 0}, "a worker that lost its lease exits non-zero: " + victim.tail()
     assert rows.execution(database, execution_id) == before
     assert [a.status for a in rows.attempts(database, execution_id)] == ["FAILED", "SUCCESS"]
 
