@@ -144,6 +144,7 @@ class Settings:
     web_threads: int = _env("TE_WEB_THREADS", 8, _whole(1, 128))
     web_queue: int | None = _env("TE_WEB_QUEUE", None, _whole(1, 10_000))
     web_waiting: int = _env("TE_WEB_WAITING", 500, _whole(0, 10_000))
+    web_waiting_per_key: int | None = _env("TE_WEB_WAITING_PER_KEY", None, _whole(1, 10_000))
     rate_limit: str = _env("TE_RATE_LIMIT", "", _rate)
     rate_limit_bad_keys: str = _env("TE_RATE_LIMIT_BAD_KEYS", "60/minute", _rate)
     rate_limit_storage_url: str = _env("TE_RATE_LIMIT_STORAGE_URL", "", _redis_url)

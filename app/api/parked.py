@@ -7,12 +7,12 @@ from functools import partial
 from selectors import EVENT_READ
 from typing import Any
 
-from app.api.http.parking import PLACES, STREAM, Parked, Streaming, Waiting
+from app.api.http.parking import PLACE, STREAM, Parked, Streaming, Waiting
+from app.api.http.places import Place, Places
 from app.api.shedding import SheddingWorker
 
 log = logging.getLogger(__name__)
 
-MOST_PARKED = 500
 PARKED = object()
 """What handling a request comes to that waits."""
 STREAMED = object()
@@ -20,14 +20,14 @@ STREAMED = object()
 
 
 class ParkingWorker(SheddingWorker):
-    """Keeps the connections of requests that wait, up to a number of them, and gives them a thread again afterwards.
+    """Keeps the connections of requests that wait, where there is a place, and gives them a thread again afterwards.
 
     Only the main thread keeps them. It closes those whose clients have gone, and lets all go on when the process stops.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.most_parked = MOST_PARKED
+        self._places = Places(0, 0)
         self._parked: dict[Any, Callable[[], object]] = {}  # connections, and what gives up their waits
         self._streaming: set[Any] = set()  # connections that the thread of the streams has
         self.end_streams: Callable[[], object] = lambda: None
@@ -52,20 +52,15 @@ class ParkingWorker(SheddingWorker):
             waiting = self._again.pop(environ["gunicorn.socket"], None)
             if waiting is not None:
                 return waiting.again(start_response)
-            environ[PLACES] = self._has_place
-            parts = application(environ, start_response)
-            open_stream = environ.pop(STREAM, None)
-            if open_stream is None:
-                return parts
-            response = start_response.__self__
-            for part in parts:
-                response.write(part)
-            raise Streaming(open_stream, chunked=response.chunked)
+            with Place(self._places) as place:
+                environ[PLACE] = place
+                return _answer_first(application, environ, start_response)
 
         self.wsgi: Any = answering
 
-    def _has_place(self) -> bool:
-        return bool(self.alive) and len(self._parked) + len(self._streaming) < self.most_parked
+    def offer_places(self, most: int, most_of_key: int) -> None:
+        """Let so many connections wait, and so many of one API key."""
+        self._places = Places(most, most_of_key, is_open=lambda: bool(self.alive))
 
     def handle_request(self, req: Any, conn: Any) -> Any:
         """Answer a request, or note that it waits."""
@@ -73,10 +68,10 @@ class ParkingWorker(SheddingWorker):
             return super().handle_request(req, conn)
         except Parked as parked:
             req._expected_100_continue = False  # noqa: SLF001 - it was told to, and would be told again
-            conn.waiting = (req, parked.waiting)
+            conn.waiting, conn.place = (req, parked.waiting), parked.place
             return True
         except Streaming as streaming:
-            conn.stream = streaming
+            conn.stream, conn.place = streaming, streaming.place
             return True
 
     def _keepalive_after(self, conn: Any, keepalive: bool) -> Any:
@@ -121,6 +116,7 @@ class ParkingWorker(SheddingWorker):
 
     def _end_of_stream(self, conn: Any, is_whole: bool) -> None:
         self._streaming.remove(conn)
+        conn.place.give_back()
         if is_whole:
             self._linger(conn)
         else:
@@ -146,6 +142,7 @@ class ParkingWorker(SheddingWorker):
         # What the client sends is its next request, and stays where it is until then.
         if not goes_on:
             self._parked.pop(conn)()
+            conn.place.give_back()
             conn.waiting[1].given_up()
             self._close(conn)
 
@@ -159,6 +156,7 @@ class ParkingWorker(SheddingWorker):
         give_up = self._parked.pop(conn, None)
         if give_up is not None:
             give_up()
+            conn.place.give_back()
             self._unwatch(conn)
             self._submit(conn)
 
@@ -168,3 +166,20 @@ class ParkingWorker(SheddingWorker):
         self.end_streams()
         for conn in tuple(self._parked):
             self._go_on(conn)
+
+
+def _answer_first(application: Any, environ: dict[str, Any], start_response: Any) -> Any:
+    """Answer a request; leaves by Parked or Streaming, which carry its place on, where the answer is not whole yet."""
+    place: Place = environ[PLACE]
+    try:
+        parts = application(environ, start_response)
+        open_stream = environ.pop(STREAM, None)
+        if open_stream is None:
+            return parts
+        response = start_response.__self__
+        for part in parts:
+            response.write(part)
+    except Parked as parked:
+        parked.place = place.moved()
+        raise
+    raise Streaming(open_stream, place.moved(), chunked=response.chunked)

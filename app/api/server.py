@@ -120,7 +120,9 @@ def post_worker_init(worker: Any) -> None:
     # As many as there were to be, unless the hard limit of open files leaves no place for others besides.
     worker.most_queued = min(_IN_LINE, max(worker_connections - _SETTINGS.web_waiting - 500, worker_connections // 4))
     # Whoever waits leaves as many places to others as there would be without.
-    worker.most_parked = min(_SETTINGS.web_waiting, worker_connections // 2)
+    most = min(_SETTINGS.web_waiting, worker_connections // 2)
+    of_key = _SETTINGS.web_waiting_per_key
+    worker.offer_places(most, (most + 1) // 2 if of_key is None else of_key)
     PROCESS.read(REQUESTS_WAITING, lambda: worker.parked)
     PROCESS.read(STREAMS_OPEN, lambda: worker.streaming)
     found = getattr(worker.app.wsgi(), "extensions", {}).get(EXTENSION)

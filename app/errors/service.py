@@ -89,7 +89,7 @@ class PreconditionFailedError(TaskExecutorError):
 
 
 class RateLimitedError(TaskExecutorError):
-    """Too many requests with this API key, or with bad keys from this address."""
+    """Too many requests with this API key, or too many of it that wait, or too many with bad keys from this address."""
 
     code = "RATE_LIMITED"
     status = 429

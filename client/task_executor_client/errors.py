@@ -87,7 +87,9 @@ class PreconditionFailedError(ApiError):
 
 
 class RateLimitedError(ApiError):
-    """Too many requests with this API key, or with bad keys from this address."""
+    """Too many requests with this API key, or too many of it that wait, or too many with bad keys from this
+    address.
+    """
 
 
 class RequestTimeoutError(ApiError):

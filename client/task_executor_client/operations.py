@@ -737,8 +737,9 @@ class Executions(Group):
         """Get what an execution came to, and `wait` for it: 202 where it is not over by then.
 
         A wait ends with the execution, or a little later: by a quarter of the time waited, half a second at
-        most. A process lets a limited number of requests wait (`TE_WEB_WAITING`), and answers 503 to
-        others. 410 where the endpoint keeps results for a shorter time than executions are kept.
+        most. A process lets a limited number of requests wait (`TE_WEB_WAITING`) and answers 503 to others,
+        or 429 where too many of them are of the same key. 410 where the endpoint keeps results for a
+        shorter time than executions are kept.
 
         `wait`: for the end, up to `60s`; not at all when absent.
         """

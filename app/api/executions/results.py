@@ -27,8 +27,8 @@ def result(query: dict[str, Any], execution_id: str) -> tuple[Any, int, dict[str
     """Get what an execution came to, and `wait` for it: 202 where it is not over by then.
 
     A wait ends with the execution, or a little later: by a quarter of the time waited, half a second at most. A process
-    lets a limited number of requests wait (`TE_WEB_WAITING`), and answers 503 to others. 410 where the endpoint keeps
-    results for a shorter time than executions are kept.
+    lets a limited number of requests wait (`TE_WEB_WAITING`) and answers 503 to others, or 429 where too many of them
+    are of the same key. 410 where the endpoint keeps results for a shorter time than executions are kept.
     """
     found = get_result(services().database, execution_id)
     if not found.is_over and query.get("wait"):

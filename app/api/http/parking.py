@@ -12,10 +12,11 @@ from typing import Any
 from flask import Flask, Request, current_app, g, request
 from flask.ctx import RequestContext
 
+from app.api.http.places import Full, Place
 from app.api.http.requests_counted import count_given_up
-from app.errors import UnavailableError
+from app.errors import RateLimitedError, UnavailableError
 
-PLACES = "task_executor.parking"  # in the environ, where connections can wait: tells whether one more may
+PLACE = "task_executor.place"  # in the environ, where connections can wait: what the request has of their places
 EXTENSION = "task_executor_before_again"
 
 StartResponse = Any
@@ -38,6 +39,7 @@ class Parked(BaseException):
     def __init__(self, waiting: Waiting) -> None:
         super().__init__()
         self.waiting = waiting
+        self.place: Place | None = None  # of its connection
 
 
 def register(app: Flask, *before_again: Callable[[], object]) -> None:
@@ -47,14 +49,23 @@ def register(app: Flask, *before_again: Callable[[], object]) -> None:
 
 def can_wait() -> bool:
     """Return whether the current request may wait, or has; where no connection can be kept, its thread does."""
-    has_place: Callable[[], bool] | None = request.environ.get(PLACES)
-    return has_place is None or g.get("has_waited", False) or has_place()
+    return _take_place() is None
 
 
 def check_place() -> None:
-    """Raise UnavailableError where the current request may not wait, because too many do."""
-    if not can_wait():
+    """Raise UnavailableError where too many requests wait already, RateLimitedError where too many of this key."""
+    full = _take_place()
+    if full is Full.FOR_KEY:
+        raise RateLimitedError(
+            "As many requests and streams of this API key wait as may in this process; end one, or ask without waiting."
+        )
+    if full is Full.FOR_ALL:
         raise UnavailableError("As many requests wait as may wait in this process; try again, or ask without waiting.")
+
+
+def _take_place() -> Full | None:
+    place: Place | None = request.environ.get(PLACE)
+    return None if place is None or g.get("has_waited", False) else place.take(g.api_key.key_id)
 
 
 def wait(begin: Begin, on_thread: Callable[[], object]) -> bool:
@@ -65,7 +76,7 @@ def wait(begin: Begin, on_thread: Callable[[], object]) -> bool:
     if g.get("has_waited", False):
         return False
     g.has_waited = True
-    if PLACES not in request.environ:
+    if PLACE not in request.environ:
         on_thread()
         return True
     app: Flask = current_app._get_current_object()  # type: ignore[attr-defined] # noqa: SLF001 - Flask's documented way
@@ -110,9 +121,10 @@ OpenStream = Callable[..., None]
 class Streaming(BaseException):
     """Leaves the handling of a request whose answer goes on without a thread; no error."""
 
-    def __init__(self, open_: OpenStream, *, chunked: bool) -> None:
+    def __init__(self, open_: OpenStream, place: Place, *, chunked: bool) -> None:
         super().__init__()
         self.open = open_
+        self.place = place
         self.chunked = chunked
 
 
@@ -123,4 +135,4 @@ def go_on(open_: OpenStream) -> None:
 
 def can_stream() -> bool:
     """Return whether the connection of the current request can be kept for a stream."""
-    return PLACES in request.environ and request.method == "GET"
+    return PLACE in request.environ and request.method == "GET"

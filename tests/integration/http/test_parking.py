@@ -25,6 +25,7 @@ from tests.waiting import HUNG_SECONDS, eventually
 
 THREADS = 2
 PLACES = 40
+OF_KEY = PLACES // 2
 OUTPUT = {"status_code": 200, "body": "done"}
 
 
@@ -99,6 +100,12 @@ def ask(web: Web, key: str, execution_id: str) -> requests.Response:
     return requests.get(web.base + path, headers=of(key), timeout=HUNG_SECONDS)
 
 
+def follow(web: Web, key: str) -> requests.Response:
+    """Ask for a stream."""
+    headers = of(key) | {"Accept": "text/event-stream"}
+    return requests.get(f"{web.base}/events", headers=headers, timeout=HUNG_SECONDS, stream=True)
+
+
 def waiting_in(web: Web, key: str) -> int:
     """Return how many requests wait."""
     text = requests.get(f"{web.base}/metrics", headers=of(key), timeout=HUNG_SECONDS).text
@@ -117,10 +124,13 @@ def end_all(store: Database) -> int:
 def test_many_more_requests_wait_than_there_are_threads_and_each_gets_its_result(
     web: Web, key: str, store: Database, stack: ExitStack
 ) -> None:
+    keys = [key, api_keys.create(store, "other", [Scope.READ], None)]
     executions = [create(web, key) for _ in range(PLACES)]
-    waiting = [Client(web, stack).send(wait_for_result(each, key)) for each in executions]
+    waiting = [
+        Client(web, stack).send(wait_for_result(each, keys[number % 2])) for number, each in enumerate(executions)
+    ]
     eventually(lambda: waiting_in(web, key) == PLACES)
-    full = ask(web, key, executions[0])
+    full = ask(web, api_keys.create(store, "third", [Scope.READ], None), executions[0])
     assert full.status_code == 503
     assert full.json()["error"]["code"] == "SERVICE_UNAVAILABLE"
     assert int(full.headers["Retry-After"]) >= 1
@@ -139,14 +149,32 @@ def test_many_more_requests_wait_than_there_are_threads_and_each_gets_its_result
     assert waiting[1].send(head(key, "/jobs?limit=1")).answer()[0] == 200, "the connection is kept"
 
 
-def test_whoever_goes_leaves_the_place_to_others(web: Web, key: str, store: Database) -> None:
+def test_a_key_that_lets_all_wait_that_it_may_leaves_others_their_part(
+    web: Web, key: str, store: Database, stack: ExitStack
+) -> None:
+    greedy, other = (api_keys.create(store, name, [Scope.JOBS_WRITE, Scope.READ], None) for name in ("greedy", "other"))
     execution_id = create(web, key)
     with ExitStack() as gone:
-        for _ in range(PLACES):
-            Client(web, gone).send(wait_for_result(execution_id, key))
-        eventually(lambda: waiting_in(web, key) == PLACES)
-    eventually(lambda: waiting_in(web, key) == 0)
-    assert ask(web, key, execution_id).status_code == 202
+        for _ in range(OF_KEY - 1):
+            Client(web, gone).send(wait_for_result(execution_id, greedy))
+        stream = Client(web, gone).send(head(greedy, "/events", more="Accept: text/event-stream\r\n"))
+        assert b" 200 " in stream.socket.recv(100)
+        eventually(lambda: waiting_in(web, key) == OF_KEY - 1)
+        for refused in (ask(web, greedy, execution_id), follow(web, greedy)):
+            assert refused.status_code == 429
+            assert refused.json()["error"]["code"] == "RATE_LIMITED"
+            assert int(refused.headers["Retry-After"]) >= 1
+        preferring = of(greedy) | {"Prefer": "wait=60"}
+        unwaited = requests.post(f"{web.base}/jobs", json=one_shot("greedy"), headers=preferring, timeout=HUNG_SECONDS)
+        assert (unwaited.status_code, unwaited.headers.get("Preference-Applied")) == (201, None)
+        others = [Client(web, stack).send(wait_for_result(execution_id, other)) for _ in range(OF_KEY)]
+        eventually(lambda: waiting_in(web, key) == 2 * OF_KEY - 1)
+    # Whoever goes leaves the place to others.
+    eventually(lambda: ask(web, greedy, execution_id).status_code == 202)
+    assert end_all(store) == 2
+    assert {client.answer()[0] for client in others} == {200}
+    again = create(web, key)
+    assert ask(web, other, again).status_code == 202, "the answers have given back their places"
     end_all(store)
 
 
