@@ -54,17 +54,35 @@ OUTCOME_SCHEMA: dict[str, Any] = {
 }
 
 
-def sample(event: CallbackEvent) -> dict[str, Any]:
-    """Return an outcome as an endpoint may get it on an event."""
+def samples(event: CallbackEvent) -> list[dict[str, Any]]:
+    """Return outcomes as an endpoint may get them on an event."""
+    if event is _E.ON_SUCCESS:
+        return [_sample(event, "SUCCESS"), _sample(event, "SUCCESS") | _UNNAMED]
+    if event is _E.ON_FAILURE:
+        return [_sample(event, "FAILED"), _sample(event, "FAILED") | _UNNAMED | _WITHOUT_ATTEMPT]
+    return [_sample(event, status) for status in ("RETRYING", "FAILED")]
+
+
+_UNNAMED: dict[str, Any] = {"job_name": None, "labels": {}}
+_WITHOUT_ATTEMPT: dict[str, Any] = {
+    "attempt": 0,
+    "started_at": None,
+    "duration_ms": None,
+    "reason": "EXPIRED",
+    "output": None,
+    "error": None,
+}
+
+
+def _sample(event: CallbackEvent, status: str) -> dict[str, Any]:
     succeeded = event is _E.ON_SUCCESS
     error = {
-        "type": "HTTP_STATUS",
+        "type": "HTTP_ERROR",
         "message": "The receiver answered 503.",
         "status_code": 503,
-        "retryable": event is _E.ON_ATTEMPT_FAILED,
+        "retryable": status == "RETRYING",
         "may_have_been_delivered": False,
     }
-    ended_in = {_E.ON_SUCCESS: "SUCCESS", _E.ON_FAILURE: "FAILED", _E.ON_ATTEMPT_FAILED: "RETRYING"}
     return {
         "event": event.value,
         "job_id": "job_01",
@@ -74,7 +92,7 @@ def sample(event: CallbackEvent) -> dict[str, Any]:
         "endpoint": "report",
         "endpoint_type": EndpointType.HTTP.value,
         "endpoint_version": 1,
-        "status": ended_in[event],
+        "status": status,
         "attempt": 1,
         "max_attempts": 3,
         "scheduled_at": "2030-01-31T09:00:00Z",

@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from sqlalchemy import text
 
 from app import workers
-from app.catalog.outcome import OUTCOME_SCHEMA, sample
+from app.catalog.outcome import OUTCOME_SCHEMA, samples
 from app.catalog.retry_policy import RetryPolicy
 from app.db import Database
 from app.executions.model import Claim
@@ -225,6 +225,7 @@ def test_an_endpoint_that_changes_meanwhile_is_read_again(
         ({"on_success": "target"}, "target -> target"),
         ({"on_success": "second"}, "target -> second -> third -> target"),
         ({"on_success": "deaf"}, "GET /callbacks/schema"),
+        ({"on_failure": "attempted"}, "without an attempt: /error"),
     ],
 )
 def test_a_callback_that_cannot_be_is_refused(api: Api, named: dict[str, str], words: str) -> None:
@@ -233,13 +234,15 @@ def test_a_callback_that_cannot_be_is_refused(api: Api, named: dict[str, str], w
     register(api, "second", callbacks={"on_attempt_failed": "third"})
     api.post("/payload-specs", {"name": "deaf", "schema": {"type": "object", "required": ["order"]}})
     register(api, "deaf", payload_spec="deaf")
+    api.post("/payload-specs", {"name": "attempted", "schema": {"properties": {"error": {"type": "object"}}}})
+    register(api, "attempted", payload_spec="attempted")
     for response in (
         api.put("/endpoints/target", http_endpoint(callbacks=named)),
         api.post("/jobs", one_shot("first", callbacks=named)),
         api.put(f"/jobs/{created(api, cron())['job_id']}", {"callbacks": named}),
     ):
         error = problem(response, 422, "INVALID_CALLBACK")
-        assert pointers(error) == ["/callbacks/on_success"]
+        assert pointers(error) == [f"/callbacks/{next(iter(named))}"]
         assert words in error["message"]
     (item,) = api.post("/jobs/batch", {"jobs": [one_shot("first", callbacks=named)]}).json["items"]
     assert item["error"]["code"] == "INVALID_CALLBACK"
@@ -272,6 +275,7 @@ def test_the_schema_of_outcomes_is_served_and_fits(api: Api) -> None:
     assert schema == OUTCOME_SCHEMA
     assert api.post("/payload-specs", {"name": "outcome", "schema": schema}).status_code == 201
     for event in CallbackEvent:
-        OUTCOMES.validate(sample(event))
+        for outcome in samples(event):
+            OUTCOMES.validate(outcome)
     register(api, "hook", payload_spec="outcome")
     register(api, callbacks=dict.fromkeys(ALL, "hook"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.catalog.endpoints.callbacks import MOST_STEPS, Callbacks, check, merged
+from app.catalog.endpoints.callbacks import CALLERS, MOST_STEPS, Callbacks, check, longest_way_to, merged
 from app.errors import InvalidCallbackError
 from schema.states import CallbackEvent
 
@@ -21,12 +21,27 @@ CALLBACKS = st.dictionaries(st.sampled_from(EVENTS), st.sampled_from(NAMES) | st
 class Registry(dict[str, Callbacks]):
     """Endpoints, and a read of them that has the form of the database's."""
 
-    def fetch(self, _query: object, params: Mapping[str, Any]) -> Sequence[Any]:
-        return [SimpleNamespace(name=name, callbacks=self[name], schema_json=None) for name in params["names"]]
+    def fetch(self, query: object, params: Mapping[str, Any]) -> Sequence[Any]:
+        names = (
+            params["names"] if query is not CALLERS else [at for name in params["names"] for at in self.callers(name)]
+        )
+        return [SimpleNamespace(name=name, callbacks=self[name], schema_json=None) for name in sorted(set(names))]
+
+    def callers(self, name: str) -> list[str]:
+        return [each for each, callbacks in self.items() if name in merged(None, callbacks).values()]
+
+    def change(self, name: str, callbacks: Callbacks) -> None:
+        before = longest_way_to(self.fetch, name)  # type: ignore[arg-type]
+        check(self.fetch, name, callbacks, before=before)  # type: ignore[arg-type]
+        self[name] = callbacks
 
     def steps_from(self, name: str) -> int:
         """How many callbacks follow each other from an endpoint on; the graph has no loop."""
         return max((1 + self.steps_from(target) for target in merged(None, self[name]).values()), default=0)
+
+    def steps_to(self, name: str) -> int:
+        """How many follow each other up to an endpoint."""
+        return max((1 + self.steps_to(caller) for caller in self.callers(name)), default=0)
 
     def leads(self, start: str, end: str) -> bool:
         return start == end or any(self.leads(target, end) for target in merged(None, self[start]).values())
@@ -37,17 +52,31 @@ def test_no_order_of_registrations_makes_a_loop(changes: list[tuple[str, dict[st
     registry = Registry((name, {}) for name in NAMES)
     for name, callbacks in changes:
         named = merged(None, callbacks).values()
-        steps = max((1 + registry.steps_from(target) for target in named), default=0)
+        steps = max((1 + registry.steps_to(name) + registry.steps_from(target) for target in named), default=0)
         loops = any(registry.leads(target, name) for target in named)
         try:
-            check(registry.fetch, name, callbacks)  # type: ignore[arg-type]
+            registry.change(name, callbacks)
         except InvalidCallbackError:
             assert loops or steps > MOST_STEPS
         else:
             assert not loops
             assert steps <= MOST_STEPS
-            registry[name] = callbacks
     list(TopologicalSorter({name: set(merged(None, each).values()) for name, each in registry.items()}).static_order())
+
+
+@pytest.mark.parametrize("numbers", [range(12), range(11, -1, -1)], ids=["from the beginning", "from the end"])
+def test_no_order_of_registrations_makes_a_way_that_is_too_long(numbers: Sequence[int]) -> None:
+    """Also where each endpoint calls the one after the next, too, so that there are shorter ways."""
+    registry, refused = Registry((name, {}) for name in NAMES), list[str]()
+    for number in numbers:
+        following = dict(zip(EVENTS, NAMES[number + 1 : number + 3], strict=False))
+        try:
+            registry.change(NAMES[number], following)
+        except InvalidCallbackError as error:
+            refused.append(error.message)
+    assert refused
+    assert all(f"More than {MOST_STEPS} callbacks would follow each other" in message for message in refused)
+    assert max(map(registry.steps_from, NAMES)) == MOST_STEPS
 
 
 def test_the_way_of_a_loop_is_told() -> None:
