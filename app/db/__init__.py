@@ -85,7 +85,7 @@ class Database:
         """
 
         def run(connection: Connection) -> Sequence[Row[Any]]:
-            connection.execute(_HARDLY_WAIT)
+            hardly_wait(connection)
             return connection.execute(statement, params or {}).all()
 
         return self.transact(run)
@@ -176,6 +176,11 @@ class Database:
                     yield connection
         finally:
             self._free.release()
+
+
+def hardly_wait(connection: Connection) -> None:
+    """Let the rest of a transaction hardly wait for rows that others have locked."""
+    connection.execute(_HARDLY_WAIT)
 
 
 def connect(

@@ -109,6 +109,11 @@ def is_conflict(error: DBAPIError) -> bool:
     return sqlstate(error) in CONFLICT
 
 
+def is_lock_timeout(error: BaseException) -> bool:
+    """Return whether somebody else has kept a lock for longer than the transaction waits for one."""
+    return isinstance(error, DBAPIError) and sqlstate(error) == LOCKED
+
+
 def is_rows_fault(error: BaseException) -> bool:
     """Return whether an error is due to what the statement was given; else it is the database's, and may pass.
 

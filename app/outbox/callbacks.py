@@ -134,7 +134,7 @@ def outcome_of(end: End, event: CallbackEvent, facts: Row[Any]) -> dict[str, Any
         "started_at": _instant(facts.started_at) if by_attempt else None,
         "ended_at": rfc3339(end.ended_at),
         "duration_ms": facts.duration_ms if by_attempt else None,
-        "reason": None if end.reason is None else end.reason.value,
+        "reason": end.reason,
         "output": facts.output if by_attempt else None,
         "error": facts.error,
     }

@@ -1,7 +1,8 @@
 """Handling: take ends out of the outbox and bring about their effects, in one transaction, so each exactly once.
 
 An end with an effect that fails holds up no other: the ends of its batch are tried one by one, what it can have it
-gets, and it stays for the rest, to be tried again after a wait.
+gets, and it stays for the rest, to be tried again after a wait. Alone it hardly waits for what somebody has locked, say
+an endpoint that very many ends call back: that effect has failed then.
 """
 
 import logging
@@ -13,8 +14,8 @@ from functools import partial
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from app.db import Database
-from app.db.retry import driver_message, is_rows_fault
+from app.db import Database, hardly_wait
+from app.db.retry import driver_message, is_lock_timeout, is_rows_fault
 from app.errors import UnavailableError
 from app.executions.ending import taking
 from app.executions.ending.outbox import End
@@ -114,27 +115,30 @@ class Handler:
 
     def _try_alone(self, end_id: str, failed: Collection[str], connection: Connection) -> Handled:
         """Bring about all effects of an end but those that `failed`, for which it is put off."""
+        hardly_wait(connection)
         end = taking.lock_one(connection, end_id)
         if end is None:
             return Handled()
-        left = [effect.name for effect in self._left_of(end) if effect.name in failed]
+        left = [effect.name for effect in self._left_of(end) if effect.name in failed] + self._foreign(end)
         if left:
             is_ours = taking.put_off(connection, end, left=left, delay_ms=wait_ms(end.tries))
         else:
             is_ours = taking.delete(connection, end)
         if not is_ours:
             return Handled()
-        queues = self._follow(connection, [end], failed)
+        queues = self._follow(connection, [end], failed, is_alone=True)
         return Handled(int(not left), int(bool(left)), queues)
 
     def _put_off(self, end_id: str, connection: Connection) -> Handled:
         end = taking.lock_one(connection, end_id)
         if end is None:
             return Handled()
-        left = [effect.name for effect in self._left_of(end)]
+        left = [effect.name for effect in self._left_of(end)] + self._foreign(end)
         return Handled(put_off=int(taking.put_off(connection, end, left=left, delay_ms=wait_ms(end.tries))))
 
-    def _follow(self, connection: Connection, ends: Sequence[End], without: Collection[str]) -> frozenset[str]:
+    def _follow(
+        self, connection: Connection, ends: Sequence[End], without: Collection[str], *, is_alone: bool = False
+    ) -> frozenset[str]:
         queues = set[str]()
         for effect in self._effects:
             concerned = [end for end in ends if effect.name not in without and effect in self._left_of(end)]
@@ -142,7 +146,8 @@ class Handler:
                 try:
                     queues.update(effect.apply(connection, concerned))
                 except Exception as error:
-                    if isinstance(error, DBAPIError) and not is_rows_fault(error):
+                    is_ends_fault = is_rows_fault(error) or (is_alone and is_lock_timeout(error))
+                    if isinstance(error, DBAPIError) and not is_ends_fault:
                         raise  # the database's: the transaction is tried again
                     raise _EffectError(effect) from error
         return frozenset(queues)
@@ -153,6 +158,10 @@ class Handler:
             for effect in self._effects
             if effect.concerns(end) and (end.effects_left is None or effect.name in end.effects_left)
         ]
+
+    def _foreign(self, end: End) -> list[str]:
+        """Return what of an end only another release knows how to bring about."""
+        return sorted((end.effects_left or frozenset()) - {effect.name for effect in self._effects})
 
 
 def _explained(error: _EffectError) -> str:

@@ -1,5 +1,6 @@
 """The chore that handles ends whose writers did not: they died, could not keep up, or were not the ones to."""
 
+import random
 import time
 
 from app.db import Database
@@ -8,7 +9,7 @@ from app.formats import EPOCH
 from app.outbox.handling import BATCH, Handled, Handler
 from app.scheduler.chore import Counts, Hint, Stopping
 
-RUN_SECONDS = 10.0  # then the next run goes on, from the oldest again
+RUN_SECONDS = 10.0  # then the next run goes on, in each shard from the oldest again
 MOST_ALONE = 200  # of those that have failed before, in a run and a shard
 
 
@@ -22,32 +23,39 @@ class Outbox:
         self._stopping = stopping
 
     def handle(self) -> Counts:
-        """Handle what has been due for a second."""
-        done, until = Handled(), time.monotonic() + RUN_SECONDS
-        for shard in shards_with_ends(self._database):
-            done += self._handle_shard(shard, until)
+        """Handle what has been due for a second; in no shard only because of what waits in another."""
+        done, until, alone = Handled(), time.monotonic() + RUN_SECONDS, list[str]()
+        shards = shards_with_ends(self._database)
+        random.shuffle(shards)
+        for shard in shards:
+            handled, failed_before = self._handle_fresh(shard, until)
+            done, alone = done + handled, alone + failed_before
+        random.shuffle(alone)
+        until = time.monotonic() + RUN_SECONDS  # of their own, or what keeps coming would leave them none
+        for end_id in alone:
+            if self._stopping() or time.monotonic() >= until:
+                break
+            done += self._handler.handle_alone(end_id)
         return self._told(done)
 
     def handle_named(self, end_ids: list[str]) -> Counts:
         """Handle ends that this process has written."""
         return self._told(self._handler.handle(end_ids))
 
-    def _handle_shard(self, shard: int, until: float) -> Handled:
+    def _handle_fresh(self, shard: int, until: float) -> tuple[Handled, list[str]]:
+        """Handle what is tried for the first time; returns the first of what has failed before, too."""
         done, after, alone = Handled(), Waiting(EPOCH, "", 0), list[str]()
         while not self._stopping() and time.monotonic() < until:
             found = due_ends(self._database, shard, after=after, limit=BATCH)
             fresh = [waiting.end_id for waiting in found if not waiting.tries]
-            alone += [waiting.end_id for waiting in found if waiting.tries]
+            failed_before = [waiting.end_id for waiting in found if waiting.tries]
+            alone += failed_before[: MOST_ALONE - len(alone)]
             if fresh:
                 done += self._handler.handle(fresh)
             if len(found) < BATCH:
                 break
             after = found[-1]
-        for end_id in alone[:MOST_ALONE]:
-            if self._stopping() or time.monotonic() >= until:
-                break
-            done += self._handler.handle_alone(end_id)
-        return done
+        return done, alone
 
     def _told(self, done: Handled) -> Counts:
         for queue in done.queues:

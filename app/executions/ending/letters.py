@@ -78,7 +78,7 @@ def leave_letters(connection: Connection, ends: Sequence[End]) -> Collection[str
         "letters": [end.end_id for end in ends],
         "executions": [end.execution_id for end in ends],
         "attempts": [end.attempt for end in ends],
-        "reasons": [end.reason and end.reason.value for end in ends],
+        "reasons": [end.reason for end in ends],
         "instants": [end.ended_at for end in ends],
     }
     connection.execute(LEAVE, params)

@@ -66,8 +66,8 @@ class End:
     """The end of an attempt or of an execution.
 
     With the status RETRYING an attempt has failed, and another one follows. `attempt` is the number of the attempt that
-    ended, or the one before where the execution ended for a `reason` that is no attempt's. `effects_left` are the
-    names of what is still to be done, None for all.
+    ended, or the one before where the execution ended for a `reason` that is no attempt's: a later release may have
+    others than Reason. `effects_left` are the names of what is still to be done, None for all.
     """
 
     end_id: str
@@ -78,7 +78,7 @@ class End:
     attempt: int
     followed: Followed
     is_rejected: bool
-    reason: Reason | None
+    reason: str | None
     ended_at: datetime
     tries: int
     effects_left: frozenset[str] | None
@@ -95,10 +95,10 @@ class End:
             attempt=row.attempt,
             followed=Followed(row.followed),
             is_rejected=row.is_rejected,
-            reason=None if row.reason is None else Reason(row.reason),
+            reason=row.reason,
             ended_at=row.ended_at,
             tries=row.tries,
-            effects_left=None if row.effects_left is None else frozenset(row.effects_left),
+            effects_left=frozenset(row.effects_left) if isinstance(row.effects_left, list) else None,
         )
 
     @property

@@ -47,7 +47,11 @@ NEXT_SHARD = statement(
 )
 LOCK_ONE = statement(
     "execution_ends.lock_one",
-    f"SELECT {_COLUMNS} FROM execution_ends WHERE end_id = :id FOR UPDATE",  # noqa: S608 - a constant of this module
+    f"""
+    WITH found AS MATERIALIZED (
+      SELECT {_COLUMNS} FROM execution_ends WHERE end_id = :id ORDER BY end_id LIMIT 1 FOR UPDATE SKIP LOCKED)
+    SELECT * FROM found
+    """,  # noqa: S608 - a constant of this module
 )
 DELETE_ONE = statement(
     "execution_ends.delete_one", "DELETE FROM execution_ends WHERE end_id = :id AND tries = :tries RETURNING end_id"
@@ -93,7 +97,7 @@ def take(connection: Connection, end_ids: Collection[str]) -> list[End]:
 
 
 def lock_one(connection: Connection, end_id: str) -> End | None:
-    """Read a row and keep others from handling it; None when it is gone."""
+    """Read a row and keep others from handling it; None when it is gone, or somebody is handling it."""
     row = connection.execute(LOCK_ONE, {"id": end_id}).first()
     return None if row is None else End.from_row(row)
 

@@ -136,8 +136,45 @@ def test_what_others_have_locked_holds_up_no_other_end(database: Database, datab
     found = end(database, claims)
     with locked(database, claims[1]):
         assert Handler(hasty).handle(found) == Handled(2, 1)
-    hasty.close()
     assert set(letters(database)) == {claims[0].execution_id, claims[2].execution_id}
+    with database.engine.connect() as other, other.begin():
+        other.execute(text("SELECT 1 FROM execution_ends FOR UPDATE"))
+        assert Handler(hasty).handle_alone(found[1]) == Handled(), "somebody is handling it"
+    hasty.close()
+
+
+def test_what_is_locked_in_one_shard_holds_up_no_other_shard(
+    database: Database, database_url: str, worker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hasty = db.connect(database_url, pool_size=2, application_name="te-hasty", statement_timeout_seconds=0.6)
+    monkeypatch.setattr("app.scheduler.outbox.RUN_SECONDS", 0.1)
+    stuck, fresh = claimed(database, worker, 2)
+    end(database, [stuck, fresh])
+    grow_old(database)
+    move = text("UPDATE execution_ends SET shard = :shard, tries = :tries WHERE execution_id = :id")
+    database.fetch(move, {"shard": 3, "tries": 1, "id": stuck.execution_id})
+    database.fetch(move, {"shard": 4, "tries": 0, "id": fresh.execution_id})
+    with locked(database, stuck):
+        done = Outbox(hasty, hint=lambda _queue: None, stopping=never).handle()
+    hasty.close()
+    assert (done["ends"], done["put_off"]) == (1, 1)
+    assert set(letters(database)) == {fresh.execution_id}
+
+
+def test_what_a_later_release_has_left_stays_for_it(database: Database, worker: str) -> None:
+    (claim,) = claimed(database, worker)
+    found = end(database, [claim])
+    database.fetch(text("UPDATE execution_ends SET reason = 'LATER'"))
+    assert Handler(database).handle(found) == Handled(1)
+    (letter,) = database.fetch(text("SELECT error_type FROM dead_letters"))
+    assert letter.error_type == "LATER"
+
+    (other,) = end(database, claimed(database, worker))
+    database.fetch(text('UPDATE execution_ends SET tries = 1, effects_left = \'["dead_letters", "later"]\''))
+    assert Handler(database).handle_alone(other) == Handled(0, 1)
+    assert len(letters(database)) == 2
+    (left,) = database.fetch(text("SELECT tries, effects_left FROM execution_ends"))
+    assert (left.tries, left.effects_left) == (2, ["later"])
 
 
 def test_a_scheduler_that_tries_many_alone_asks_before_each_whether_it_stops(database: Database, worker: str) -> None:

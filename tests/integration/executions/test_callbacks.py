@@ -16,7 +16,7 @@ from app.executions.policy import Action
 from app.executions.sweep import fail_exhausted
 from app.executions.verdict import Tried, Verdict, decide
 from app.outbox import callbacks
-from app.outbox.handling import Handler
+from app.outbox.handling import Handled, Handler
 from schema.states import CallbackEvent
 from tests.claiming import TARGET, take
 from tests.integration.client import Api, another_process, pointers, problem
@@ -216,6 +216,19 @@ def test_an_endpoint_that_changes_meanwhile_is_read_again(
     assert handled(database) == 1
     (call,) = calls(called)
     assert (call["endpoint_version"], times) == (2, 2)
+
+
+def test_an_endpoint_that_somebody_has_locked_holds_up_only_its_callbacks(called: Api, database: Database) -> None:
+    created(called, one_shot("first"))
+    end(database, claimed(database), FAILED)
+    (found,) = [row.end_id for row in database.fetch(text("SELECT end_id FROM execution_ends"))]
+    with database.engine.connect() as other, other.begin():
+        other.execute(text("SELECT 1 FROM endpoints WHERE name = 'alarm' FOR UPDATE"))
+        assert Handler(database).handle_alone(found) == Handled(0, 1)
+    (letter,) = called.get("/dead-letters").json["items"]
+    assert (letter["letter_id"], calls(called)) == (found, [])
+    assert Handler(database).handle_alone(found).ends == 1
+    assert [call["endpoint"] for call in calls(called)] == ["alarm", "watch"]
 
 
 @pytest.mark.parametrize(
