@@ -1,6 +1,6 @@
 """Batches of new jobs: one statement per chunk, and an outcome per job."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -46,6 +46,7 @@ class _Chunk:
         self._items: dict[str, _Item] = {}
         self._refused: dict[int, TaskExecutorError] = {}
         self._outcomes: dict[int, Outcome] = {}
+        self._checked = set[tuple[object, ...]]()
 
     def create(self) -> list[Outcome]:
         """Create the jobs that can be created."""
@@ -73,9 +74,16 @@ class _Chunk:
         new = scheduled(new, self._now) if new.timetable else new
         target = self._creator.targets.fitting(new.endpoint, new.input)
         if new.callbacks:
-            callbacks.check(self._creator.database.fetch, new.endpoint, new.callbacks)
+            self._check_callbacks(new.endpoint, new.callbacks)
         params = insertion.params_of(new, target, ids.job_id(), self._creator.shards)
         return _Item(position, new, params | {"look_ahead_ms": self._creator.look_ahead_ms})
+
+    def _check_callbacks(self, endpoint: str, named: Mapping[str, str | None]) -> None:
+        """Check callbacks as a single creation does, those that many jobs have in common only once."""
+        key = (endpoint, *sorted(named.items()))
+        if key not in self._checked:
+            callbacks.check(self._creator.database.fetch, endpoint, named)
+            self._checked.add(key)
 
     @cached_property
     def _now(self) -> datetime:

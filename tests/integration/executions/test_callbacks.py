@@ -22,6 +22,7 @@ from tests.claiming import TARGET, take
 from tests.integration.client import Api, another_process, pointers, problem
 from tests.integration.executions.worker import ERROR, WORKER, end
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register
+from tests.integration.statements import Statements
 from tests.racing import at_once
 
 ALL = {"on_success": "hook", "on_failure": "alarm", "on_attempt_failed": "watch"}
@@ -229,6 +230,15 @@ def test_an_endpoint_that_somebody_has_locked_holds_up_only_its_callbacks(called
     assert (letter["letter_id"], calls(called)) == (found, [])
     assert Handler(database).handle_alone(found).ends == 1
     assert [call["endpoint"] for call in calls(called)] == ["alarm", "watch"]
+
+
+def test_the_callbacks_that_jobs_of_a_batch_have_in_common_are_checked_once(
+    called: Api, statements: Statements
+) -> None:
+    jobs = [one_shot(f"key {number}", callbacks={"on_failure": "hook"}) for number in range(20)]
+    answer = called.post("/jobs/batch", {"jobs": jobs}).json
+    assert {item["job"]["callbacks"]["on_failure"] for item in answer["items"]} == {"hook"}
+    assert sum("e.callbacks, p.schema_json FROM endpoints AS e" in sql for sql in statements.texts) == 1
 
 
 @pytest.mark.parametrize(
