@@ -22,6 +22,7 @@ from app.errors import (
     DeadLetterNotFoundError,
     EndpointNotFoundError,
     InputValidationError,
+    InvalidCallbackError,
 )
 from app.executions.ending import letters
 from app.executions.reading import queries
@@ -147,15 +148,22 @@ def view_of(database: Database, letter_id: str) -> dict[str, Any]:
     "/dead-letters/<letter_id>/redrive",
     body=RedriveSchema,
     returns=DeadLetterSchema,
-    errors=[DeadLetterNotFoundError, EndpointNotFoundError, ConflictError, InputValidationError],
+    errors=[
+        DeadLetterNotFoundError,
+        EndpointNotFoundError,
+        ConflictError,
+        InputValidationError,
+        InvalidCallbackError,
+    ],
 )
 def redrive_(body: dict[str, Any], letter_id: str) -> dict[str, Any]:
     """Let what has failed run once more, which resolves the letter.
 
     With `{}` its execution gets as many attempts more as its retry policy allows, with the idempotency key and the
     version of the endpoint that it had. With an `endpoint` (its own one, too) or an `input` it becomes a new IMMEDIATE
-    job with the labels of the old one, checked as any other job. The same request again changes nothing more; 409 for a
-    letter that is resolved otherwise.
+    job with the name, the labels and the callbacks of the old one, at the same endpoint also with its queue and its
+    priority, checked as any other job. The same request again changes nothing more; 409 for a letter that is resolved
+    otherwise.
     """
     anew = Anew(body.get("endpoint"), body.get("input")) if any(value is not None for value in body.values()) else None
     trace = traces.trace_of_new_jobs()

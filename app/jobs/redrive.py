@@ -22,7 +22,8 @@ from schema.states import Resolution, Trigger
 class Anew:
     """What a new job is made of: an endpoint in its newest version, and an input.
 
-    Where one is None, the endpoint is that of the letter, or the input that of its job.
+    Where one is None, the endpoint is that of the letter, or the input that of its job. All else is as the job had it,
+    except, at another endpoint, its queue and its priority.
     """
 
     endpoint: str | None = None
@@ -70,13 +71,18 @@ def _as_new_job(creator: Creator, letter: DeadLetter, new: NewJob, actor: str | 
 
 
 def _new_job(database: Database, letter: DeadLetter, anew: Anew, trace: TraceContext | None) -> NewJob:
-    given = anew.input
+    given, endpoint = anew.input, anew.endpoint or letter.endpoint
+    old = get_job(database, letter.job_id)
+    stays = endpoint == letter.endpoint
     return NewJob(
-        endpoint=anew.endpoint or letter.endpoint,
+        endpoint=endpoint,
         trigger=Trigger.IMMEDIATE,
         input=get_execution(database, letter.execution_id).input if given is None else given,
-        name=get_job(database, letter.job_id).name,
+        name=old.name,
         labels=letter.labels or {},
+        queue=old.queue if stays else None,
+        priority=old.priority if stays else None,
+        callbacks=old.callbacks,
         idempotency_key=f"redrive_{letter.letter_id}",
         trace=trace,
     )

@@ -301,8 +301,9 @@ class AsyncDeadLetters(AsyncGroup):
 
         With `{}` its execution gets as many attempts more as its retry policy allows, with the idempotency
         key and the version of the endpoint that it had. With an `endpoint` (its own one, too) or an `input`
-        it becomes a new IMMEDIATE job with the labels of the old one, checked as any other job. The same
-        request again changes nothing more; 409 for a letter that is resolved otherwise.
+        it becomes a new IMMEDIATE job with the name, the labels and the callbacks of the old one, at the
+        same endpoint also with its queue and its priority, checked as any other job. The same request again
+        changes nothing more; 409 for a letter that is resolved otherwise.
 
         `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
         same key changes nothing more and gets the first answer again.

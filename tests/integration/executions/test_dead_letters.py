@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
+from app.executions.ending.followers import Followed
 from app.executions.reading import dead_letters
 from app.executions.verdict import Verdict
 from app.outbox.handling import Handler
@@ -113,15 +114,22 @@ def test_redriving_to_another_endpoint_makes_one_new_job(
 
 
 def test_redriving_with_another_input_takes_the_newest_version_of_the_endpoint(
-    api: Api, letter_id: str, execution_id: str
+    api: Api, database: Database, letter_id: str, execution_id: str
 ) -> None:
     endpoint = api.get("/endpoints/target").json
     spec = endpoint["spec"] | {"timeout_ms": 1000}
     assert api.put("/endpoints/target", {"name": "target", "type": "HTTP", "spec": spec}).status_code == 200
+    register(api, "alarm")
+    own = "callbacks = '{\"on_failure\": \"alarm\"}', queue = 'slow', priority = 7, name = 'Welcome'"
+    database.fetch(text(f"UPDATE jobs SET {own}"))
     given = {"user_id": "u_2"}
     shown = api.post(f"/dead-letters/{letter_id}/redrive", {"input": given}).json
     new = api.get(f"/executions/{shown['redriven_as']}").json
     assert (new["input"], new["endpoint"], new["endpoint_version"]) == (given, "target", 2)
+    job = api.get(f"/jobs/{new['job_id']}").json
+    assert (job["callbacks"], job["queue"], job["priority"]) == ({"on_failure": "alarm"}, "slow", 7)
+    followed = rows.execution(database, new["execution_id"]).followed
+    assert (job["name"], followed) == ("Welcome", Followed.FAILURE)
 
 
 def test_what_cannot_be_redriven_leaves_the_letter_open(api: Api, database: Database, letter_id: str) -> None:
