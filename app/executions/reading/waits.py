@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.db import Database
+from app.db.retry import explained
 from app.errors import TaskExecutorError
 from app.sql import statement
 from app.threads import BackgroundThread
@@ -105,8 +106,9 @@ class Waits(BackgroundThread):
         try:
             pages = [ordered[start : start + MOST_IDS] for start in range(0, len(ordered), MOST_IDS)]
             return {row.execution_id for page in pages for row in self._database.fetch(OPEN, {"ids": page})}
-        except TaskExecutorError as error:
-            log.debug("executions that are waited for cannot be read: %s", error.explained)
+        except Exception as error:  # noqa: BLE001 - a table may be missing while one restores it, and the waits end still
+            level = logging.DEBUG if isinstance(error, TaskExecutorError) else logging.ERROR
+            log.log(level, "executions that are waited for cannot be read: %s", explained(error))
             self.stopping.wait(TROUBLE_SECONDS)
             return execution_ids
 
