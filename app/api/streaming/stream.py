@@ -36,6 +36,7 @@ class Stream:
         self.sock = sock
         self.ends_at = ends_at
         self.is_ending = False
+        self.waits_for_room = False  # and not for anything to happen
         self._over = over
         self._chunked = chunked
         self._unsent = bytearray()
@@ -59,8 +60,10 @@ class Stream:
 
     def put_events(self, events: Iterable[tuple[Event, bytes]], up_to: Place) -> bool:
         """Put in what is wanted of a page, and go to its end; returns whether there was room for all."""
+        self.waits_for_room = False
         for event, written in events:
             if not self.has_room:
+                self.waits_for_room = True
                 return False
             if self.wanted.wants(event):
                 self.put(written)

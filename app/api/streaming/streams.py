@@ -75,7 +75,7 @@ class Streams(BackgroundThread):
 
     def run(self) -> None:
         """Send, until the process stops."""
-        with selectors.DefaultSelector() as selector:
+        with self._reader, self._writer, selectors.DefaultSelector() as selector:
             selector.register(self._reader, selectors.EVENT_READ)
             while not self.stopping.is_set():
                 try:
@@ -139,6 +139,10 @@ class Streams(BackgroundThread):
         elif stream.is_ending and stream.is_drained:
             self._give_back(selector, stream)
         else:
+            if stream.waits_for_room and stream.is_drained:
+                # Else nobody would get more than 64 KiB between two looks.
+                stream.waits_for_room = False
+                self._look_at = 0.0
             wanted = selectors.EVENT_READ | (0 if stream.is_drained else selectors.EVENT_WRITE)
             if self._streams[stream] != wanted:
                 self._streams[stream] = wanted

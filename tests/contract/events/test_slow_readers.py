@@ -7,9 +7,13 @@ import pytest
 from sqlalchemy import text
 
 from app import ids
+from app.access import api_keys
+from app.access.api_keys import Scope
+from app.access.key_ring import KeyRing
 from app.api.streaming.feed import Feed
 from app.api.streaming.messages import heartbeat
 from app.api.streaming.stream import MOST_BYTES, TAKE_SECONDS, Stream, Subscription
+from app.api.streaming.streams import Streams
 from app.db import Database
 from app.events import EventFilter, reading
 from app.events.place import Place
@@ -68,17 +72,42 @@ def test_who_says_more_than_a_stream_wants_to_hear_is_left(pair: Pair) -> None:
     assert said * 1000 <= 2 * MOST_BYTES
 
 
-def test_a_reader_far_behind_gets_all_in_portions_and_once(database: Database) -> None:
+@pytest.fixture
+def many(database: Database) -> Database:
+    """A database with COUNT events."""
     database.fetch(
         text(
             "INSERT INTO audit_log (audit_id, actor_name, action, resource_type, resource) "
-            "SELECT unnest(CAST(:ids AS TEXT[])), 'x', 'create', 'config', 'name'"
+            "SELECT unnest(CAST(:ids AS TEXT[])), 'x', 'create', 'config', 'name' RETURNING audit_id"
         ),
         {"ids": [ids.audit_id() for _ in range(COUNT)]},
     )
     eventually(lambda: reading.read(database, Place(EPOCH), reading.horizon(database), ["catalogue"]).events)
+    return database
+
+
+def test_a_reader_that_takes_at_once_need_not_wait_between_two_looks(
+    many: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else no stream could keep up with more than a few hundred events a second."""
+    monkeypatch.setattr("app.api.streaming.streams.LOOK_SECONDS", 10 * HUNG_SECONDS)
+    key_id = api_keys.create(many, "test", [Scope.READ], None).split("_")[1]
+    ours, client = socket.socketpair()
+    client.settimeout(HUNG_SECONDS)
+    streams = Streams(many, KeyRing(many))
+    asked = Subscription(EventFilter(kinds=frozenset({"catalogue"})), Place(EPOCH), key_id)
+    streams.open(asked, ours, lambda _whole: ours.close(), chunked=False)
+    got = b""
+    while got.count(b"\ndata: ") < COUNT:
+        got += client.recv(65_536)
+    assert len(got) > 3 * MOST_BYTES
+    assert streams.stop()
+    client.close()
+
+
+def test_a_reader_far_behind_gets_all_in_portions_and_once(many: Database) -> None:
     behind, elsewhere = Pair(), Pair(Subscription(EventFilter(kinds=frozenset({"breaker"})), Place(EPOCH), "key"))
-    feed, got = Feed(database), bytearray()
+    feed, got = Feed(many), bytearray()
     while got.count(b"\ndata: ") < COUNT:
         feed.serve([behind.stream, elsewhere.stream])
         assert behind.stream._put_bytes - behind.stream._sent_bytes < 2 * MOST_BYTES  # noqa: SLF001 - what is bounded
