@@ -21,19 +21,29 @@ PAGE = 500
 # Longer than any transaction of ours may last: three statements of 10 s, and what is added until it is cut.
 LONGEST_TRANSACTION_SECONDS = 40
 
+# A caller of te_enqueue has as long as it likes; nobody else waits for it for ever.
+LONGEST_CALLERS_SECONDS = 600
+
 # A transaction has its instant a moment before others see that it is there, hence a second. Older ones than ours can be
-# are a dump, or somebody's session. Those of other users may be hidden, and count as if they had just begun to write.
+# are a dump, or somebody's session, unless they write jobs: by te_enqueue. When those of other users began may be
+# hidden, but not whether they are in a transaction: then they count as if they were as old as ours can be.
 HORIZON = statement(
     "events.horizon",
     f"""
-    SELECT CASE WHEN count(*) FILTER (WHERE query = '<insufficient privilege>') > 0
+    SELECT CASE WHEN count(*) FILTER (
+                       WHERE query = '<insufficient privilege>'
+                         AND pid IN (SELECT pid FROM pg_locks WHERE locktype = 'virtualxid')) > 0
                 THEN now() - INTERVAL '{LONGEST_TRANSACTION_SECONDS} seconds'
                 ELSE LEAST(now(), min(LEAST(xact_start, query_start)) FILTER (
-                       WHERE LEAST(xact_start, query_start) > now() - INTERVAL '{LONGEST_TRANSACTION_SECONDS} seconds'
-                         AND (xact_start IS NOT NULL OR state = 'active'))) - INTERVAL '1 second' END AS horizon
+                       WHERE (xact_start IS NOT NULL OR state = 'active')
+                         AND (LEAST(xact_start, query_start) > now() - INTERVAL '{LONGEST_TRANSACTION_SECONDS} seconds'
+                              OR xact_start > now() - INTERVAL '{LONGEST_CALLERS_SECONDS} seconds'
+                                 AND pid IN (SELECT pid FROM pg_locks
+                                              WHERE relation = to_regclass('jobs') AND mode = 'RowExclusiveLock'))))
+                     - INTERVAL '1 second' END AS horizon
       FROM pg_stat_activity
      WHERE datname = current_database() AND usesysid IS NOT NULL
-    """,  # noqa: S608 - a constant of this module
+    """,  # noqa: S608 - constants of this module
 )
 BEHIND_ALL = statement(
     "events.behind_all", f"SELECT now() - INTERVAL '{LONGEST_TRANSACTION_SECONDS} seconds' AS horizon"

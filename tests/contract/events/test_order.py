@@ -1,16 +1,19 @@
 """The order of events: what commits late is not passed over."""
 
-from datetime import timedelta
+import secrets
+from contextlib import closing
+from datetime import datetime, timedelta
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import make_url, text
 
-from app import audit, ids
+from app import audit, db, ids
 from app.audit import SYSTEM, Action, ResourceType
 from app.db import Database
 from app.events import GROUPS, EventKind, reading
 from app.events.place import Place
 from app.formats import EPOCH
+from app.jobs import enqueue_settings
 from tests import rows
 from tests.waiting import eventually
 
@@ -59,6 +62,55 @@ def test_what_commits_late_is_read_before_what_began_later(database: Database) -
 def test_a_session_that_only_dumps_holds_nothing_up_for_ever(database: Database) -> None:
     now = rows.database_now(database)
     assert now - reading.horizon(database) < timedelta(seconds=reading.LONGEST_TRANSACTION_SECONDS)
+
+
+@pytest.mark.postgresql_only
+def test_a_long_transaction_that_enqueues_is_waited_for_and_no_other(database: Database) -> None:
+    """On the clock of its own that the reader has, ten minutes less a bit have passed since they began."""
+    enqueue_settings.adopt(database, shards=1, look_ahead_ms=5000)
+    with database.engine.connect() as reads, database.engine.connect() as dumps, database.engine.connect() as caller:
+        reads.execute(text("CREATE SCHEMA ahead"))
+        reads.execute(
+            text(
+                "CREATE FUNCTION ahead.now() RETURNS TIMESTAMPTZ LANGUAGE sql AS "
+                "$$ SELECT pg_catalog.clock_timestamp() + INTERVAL '590 seconds' $$"
+            )
+        )
+        reads.commit()
+        reads.execute(text("SET search_path = ahead, pg_catalog, public"))
+        reads.commit()
+        dumps.execute(text("LOCK TABLE jobs IN ACCESS SHARE MODE"))
+        began = caller.execute(text("SELECT now() FROM te_enqueue('target')")).scalar_one()
+
+        def horizon() -> datetime:
+            found: datetime = reads.execute(reading.HORIZON).scalar_one()
+            reads.commit()
+            return found
+
+        assert horizon() < began
+        caller.commit()
+        assert horizon() > began + timedelta(seconds=500)
+
+
+@pytest.mark.postgresql_only
+def test_hidden_sessions_delay_events_only_while_they_are_in_a_transaction(
+    database: Database, database_url: str
+) -> None:
+    role = f"reader_{secrets.token_hex(4)}"
+    database.fetch(text("SELECT 1"))
+    with database.engine.connect() as connection:
+        connection.execute(text(f"CREATE ROLE {role} LOGIN PASSWORD 'x'"))
+        connection.commit()
+        url = make_url(database_url).set(username=role, password="x")
+        with closing(db.connect(url, pool_size=1, application_name="te-test")) as hidden_from:
+            late = timedelta(seconds=reading.LONGEST_TRANSACTION_SECONDS / 2)
+            assert rows.database_now(database) - reading.horizon(hidden_from) < late
+            connection.execute(text("SELECT 1"))
+            assert rows.database_now(database) - reading.horizon(hidden_from) > late
+            connection.commit()
+            assert rows.database_now(database) - reading.horizon(hidden_from) < late
+        connection.execute(text(f"DROP ROLE {role}"))
+        connection.commit()
 
 
 @pytest.mark.parametrize("text_", ["", "x", "1-z-key", "1-a-", "1-a-k'", "99999999999999999", "-1", "1-a-é"])
