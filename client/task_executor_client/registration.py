@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -10,11 +11,13 @@ from .call import Call
 from .defaults import DEFAULTS
 from .errors import ConflictError, NotFoundError, PreconditionFailedError
 from .failures import TaskExecutorError
-from .schema_of import schema_of_function, whole_input
+from .schema_of import as_json, schema_of_function, whole_input
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)", re.ASCII)
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SPECS = {"HTTP": "HttpSpec", "KAFKA": "KafkaSpec", "REDIS_STREAM": "RedisStreamSpec"}
 
 
@@ -49,11 +52,13 @@ class Declared(Generic[P, R]):
 
     def input(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
         """Return the input of a job for these arguments; raises TypeError as a call would."""
-        bound = inspect.signature(self.function).bind(*args, **kwargs).arguments
-        if whole_input(self.function) is None:
-            return bound
-        (only,) = bound.values()
-        return dataclasses.asdict(only) if dataclasses.is_dataclass(only) else dict(only)  # type: ignore[arg-type]
+        bound = inspect.signature(self.function).bind(*args, **kwargs)
+        given: Any = bound.arguments
+        if whole_input(self.function) is not None:
+            bound.apply_defaults()
+            (given,) = bound.arguments.values()
+        written: dict[str, Any] = as_json(given)
+        return written
 
 
 class Declarations:
@@ -74,17 +79,25 @@ class Declarations:
         """Yield the calls that make the service have them; what it has is read only. Returns the changes."""
         done: list[Change] = []
         for declared in self.each.values():
-            try:
-                done.append((yield from _spec(declared, dry_run)))
-                done.append((yield from _endpoint(declared, dry_run)))
-            except (PreconditionFailedError, ConflictError) as error:
-                raise RegistrationConflictError(
-                    f"{declared.name}: somebody else has changed it meanwhile; register again"
-                ) from error
+            done.append((yield from _unless_as_declared(_spec, declared, dry_run)))
+            done.append((yield from _unless_as_declared(_endpoint, declared, dry_run)))
         return done
 
 
 Steps = Generator[Call, Any, Change]
+
+
+def _unless_as_declared(register: Callable[..., Steps], declared: Declared[..., Any], dry_run: bool) -> Steps:
+    try:
+        return (yield from register(declared, dry_run))
+    except (PreconditionFailedError, ConflictError) as error:
+        # Whoever starts at the same moment, with the same code, has written the same.
+        found = yield from register(declared, True)
+        if found.action == "none":
+            return found
+        raise RegistrationConflictError(
+            f"{declared.name}: somebody else has changed it meanwhile; register again"
+        ) from error
 
 
 def _spec(declared: Declared[..., Any], dry_run: bool) -> Steps:
@@ -114,18 +127,34 @@ def _endpoint(declared: Declared[..., Any], dry_run: bool) -> Steps:
 
 def differing(body: Mapping[str, Any], stored: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the fields in which an endpoint is not as it is declared; what a spec leaves out has its default."""
-    of_spec = DEFAULTS.get(_SPECS[body["type"]], {})
-    usual: dict[str, Any] = {"config": None, "keep_response": "always", "retry_policy": {}}
-    wanted = usual | {name: value for name, value in body.items() if value is not None or name == "config"}
-    filled = {"spec": of_spec, "retry_policy": DEFAULTS.get("RetryPolicySpec", {})}
-    found = []
-    for name, value in sorted(wanted.items()):
-        now = stored[name]
-        if name in filled:
-            value, now = filled[name] | dict(value), filled[name] | dict(now or {})  # noqa: PLW2901
-        if value != now:
-            found.append(name)
-    return tuple(found)
+    usual: dict[str, Any] = {"config": None, "callbacks": None, "keep_response": "always", "retry_policy": {}}
+    wanted = usual | {name: value for name, value in body.items() if value is not None}
+    return tuple(
+        # A service before callbacks tells of none.
+        name
+        for name, value in sorted(wanted.items())
+        if _meant(name, value, body["type"]) != _meant(name, stored.get(name), body["type"])
+    )
+
+
+def _meant(name: str, value: Any, type_: str) -> Any:
+    """Return a field so that two ways to write the same are equal."""
+    match name:
+        case "spec":
+            return DEFAULTS.get(_SPECS[type_], {}) | dict(value)
+        case "retry_policy":
+            return DEFAULTS.get("RetryPolicySpec", {}) | dict(value or {})
+        case "callbacks":
+            return {event: endpoint for event, endpoint in (value or {}).items() if endpoint is not None}
+        case "result_retention":
+            return _milliseconds(value)
+    return value
+
+
+def _milliseconds(duration: Any) -> Any:
+    """Return a duration as the service compares it: `24h` is `1d`."""
+    match = _DURATION.fullmatch(duration) if isinstance(duration, str) else None
+    return int(match[1]) * _UNITS[match[2]] if match else duration
 
 
 def _get(group: str, template: str, name: str) -> Generator[Call, Any, Any]:

@@ -3,7 +3,7 @@
 import dataclasses
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Literal, NotRequired, Required, Union, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -78,3 +78,12 @@ def _of_parts(type_: Any, parts: tuple[Any, ...]) -> dict[str, Any]:
 def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     found = {"type": "object", "properties": properties, "additionalProperties": False}
     return found | ({"required": required} if required else {})
+
+
+def as_json(value: Any) -> Any:
+    """Return a value with dictionaries in place of dataclasses, at any depth; they have the fields of their schemas."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init}
+    if isinstance(value, Mapping):
+        return {name: as_json(each) for name, each in value.items()}
+    return [as_json(each) for each in value] if isinstance(value, (list, tuple)) else value

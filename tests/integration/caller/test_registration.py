@@ -1,10 +1,12 @@
 """Endpoints declared in code: registered once, changed as a new version, never over somebody else's change."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, TypedDict
 
 import pytest
 from task_executor_client import RegistrationConflictError, errors
+from task_executor_client.call import Call
+from task_executor_client.drive import drive
 
 from tests.integration.caller.conftest import Connect
 from tests.integration.caller.serving import Weather
@@ -23,6 +25,15 @@ class Refund:
     order: int
     reason: Literal["late", "broken"]
     note: str | None = None
+    asked: int = field(default=0, init=False)
+
+
+@dataclass
+class Order:
+    refunds: list[Refund]
+
+
+def plain_welcome(user_id: str) -> None: ...
 
 
 def actions(changes: list[Any]) -> list[str]:
@@ -71,6 +82,54 @@ def test_a_conflict_is_told(connect: Connect, name: str) -> None:
         te.endpoint(spec=SPEC)(lambda user: None)
 
 
+def test_whoever_starts_at_the_same_moment_registers_the_same(connect: Connect, name: str) -> None:
+    """Processes of one application register at their start: who finds it done is content."""
+    clients = [connect() for _ in range(2)]
+    for te in clients:
+        te.endpoint(name=name, spec=SPEC)(plain_welcome)
+    first, second = clients
+    others: list[Any] = []
+
+    def send(call: Call) -> Any:
+        if call.method != "GET" and not others:
+            others.extend(second.register())
+        return first.send(call)
+
+    changes = drive(first._declared.register(dry_run=False), send)  # noqa: SLF001 - step by step
+    assert actions(others) == ["create", "create"]
+    assert actions(changes) == ["none", "none"]
+
+    first, second = connect(), connect()
+    first.endpoint(name=name, spec=SPEC | {"method": "PUT"})(plain_welcome)
+    second.endpoint(name=name, spec=SPEC | {"method": "PATCH"})(plain_welcome)
+    others.clear()
+    with pytest.raises(RegistrationConflictError, match="somebody else has changed it"):
+        drive(first._declared.register(dry_run=False), send)  # noqa: SLF001
+    assert te.endpoints.get(name)["spec"]["method"] == "PATCH"
+
+
+def test_what_is_written_in_another_way_is_the_same_and_what_is_left_out_is_taken_away(
+    connect: Connect, name: str
+) -> None:
+    te = connect()
+    te.endpoints.create(**http_endpoint(f"{name}-told"))
+    fields: dict[str, Any] = {
+        "callbacks": {"on_failure": f"{name}-told"},
+        "result_retention": "48h",
+        "limits": {"max_in_flight": 5},
+        "retry_policy": {"max_attempts": 3, "fail_on": [401]},
+    }
+    te.endpoint(name=name, spec=SPEC, **fields)(plain_welcome)
+    assert actions(te.register()) == ["create"] * 2
+    assert actions(te.register()) == ["none"] * 2
+    without = connect()
+    without.endpoint(name=name, spec=SPEC, retry_policy=fields["retry_policy"])(plain_welcome)
+    assert without.register(dry_run=True)[1].fields == ("callbacks",)
+    without.register()
+    found = te.endpoints.get(name)
+    assert (found["callbacks"], found["result_retention"], found["limits"]) == (None, "2d", {"max_in_flight": 5})
+
+
 def test_schemas_of_types(connect: Connect, name: str) -> None:
     te = connect()
 
@@ -80,7 +139,13 @@ def test_schemas_of_types(connect: Connect, name: str) -> None:
     @te.endpoint(name=f"{name}-b", spec=SPEC)
     def second(body: Refund) -> None: ...
 
+    @te.endpoint(name=f"{name}-c", spec=SPEC)
+    def third(order: Order, refund: Refund, number: int = 1) -> None: ...
+
     te.register()
+    given = third.input(Order([Refund(1, "late")]), Refund(2, "late"))
+    te.jobs.create(endpoint=f"{name}-c", trigger="IMMEDIATE", input=given)
+    assert given["order"] == {"refunds": [{"order": 1, "reason": "late", "note": None}]}
     assert te.payload_specs.get(f"{name}-a")["schema"]["required"] == ["user_id"]
     assert second.input(Refund(1, "late")) == {"order": 1, "reason": "late", "note": None}
     te.jobs.create(endpoint=f"{name}-b", trigger="IMMEDIATE", input=second.input(Refund(1, "late")))
