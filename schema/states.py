@@ -152,8 +152,8 @@ class Resolution(StrEnum):
     ARCHIVED = "ARCHIVED"  # nothing is to follow
 
 
-class RedriveStatus(StrEnum):
-    """The state of a redrive of several dead letters."""
+class WalkStatus(StrEnum):
+    """The state of what goes on in the background over all rows of a filter, such as a redrive."""
 
     RUNNING = "RUNNING"
     PAUSED = "PAUSED"

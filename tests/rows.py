@@ -217,6 +217,21 @@ def add_letter(database: Database, execution_id: str | None = None, **values: An
     return str(database.fetch(add.returning(tables.dead_letters.c.letter_id))[0].letter_id)
 
 
+def add_letters(database: Database, count: int) -> list[str]:
+    """Let so many new executions fail, all at once; returns their ids."""
+    failed = add_executions(database, count)
+    end = "UPDATE executions SET status = 'FAILED', completed_at = now(), attempt_count = 1"
+    database.fetch(text(f"{end} WHERE execution_id = ANY (:ids)"), {"ids": failed})
+    letters = text(
+        "INSERT INTO dead_letters (letter_id, execution_id, job_id, endpoint, endpoint_version, error_type, "
+        "  attempt_count, failed_at) "
+        "SELECT 'att_' || execution_id, execution_id, job_id, endpoint, 1, 'HTTP_ERROR', 1, completed_at "
+        "  FROM executions WHERE execution_id = ANY (:ids)"
+    )
+    database.fetch(letters, {"ids": failed})
+    return failed
+
+
 def add_end(database: Database, end_id: str, age: str) -> None:
     """Put the end of an execution into the outbox, as of a while ago."""
     put = (

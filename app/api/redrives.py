@@ -16,10 +16,14 @@ from app.api.services import services
 from app.catalog.endpoints import versions
 from app.errors import ConflictError, EndpointNotFoundError, RedriveNotFoundError
 from app.executions.reading.dead_letters import LetterFilter
-from app.jobs import redrive_walk, redrives
-from schema.states import RedriveStatus
+from app.jobs import redrives
+from app.jobs.redrive_walk import RedriveWalk
+from app.jobs.redrives import REDRIVES
+from app.jobs.walker import MOST_COUNTED, MOST_RATE
+from app.jobs.walker import preview as preview_of
+from schema.states import WalkStatus
 
-MAX_RATE = 100
+DEFAULT_RATE = 10
 
 resource = Resource(
     "redrives",
@@ -50,7 +54,10 @@ class NewRedriveSchema(Body):
         metadata={"description": "a new job for this endpoint is made of each; without it its execution goes on"},
     )
     rate = fields.Integer(
-        strict=True, load_default=10, validate=validate.Range(1, MAX_RATE), metadata={"description": "in a second"}
+        strict=True,
+        load_default=DEFAULT_RATE,
+        validate=validate.Range(1, MOST_RATE),
+        metadata={"description": "in a second"},
     )
 
 
@@ -58,7 +65,7 @@ class RedriveOfSeveralSchema(Schema):
     """A redrive of several letters, and how far it came."""
 
     redrive_id = fields.String(required=True)
-    status = fields.Enum(RedriveStatus, required=True)
+    status = fields.Enum(WalkStatus, required=True)
     wanted = fields.Dict(required=True, metadata={"example": {"endpoint": "send-welcome-email"}})
     to_endpoint = fields.String(required=True, allow_none=True)
     rate = fields.Integer(required=True)
@@ -81,7 +88,7 @@ class PreviewSchema(Schema):
     count = fields.Integer(required=True, metadata={"example": 412})
     is_complete = fields.Boolean(
         required=True,
-        metadata={"description": f"`false` where more than {redrive_walk.MOST_COUNTED:,} would be looked at"},
+        metadata={"description": f"`false` where more than {MOST_COUNTED:,} would be looked at"},
     )
     sample = fields.List(fields.Nested(DeadLetterSchema), required=True, metadata={"description": "the first ones"})
 
@@ -111,20 +118,20 @@ def begin(body: dict[str, Any]) -> dict[str, Any]:
 @questions.route("POST", "/redrives/preview", body=WantedSchema, returns=PreviewSchema)
 def preview(body: dict[str, Any]) -> dict[str, Any]:
     """Count what a redrive would see to, and show the first letters; nothing is changed."""
-    return asdict(redrive_walk.preview(services().database, LetterFilter(**body)))
+    return asdict(preview_of(services().database, RedriveWalk(services().creator), LetterFilter(**body)))
 
 
 @resource.route("GET", "/redrives", query=PageQuery, returns=page_schema(RedriveOfSeveralSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List redrives, newest first."""
     wanted = page_request(query)
-    return page_answer(redrives.page(services().database, wanted), asdict, query)
+    return page_answer(REDRIVES.page(services().database, wanted), asdict, query)
 
 
 @resource.route("GET", "/redrives/<redrive_id>", returns=RedriveOfSeveralSchema, errors=[RedriveNotFoundError])
 def get(redrive_id: str) -> dict[str, Any]:
     """Get a redrive and its progress."""
-    return asdict(redrives.get(services().database, redrive_id))
+    return asdict(REDRIVES.get(services().database, redrive_id))
 
 
 _CHANGE: dict[str, Any] = {"returns": RedriveOfSeveralSchema, "errors": [RedriveNotFoundError, ConflictError]}
@@ -133,16 +140,16 @@ _CHANGE: dict[str, Any] = {"returns": RedriveOfSeveralSchema, "errors": [Redrive
 @resource.route("POST", "/redrives/<redrive_id>/pause", **_CHANGE)
 def pause(redrive_id: str) -> dict[str, Any]:
     """Let a redrive wait where it is."""
-    return asdict(redrives.change(services().database, redrive_id, RedriveStatus.PAUSED))
+    return asdict(REDRIVES.change(services().database, redrive_id, WalkStatus.PAUSED))
 
 
 @resource.route("POST", "/redrives/<redrive_id>/resume", **_CHANGE)
 def resume(redrive_id: str) -> dict[str, Any]:
     """Let a paused redrive go on where it is."""
-    return asdict(redrives.change(services().database, redrive_id, RedriveStatus.RUNNING))
+    return asdict(REDRIVES.change(services().database, redrive_id, WalkStatus.RUNNING))
 
 
 @resource.route("POST", "/redrives/<redrive_id>/stop", **_CHANGE)
 def stop(redrive_id: str) -> dict[str, Any]:
     """End a redrive where it is; what it came to stays redriven."""
-    return asdict(redrives.change(services().database, redrive_id, RedriveStatus.STOPPED))
+    return asdict(REDRIVES.change(services().database, redrive_id, WalkStatus.STOPPED))

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, TextClause
 
 from app.db import Database
-from app.errors import ExecutionNotCancellableError, ExecutionNotFoundError
+from app.errors import ExecutionNotCancellableError, ExecutionNotFoundError, TaskExecutorError
 from app.executions import events
 from app.executions.ending.followers import Followed
 from app.executions.ending.outbox import put_ends
@@ -25,7 +25,7 @@ LOCK = statement(
     "executions.lock",
     """
     SELECT execution_id, status, attempt_count, cancel_requested_at, abort_requested_at
-      FROM executions WHERE execution_id = :execution_id FOR UPDATE
+      FROM executions WHERE execution_id = ANY (CAST(:ids AS TEXT[])) ORDER BY execution_id FOR UPDATE
     """,
 )
 LOCK_OF_JOB = statement(
@@ -133,16 +133,33 @@ def cancel_execution(
     """
 
     def body(connection: Connection) -> Cancelled:
-        row = connection.execute(LOCK, {"execution_id": execution_id}).first()
-        if row is None:
-            raise ExecutionNotFoundError.of(execution_id)
-        found = _Locked.from_row(row)
-        if found.status not in CANCELLABLE and not (found.status is ExecutionStatus.RUNNING and if_running):
-            refuse_unless_cancelled(execution_id, found.status)
-        scope = Scope(actor=actor, begun=True, running=if_running, reason=Reason.CANCELLED)
-        return _cancel(connection, [found], scope)
+        done, refused = cancel_executions(connection, [execution_id], if_running=if_running, actor=actor)
+        for error in refused.values():
+            raise error
+        return done
 
     return database.transact(body)
+
+
+def cancel_executions(
+    connection: Connection, execution_ids: Sequence[str], *, if_running: IfRunning | None, actor: str | None
+) -> tuple[Cancelled, dict[str, TaskExecutorError]]:
+    """Do the same for several; returns by their ids why the others are left as they are."""
+    rows = connection.execute(LOCK, {"ids": sorted(execution_ids)})
+    found = {row.execution_id: _Locked.from_row(row) for row in rows}
+    refusals = {each: _refusal(each, found.get(each), if_running) for each in execution_ids}
+    refused = {each: error for each, error in refusals.items() if error is not None}
+    scope = Scope(actor=actor, begun=True, running=if_running, reason=Reason.CANCELLED)
+    return _cancel(connection, [found[each] for each in execution_ids if each not in refused], scope), refused
+
+
+def _refusal(execution_id: str, found: _Locked | None, if_running: IfRunning | None) -> TaskExecutorError | None:
+    """Say why an execution cannot be cancelled, or None."""
+    if found is None:
+        return ExecutionNotFoundError.of(execution_id)
+    if found.status in CANCELLABLE or (found.status is ExecutionStatus.RUNNING and if_running):
+        return None
+    return not_cancellable(execution_id, found.status)
 
 
 def cancel_executions_of(connection: Connection, job_id: str, scope: Scope, after: str = "") -> Cancelled:
@@ -169,10 +186,11 @@ def cancel_the_rest(
     return Cancelled(ended, asked)
 
 
-def refuse_unless_cancelled(execution_id: str, status: ExecutionStatus) -> None:
-    """Raise ExecutionNotCancellableError, unless the execution is cancelled already."""
-    if status is not ExecutionStatus.CANCELLED:
-        raise ExecutionNotCancellableError(f"The execution {execution_id!r} is {status} and cannot be cancelled.")
+def not_cancellable(execution_id: str, status: ExecutionStatus) -> ExecutionNotCancellableError | None:
+    """Return why an execution in this state cannot be cancelled, None where it is cancelled already."""
+    if status is ExecutionStatus.CANCELLED:
+        return None
+    return ExecutionNotCancellableError(f"The execution {execution_id!r} is {status} and cannot be cancelled.")
 
 
 def _cancel(connection: Connection, found: Sequence[_Locked], scope: Scope) -> Cancelled:

@@ -1,15 +1,21 @@
-"""Manual retry of a failed or cancelled execution: more attempts, numbered after those it had."""
+"""Manual retry of failed or cancelled executions: more attempts, numbered after those they had."""
 
-from sqlalchemy import Connection
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, Row
 
 from app import ids
 from app.catalog.retry_policy import RetryPolicy
 from app.db import Database
-from app.errors import ConflictError, ExecutionNotFoundError
+from app.errors import ConflictError, ExecutionNotFoundError, TaskExecutorError
 from app.executions import events
 from app.executions.ending import letters
 from app.executions.events import Reason, StateChange
 from app.executions.reading.dead_letters import DeadLetter
+from app.executions.several import Treated
 from app.sql import statement
 from app.tracing.context import TraceContext
 from schema.states import ExecutionStatus, JobStatus, Resolution
@@ -18,39 +24,52 @@ LOCK = statement(
     "executions.lock_for_retry",
     """
     SELECT e.execution_id, e.job_id, e.endpoint, e.endpoint_version, e.queue, e.status, e.attempt_count
-      FROM executions AS e WHERE e.execution_id = :execution_id FOR UPDATE
+      FROM executions AS e WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) ORDER BY e.execution_id FOR UPDATE
     """,
 )
 # FOR KEY SHARE makes a deletion of the endpoint wait, and then find this execution; a change of its flow passes.
-ENDPOINT = statement(
-    "executions.endpoint_to_retry",
-    "SELECT e.name FROM endpoints AS e WHERE e.name = :endpoint AND e.deleted_at IS NULL FOR KEY SHARE",
+ENDPOINTS = statement(
+    "executions.endpoints_to_retry",
+    """
+    SELECT e.name FROM endpoints AS e
+     WHERE e.name = ANY (CAST(:endpoints AS TEXT[])) AND e.deleted_at IS NULL ORDER BY e.name FOR KEY SHARE
+    """,
 )
-POLICY = statement(
-    "executions.policy_to_retry",
-    "SELECT retry_policy FROM endpoint_versions WHERE endpoint = :endpoint AND version = :version",
+POLICIES = statement(
+    "executions.policies_to_retry",
+    """
+    SELECT v.endpoint, v.version, v.retry_policy
+      FROM unnest(CAST(:endpoints AS TEXT[]), CAST(:versions AS BIGINT[])) AS u (endpoint, version)
+      JOIN endpoint_versions AS v ON v.endpoint = u.endpoint AND v.version = u.version
+    """,
 )
-JOB_STATUS = statement("executions.job_to_retry", "SELECT status FROM jobs WHERE job_id = :job_id FOR UPDATE")
+PAUSED = statement(
+    "executions.jobs_to_retry",
+    "SELECT job_id, status FROM jobs WHERE job_id = ANY (CAST(:jobs AS TEXT[])) ORDER BY job_id FOR UPDATE",
+)
 # Earlier attempts keep their numbers, so the maximum grows. Their configs are let go: the next claim takes those of
-# today, so that an execution can be retried after its config was put right.
+# today, so that an execution can be retried after its config was put right. Several are due one after the other.
 RETRY = statement(
     "executions.retry",
     """
-    UPDATE executions
-       SET status = 'QUEUED', run_at = now(), completed_at = NULL, cancel_requested_at = NULL,
-           abort_requested_at = NULL, config_revision = NULL, result_pruned_at = NULL,
-           max_attempts = attempt_count + CAST(:more AS BIGINT),
-           trace_context = COALESCE(CAST(:trace AS TEXT), trace_context)
-     WHERE execution_id = :execution_id AND status IN ('FAILED', 'CANCELLED')
-    RETURNING execution_id
+    UPDATE executions AS e
+       SET status = 'QUEUED', run_at = now() + u.place * INTERVAL '1 microsecond', completed_at = NULL,
+           cancel_requested_at = NULL, abort_requested_at = NULL, config_revision = NULL, result_pruned_at = NULL,
+           max_attempts = e.attempt_count + u.more,
+           trace_context = COALESCE(CAST(:trace AS TEXT), e.trace_context)
+      FROM unnest(CAST(:ids AS TEXT[]), CAST(:more AS BIGINT[]), CAST(:places AS BIGINT[]))
+           AS u (execution_id, more, place)
+     WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) AND e.execution_id = u.execution_id
+       AND e.status IN ('FAILED', 'CANCELLED')
+    RETURNING e.execution_id
     """,
 )
 # A one-shot job is active while its execution is not over.
 REOPEN = statement(
-    "executions.reopen_one_shot",
+    "executions.reopen_one_shots",
     """
     UPDATE jobs SET status = 'ACTIVE', retired_at = NULL
-     WHERE job_id = :job_id AND trigger_type IN ('IMMEDIATE', 'DELAYED') AND status = 'RETIRED'
+     WHERE job_id = ANY (CAST(:jobs AS TEXT[])) AND trigger_type IN ('IMMEDIATE', 'DELAYED') AND status = 'RETIRED'
     """,
 )
 
@@ -68,8 +87,11 @@ def retry_execution(
     deleted, or when its job is paused.
     """
     event_id = ids.event_id()
-    text = None if trace is None else trace.as_text(is_link=False)
-    return database.transact(lambda connection: _retry(connection, execution_id, event_id, actor=actor, trace=text))
+
+    def body(connection: Connection) -> str:
+        return _retry_one(connection, execution_id, event_id, actor=actor, trace=trace)
+
+    return database.transact(body)
 
 
 def redrive_execution(
@@ -80,24 +102,53 @@ def redrive_execution(
     Does nothing more to one that was redriven before. Raises ConflictError also for one that is resolved otherwise.
     """
     event_id = ids.event_id()
-    text = None if trace is None else trace.as_text(is_link=False)
 
     def body(connection: Connection) -> str:
-        return _retry(connection, letter.execution_id, event_id, actor=actor, trace=text, letter=letter)
+        return _retry_one(connection, letter.execution_id, event_id, actor=actor, trace=trace, letter=letter)
 
     return database.transact(body)
 
 
-def _retry(
+def retry_executions(connection: Connection, execution_ids: Sequence[str], *, actor: str | None) -> Treated:
+    """Retry several executions, one behind the other; those that cannot be retried stay as they are."""
+    found = _lock(connection, execution_ids)
+    missing = {each: ExecutionNotFoundError.of(each) for each in execution_ids if each not in found}
+    done = _retry(connection, [found[each] for each in execution_ids if each in found], {}, actor=actor)
+    return replace(done, refused=missing | dict(done.refused))
+
+
+def redrive_executions(connection: Connection, each: Sequence[DeadLetter], *, actor: str | None) -> Treated:
+    """Redrive the executions of several letters, one behind the other, which resolves these.
+
+    What is refused is named by its letter.
+    """
+    found = _lock(connection, [letter.execution_id for letter in each])
+    is_open, refused = letters.lock_several(connection, [letter.letter_id for letter in each])
+    letter_of = {
+        letter.execution_id: letter.letter_id
+        for letter in each
+        if letter.letter_id in is_open and letter.execution_id in found
+    }
+    done = _retry(connection, [found[each] for each in letter_of], {}, actor=actor, resolution=Resolution.REDRIVEN)
+    named = {letter_of[execution_id]: error for execution_id, error in done.refused.items()}
+    gone = {
+        letter.letter_id: ExecutionNotFoundError.of(letter.execution_id)
+        for letter in each
+        if letter.execution_id not in found
+    }
+    return replace(done, refused={**refused, **gone, **named})
+
+
+def _retry_one(
     connection: Connection,
     execution_id: str,
     event_id: str,
     *,
     actor: str | None,
-    trace: str | None,
+    trace: TraceContext | None,
     letter: DeadLetter | None = None,
 ) -> str:
-    row = connection.execute(LOCK, {"execution_id": execution_id}).first()
+    row = _lock(connection, [execution_id]).get(execution_id)
     if row is None:
         raise ExecutionNotFoundError.of(execution_id)
     queue: str = row.queue
@@ -105,25 +156,81 @@ def _retry(
         return queue  # the first run of this transaction was committed, although its answer was lost
     if letter is not None and not letters.lock_open(connection, letter.letter_id, redriven_as=execution_id):
         return queue
-    status = ExecutionStatus(row.status)
-    if status not in RETRIABLE:
-        raise ConflictError(
-            f"The execution {execution_id!r} is {status}; only one that is FAILED or CANCELLED can be retried."
-        )
-    more = _attempts_more(connection, row.endpoint, row.endpoint_version)
-    if connection.execute(JOB_STATUS, {"job_id": row.job_id}).scalar() == JobStatus.PAUSED:
-        raise ConflictError(f"The job {row.job_id!r} is PAUSED; resume it before you retry its executions.")
-    connection.execute(RETRY, {"execution_id": execution_id, "more": more, "trace": trace})
-    connection.execute(REOPEN, {"job_id": row.job_id})
     resolution = Resolution.RETRIED if letter is None else Resolution.REDRIVEN
-    letters.resolve_of_execution(connection, execution_id, actor, resolution)
-    change = StateChange(execution_id, status, ExecutionStatus.QUEUED, row.attempt_count, event_id)
-    events.record(connection, [change], actor=actor, reason=Reason.RETRIED_BY_HAND)
+    done = _retry(connection, [row], {execution_id: event_id}, actor=actor, trace=trace, resolution=resolution)
+    for error in done.refused.values():
+        raise error
     return queue
 
 
-def _attempts_more(connection: Connection, endpoint: str, version: int) -> int:
-    if connection.execute(ENDPOINT, {"endpoint": endpoint}).first() is None:
-        raise ConflictError(f"The endpoint {endpoint!r} was deleted, so the execution cannot be retried.")
-    policy = connection.execute(POLICY, {"endpoint": endpoint, "version": version}).scalar()
-    return RetryPolicy.from_json(policy).max_attempts
+def _lock(connection: Connection, execution_ids: Sequence[str]) -> dict[str, Row[Any]]:
+    return {row.execution_id: row for row in connection.execute(LOCK, {"ids": sorted(execution_ids)})}
+
+
+def _retry(
+    connection: Connection,
+    locked: Sequence[Row[Any]],
+    event_ids: Mapping[str, str],
+    *,
+    actor: str | None,
+    trace: TraceContext | None = None,
+    resolution: Resolution = Resolution.RETRIED,
+) -> Treated:
+    """Retry what is locked, in this order; each event has the id that is given, or a new one."""
+    attempts = _attempts_more(connection, locked)
+    jobs = connection.execute(PAUSED, {"jobs": sorted({row.job_id for row in locked})})
+    paused = {row.job_id for row in jobs if row.status == JobStatus.PAUSED}
+    refusals = {row.execution_id: _refusal(row, attempts, paused) for row in locked}
+    rows = [row for row in locked if refusals[row.execution_id] is None]
+    retried = [row.execution_id for row in rows]
+    if rows:
+        params = {
+            "ids": retried,
+            "more": [attempts[row.endpoint, row.endpoint_version] for row in rows],
+            "places": list(range(len(rows))),
+            "trace": None if trace is None else trace.as_text(is_link=False),
+        }
+        connection.execute(RETRY, params)
+        connection.execute(REOPEN, {"jobs": sorted({row.job_id for row in rows})})
+        letters.resolve_of_executions(connection, retried, actor, resolution)
+    changes = [
+        StateChange(
+            row.execution_id,
+            ExecutionStatus(row.status),
+            ExecutionStatus.QUEUED,
+            row.attempt_count,
+            event_ids.get(row.execution_id) or ids.event_id(),
+        )
+        for row in rows
+    ]
+    events.record(connection, changes, actor=actor, reason=Reason.RETRIED_BY_HAND)
+    return Treated(
+        Counter(row.queue for row in rows), {each: error for each, error in refusals.items() if error is not None}
+    )
+
+
+def _refusal(row: Row[Any], attempts: Mapping[tuple[str, int], int], paused: set[str]) -> TaskExecutorError | None:
+    """Say why an execution cannot be retried, or None."""
+    status = ExecutionStatus(row.status)
+    if status not in RETRIABLE:
+        return ConflictError(
+            f"The execution {row.execution_id!r} is {status}; only one that is FAILED or CANCELLED can be retried."
+        )
+    if (row.endpoint, row.endpoint_version) not in attempts:
+        return ConflictError(f"The endpoint {row.endpoint!r} was deleted, so the execution cannot be retried.")
+    if row.job_id in paused:
+        return ConflictError(f"The job {row.job_id!r} is PAUSED; resume it before you retry its executions.")
+    return None
+
+
+def _attempts_more(connection: Connection, locked: Sequence[Row[Any]]) -> dict[tuple[str, int], int]:
+    """Return how many attempts each version of an endpoint allows, without those of deleted endpoints."""
+    versions = sorted({(row.endpoint, row.endpoint_version) for row in locked})
+    found = connection.execute(ENDPOINTS, {"endpoints": sorted({endpoint for endpoint, _ in versions})})
+    alive = {row.name for row in found}
+    wanted = [(endpoint, version) for endpoint, version in versions if endpoint in alive]
+    params = {"endpoints": [endpoint for endpoint, _ in wanted], "versions": [version for _, version in wanted]}
+    return {
+        (row.endpoint, row.version): RetryPolicy.from_json(row.retry_policy).max_attempts
+        for row in connection.execute(POLICIES, params)
+    }

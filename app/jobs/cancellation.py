@@ -61,7 +61,9 @@ def _cancel_one_shot(database: Database, job_id: str, scope: Scope) -> Cancelled
         done = cancellation.cancel_executions_of(connection, job_id, scope)
         if not (done.ended or done.asked):
             for row in connection.execute(EXECUTIONS, {"job_id": job_id}):
-                cancellation.refuse_unless_cancelled(row.execution_id, ExecutionStatus(row.status))
+                error = cancellation.not_cancellable(row.execution_id, ExecutionStatus(row.status))
+                if error is not None:
+                    raise error
         return done
 
     return database.transact(body)

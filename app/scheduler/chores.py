@@ -21,7 +21,8 @@ from app.executions.reclaim import Candidate, Reclaimed
 from app.executions.sweep import fail_exhausted
 from app.jobs import time_zones, unfinished
 from app.jobs.creation import Creator
-from app.jobs.redrive_walk import Walker
+from app.jobs.redrive_walk import RedriveWalk
+from app.jobs.walker import Walker
 from app.metrics import PROCESS
 from app.metrics.series import FAILED
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks, makes_up_for_all, may_wait
@@ -75,7 +76,7 @@ class Chores:
         self._outbox = Outbox(database, hint=hint, stopping=stopping)
         self.handle_ends = self._outbox.handle
         creator = Creator(database, shards=self._shards, look_ahead_ms=self._ahead_ms)
-        self._walker = Walker(creator, ids.process_id(), hint=hint, stopping=stopping)
+        self._walker = Walker(database, [RedriveWalk(creator)], ids.process_id(), hint=hint, stopping=stopping)
         self._unreadable: set[str] = set()
         self._follows_zones = False
 
@@ -92,7 +93,7 @@ class Chores:
             Chore("reclaim from dead workers", dead_every, self.reclaim_from_dead_workers),
             Chore("reclaim of stuck executions", settings.reclaim_interval_seconds, self.reclaim_stuck),
             Chore("outbox", 2, self.handle_ends),
-            Chore("redrive", 1, self.redrive),
+            Chore("walk", 1, self.walk),
             Chore("retire", 60, self.retire),
             Chore("finish changes", 60, self.finish),
             Chore("expire", 5, self.expire),
@@ -219,10 +220,10 @@ class Chores:
         self._until_short(batch, BATCH)
         return counts
 
-    def redrive(self) -> Counts:
+    def walk(self) -> Counts:
         """Go on with the redrives that are under way, each at its rate."""
-        redriven, refused = self._walker.walk()
-        return Counts(redriven=redriven, refused=refused)
+        done, refused = self._walker.walk()
+        return Counts(walked=done, refused=refused)
 
     def finish(self) -> Counts:
         """End the changes of jobs with very many executions that a request was cut off from."""

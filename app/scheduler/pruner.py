@@ -14,7 +14,7 @@ from app.executions import pruning, result_pruning
 from app.flow import breaker_pruning, gates
 from app.formats import EPOCH
 from app.health import commands, heartbeat
-from app.jobs import redrives
+from app.jobs.redrives import REDRIVES
 from app.scheduler.chore import BATCH, Counts, Stopping, until_short
 
 DAY_MS = 24 * 3600 * 1000
@@ -52,7 +52,7 @@ class Pruner:
             self._prune_shard(shard, ends_at, counts)
         counts.update(workers=pruning.prune_workers(self._database, limit=BATCH))
         retention_ms = int(self._settings.retention_days * DAY_MS)
-        counts.update(redrives=redrives.prune(self._database, retention_ms=retention_ms, limit=BATCH))
+        counts.update(redrives=REDRIVES.prune(self._database, retention_ms=retention_ms, limit=BATCH))
         return counts
 
     def _prune_shard(self, shard: int, ends_at: float, counts: Counts) -> None:

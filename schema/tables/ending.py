@@ -3,7 +3,7 @@
 from sqlalchemy import CheckConstraint, Column, Index, PrimaryKeyConstraint, Table, text
 from sqlalchemy.dialects.postgresql import JSONB
 
-from schema.states import ExecutionStatus, RedriveStatus, Resolution
+from schema.states import ExecutionStatus, Resolution, WalkStatus
 from schema.tables.columns import count, flag, instant, metadata, one_of, region, word
 
 # Written in the statement that ends an attempt or an execution, and deleted in the transaction of what follows: nearly
@@ -98,7 +98,7 @@ redrives = Table(
     instant("created_at", default_now=True),
     instant("ended_at"),
     PrimaryKeyConstraint("redrive_id", name="pk_redrives"),
-    one_of("status", "chk_redrives_status", RedriveStatus),
+    one_of("status", "chk_redrives_status", WalkStatus),
     CheckConstraint("(status IN ('STOPPED', 'DONE')) = (ended_at IS NOT NULL)", name="chk_redrives_ended"),
 )
 Index("idx_redrives_created", redrives.c.created_at, redrives.c.redrive_id)

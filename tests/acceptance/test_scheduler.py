@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from app import db
 from app.db import Database
@@ -16,9 +17,13 @@ from app.dev.servers import Postgres
 from app.dev.stack import programs
 from app.dev.stack.processes import Processes
 from app.dev.stack.programs import Command
+from app.executions.reading.dead_letters import LetterFilter
 from app.health.heartbeat import Kind, processes
+from app.jobs import redrives
+from app.jobs.redrives import REDRIVES
 from app.scheduler.__main__ import EXIT_STUCK
 from schema import migrate
+from schema.states import WalkStatus
 from tests import rows
 from tests.cron_jobs import add_cron_job, scheduled
 from tests.servers import start_or_skip
@@ -69,6 +74,25 @@ def test_it_works_until_a_signal_and_then_ends_in_order(
     assert (alive.status, ended.status, ended.id) == ("ALIVE", "DEAD", alive.id)
     assert "scheduler stopped" in child.tail()
     assert "Traceback" not in child.tail()
+
+
+def test_a_redrive_goes_on_where_it_was_when_its_scheduler_was_killed(
+    start: Start, database: Database, database_url: str
+) -> None:
+    """And two others that come afterwards redrive no letter again."""
+    failed = rows.add_letters(database, 3_000)
+    begun = redrives.begin(database, LetterFilter(), to_endpoint=None, rate=1_000, actor=None)
+    first = start(database_url)
+    eventually(lambda: REDRIVES.get(database, begun.redrive_id).redriven >= 1_000)
+    first.kill()
+    assert REDRIVES.get(database, begun.redrive_id).status is WalkStatus.RUNNING
+    for _ in range(2):
+        start(database_url)
+    eventually(lambda: REDRIVES.get(database, begun.redrive_id).status is WalkStatus.DONE)
+    redriven = database.fetch(text("SELECT execution_id FROM execution_events WHERE reason = 'RETRIED_BY_HAND'"))
+    assert sorted(row.execution_id for row in redriven) == sorted(failed)
+    done = REDRIVES.get(database, begun.redrive_id)
+    assert (done.redriven, done.refused) == (3_000, 0)
 
 
 def test_a_chore_that_stands_still_ends_the_process(start: Start, database: Database, database_url: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import Connection
 
 from app.db import Database
-from app.errors import ConflictError, DeadLetterNotFoundError
+from app.errors import ConflictError, DeadLetterNotFoundError, TaskExecutorError
 from app.executions.ending.outbox import End
 from app.sql import statement
 from schema.states import Resolution
@@ -36,19 +36,22 @@ LEAVE = statement(
     ON CONFLICT (letter_id) DO NOTHING
     """,  # noqa: S608 - a constant of this module
 )
-RESOLVE_OF_EXECUTION = statement(
-    "dead_letters.resolve_of_execution",
+RESOLVE_OF_EXECUTIONS = statement(
+    "dead_letters.resolve_of_executions",
     """
     UPDATE dead_letters
        SET resolution = :resolution, resolved_at = now(), resolved_by = :actor, redriven_as = execution_id
-     WHERE execution_id = :execution_id AND resolved_at IS NULL
+     WHERE execution_id = ANY (CAST(:executions AS TEXT[])) AND resolved_at IS NULL
     """,
 )
 
 
 LOCK = statement(
     "dead_letters.lock",
-    "SELECT resolution, redriven_as FROM dead_letters WHERE letter_id = :letter_id FOR UPDATE",
+    """
+    SELECT letter_id, execution_id, resolution, redriven_as FROM dead_letters
+     WHERE letter_id = ANY (CAST(:letters AS TEXT[])) ORDER BY letter_id FOR UPDATE
+    """,
 )
 FOUND = statement("dead_letters.found", "SELECT resolution, note FROM dead_letters WHERE letter_id = :letter_id")
 RESOLVE = statement(
@@ -85,12 +88,15 @@ def leave_letters(connection: Connection, ends: Sequence[End]) -> Collection[str
     return ()
 
 
-def resolve_of_execution(
-    connection: Connection, execution_id: str, actor: str | None, resolution: Resolution = Resolution.RETRIED
+def resolve_of_executions(
+    connection: Connection,
+    executions: Sequence[str],
+    actor: str | None,
+    resolution: Resolution = Resolution.RETRIED,
 ) -> None:
-    """Resolve the letters of an execution that goes on; its row is locked."""
-    params = {"execution_id": execution_id, "resolution": resolution.value, "actor": actor}
-    connection.execute(RESOLVE_OF_EXECUTION, params)
+    """Resolve the letters of executions that go on; their rows are locked."""
+    params = {"executions": executions, "resolution": resolution.value, "actor": actor}
+    connection.execute(RESOLVE_OF_EXECUTIONS, params)
 
 
 def lock_open(connection: Connection, letter_id: str, *, redriven_as: str | None) -> bool:
@@ -98,14 +104,39 @@ def lock_open(connection: Connection, letter_id: str, *, redriven_as: str | None
 
     Raises DeadLetterNotFoundError, or ConflictError for one that is resolved otherwise.
     """
-    row = connection.execute(LOCK, {"letter_id": letter_id}).first()
+    row = connection.execute(LOCK, {"letters": [letter_id]}).first()
     if row is None:
         raise DeadLetterNotFoundError.of(letter_id)
     if row.resolution is None:
         return True
     if row.resolution == Resolution.REDRIVEN and redriven_as in {None, row.redriven_as}:
         return False
-    raise ConflictError(f"The dead letter {letter_id!r} is resolved already: {row.resolution}.")
+    raise _resolved(letter_id, row.resolution)
+
+
+def lock_several(
+    connection: Connection, letters: Collection[str]
+) -> tuple[Collection[str], dict[str, TaskExecutorError]]:
+    """Lock letters; returns those that are open, and by their ids why others cannot be redriven.
+
+    In neither are those whose own execution was redriven for them already.
+    """
+    found = {row.letter_id: row for row in connection.execute(LOCK, {"letters": sorted(letters)})}
+    refused: dict[str, TaskExecutorError] = {}
+    for letter_id in letters:
+        row = found.get(letter_id)
+        if row is None:
+            refused[letter_id] = DeadLetterNotFoundError.of(letter_id)
+        elif row.resolution is not None and (row.resolution, row.redriven_as) != (
+            Resolution.REDRIVEN,
+            row.execution_id,
+        ):
+            refused[letter_id] = _resolved(letter_id, row.resolution)
+    return {letter_id for letter_id, row in found.items() if row.resolution is None}, refused
+
+
+def _resolved(letter_id: str, resolution: str) -> ConflictError:
+    return ConflictError(f"The dead letter {letter_id!r} is resolved already: {resolution}.")
 
 
 def resolve(
@@ -135,6 +166,6 @@ def archive(database: Database, letter_id: str, *, note: str, actor: str | None)
         if row is None:
             raise DeadLetterNotFoundError.of(letter_id)
         if (row.resolution, row.note) != (Resolution.ARCHIVED, note):
-            raise ConflictError(f"The dead letter {letter_id!r} is resolved already: {row.resolution}.")
+            raise _resolved(letter_id, row.resolution)
 
     database.transact(body)

@@ -200,6 +200,6 @@ def test_a_redrive_of_several_is_begun_looked_at_and_steered(api: Api, database:
     for body, where in (
         ({}, "/wanted"),
         ({"wanted": {"state": "open"}}, "/wanted/state"),
-        ({"wanted": {}, "rate": 101}, "/rate"),
+        ({"wanted": {}, "rate": 10_001}, "/rate"),
     ):
         assert pointers(problem(api.post("/redrives", body), 400, "INVALID_REQUEST")) == [where]

@@ -114,4 +114,5 @@ def test_a_commit_whose_answer_was_lost_is_recognised(api: Api, database: Databa
 
 def test_the_statement_repeats_the_condition(api: Api, database: Database) -> None:
     execution_id = ended(api, database, "SUCCESS")
-    assert database.fetch(RETRY, {"execution_id": execution_id, "more": 1, "trace": None}) == []
+    params = {"ids": [execution_id], "more": [1], "places": [0], "trace": None}
+    assert database.fetch(RETRY, params) == []
