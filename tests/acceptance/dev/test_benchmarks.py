@@ -20,7 +20,7 @@ from benchmarks.measures.flow import backlogs, isolation, keys, limits, overload
 from benchmarks.report.results import Figure
 from tests.integration.http.document import document
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 
 SMALL = ("--rounds", "1", "--executions", "100", "--samples", "5", "--seconds", "0.2")
 
@@ -29,7 +29,7 @@ FLOW = "isolation,limits,keys,overload,catch-up"
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What the commands print that run beside each other, as they mostly wait, and where they keep things."""
+    """What the commands print, two of which run beside each other, as they mostly wait, and where they keep things."""
 
     all: str
     history: str
@@ -40,7 +40,7 @@ class Runs:
 
 @pytest.fixture(scope="module")
 def runs() -> Iterator[Runs]:
-    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor() as pool:
+    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(2) as pool:
         kept = Path(directory)
         kept.chmod(0o755)  # PostgreSQL's user has to enter it
         everything = ("--only", "ours", "--in-flight", "50", "--held", "0.5", "--keep", "--results", directory)
@@ -59,7 +59,7 @@ def run(*words: str, **env: str) -> str:
     """Run a command of the benchmarks and return what it prints."""
     command = [sys.executable, "-m", "benchmarks", *words]
     done = subprocess.run(
-        command, cwd=environment.ROOT, env=os.environ | env, capture_output=True, text=True, check=False, timeout=170
+        command, cwd=environment.ROOT, env=os.environ | env, capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0, done.stderr[-5000:]
     return done.stdout
