@@ -1,4 +1,4 @@
-"""Installing: wheels of the product, and environments with a part of it, without an index.
+"""Installing: wheels of the product and its client, and environments with a part of it, without an index.
 
 What an extra asks for is what pip would install of it: found by what the wheel and its libraries declare, in the
 versions of constraints.txt. Its files are linked from the environment of the tests: that takes a second and no network.
@@ -9,13 +9,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import Distribution, distribution, distributions
-from itertools import product
 from pathlib import Path
 
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
-NAME = "task-executor"
 SOURCES = ["actors", "app", "brokers", "schema", "pyproject.toml", "README.md", "LICENSE"]
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
 # Nothing of the checkout may be found by the Python of the wheel.
@@ -30,7 +28,7 @@ def run(*command: str | Path) -> None:
 
 def built(source: Path, folder: Path) -> Path:
     """Build the wheel of a copy of the sources: setuptools leaves files beside them."""
-    run(*PIP, "wheel", "--no-deps", "--wheel-dir", folder, source)
+    run(*PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, source)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
@@ -50,8 +48,8 @@ def libraries_of(python: Path) -> Path:
     return found
 
 
-def with_part(home: Path, installed: Path, part: str) -> Path:
-    """Make an environment with an extra of the wheel that is installed in another one; returns its Python."""
+def with_part(home: Path, installed: Path, part: str = "") -> Path:
+    """Make an environment with the wheel that is installed in another one, and an extra; returns its Python."""
     python = environment(home)
     (wheel,) = (found for found in distributions(path=[str(libraries_of(installed))]))
     for found in needed(wheel, part):
@@ -63,14 +61,15 @@ def needed(wheel: Distribution, extra: str) -> list[Distribution]:
     """Return the wheel and all that it wants with an extra; fails for what is there in another version."""
     found: dict[str, Distribution] = {}
     asked: set[tuple[str, str]] = set()
-    waiting = [Requirement(f"{NAME}[{extra}]")]
+    name = wheel.metadata["name"]
+    waiting = [Requirement(f"{name}[{extra}]")]
     while waiting:
         requirement = waiting.pop()
-        one = found[requirement.name] = wheel if requirement.name == NAME else distribution(requirement.name)
+        one = found[requirement.name] = wheel if requirement.name == name else distribution(requirement.name)
         assert requirement.specifier.contains(one.version), f"{requirement} is asked for, {one.version} is there"
-        for name, of in product([requirement.name], requirement.extras or {""}):
-            if (name, of) not in asked:
-                asked.add((name, of))
+        for of in requirement.extras or {""}:
+            if (requirement.name, of) not in asked:
+                asked.add((requirement.name, of))
                 waiting += _wanted(one, of)
     return list(found.values())
 

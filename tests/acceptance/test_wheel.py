@@ -1,6 +1,6 @@
 """The wheel, installed in its parts: each process runs in an environment of its own, and writes no file.
 
-With another extra it runs the verifier. Demo and tests stay out.
+With another extra it runs the verifier. Demo and tests stay out. The client's wheel asks them alone.
 """
 
 import os
@@ -26,23 +26,20 @@ from app.dev.receiver import Receiver
 from app.dev.stack import programs
 from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from tests.acceptance.installed_client import InstalledClient
 from tests.acceptance.installing import ALONE, ROOT, SOURCES, built, environment, libraries_of, with_part
 from tests.acceptance.jobs import deliver_one, wait_for_end
+from tests.parts import PACKAGES, PARTS, PROBE, imports_of, modules_of
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
 
-# What starts each part, and distributions that only others need.
-PARTS = {
-    "web": (["app.api", "app.cli"], {"dramatiq", "confluent-kafka", "apscheduler", "httptools", "uvloop"}),
-    "worker": (["actors", "brokers"], {"flask", "gunicorn", "werkzeug", "apscheduler", "cronsim", "click"}),
-    "scheduler": (
-        ["app.scheduler"],
-        {"flask", "gunicorn", "werkzeug", "dramatiq", "confluent-kafka", "uvloop", "httptools"},
-    ),
+# Distributions that only others need.
+FOREIGN = {
+    "web": {"dramatiq", "confluent-kafka", "apscheduler", "httptools", "uvloop"},
+    "worker": {"flask", "gunicorn", "werkzeug", "apscheduler", "cronsim", "click"},
+    "scheduler": {"flask", "gunicorn", "werkzeug", "dramatiq", "confluent-kafka", "uvloop", "httptools"},
 }
-PROBE = "app.metrics.probe"
-OPTIONAL = {"app.tracing.sdk"}  # needs the extra `traces`
 # As the image runs: as nobody in particular, with nothing below / that it could write. It may read what root may, in
 # whose home directory Python can be.
 SEALED = """
@@ -77,6 +74,11 @@ def pythons(home: Path, wheel: Path) -> dict[str, Path]:
     """The Python of an environment of each part, and of the verifier's."""
     installed = environment(home / "installed", wheel)
     return {part: with_part(home / part, installed, part) for part in (*PARTS, "verify")}
+
+
+@pytest.fixture(scope="module")
+def client(home: Path) -> InstalledClient:
+    return InstalledClient.at(home)
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +165,7 @@ def test_it_holds_the_product_and_what_the_verifier_needs(wheel: Path) -> None:
 
 @pytest.mark.usefixtures("verification")
 def test_each_process_runs_in_its_part_alone_and_writes_nothing(
-    stacks: dict[str, Stack], pythons: dict[str, Path], receiver: Receiver
+    stacks: dict[str, Stack], pythons: dict[str, Path], client: InstalledClient, receiver: Receiver
 ) -> None:
     before = {part: files_of(python) for part, python in pythons.items()}
     web, worker, scheduler = stacks["web"], stacks["worker"], stacks["scheduler"]
@@ -173,6 +175,7 @@ def test_each_process_runs_in_its_part_alone_and_writes_nothing(
     scheduler.scheduler(TE_SCHEDULER_METRICS_ADDR=figures)
     worker.worker(TE_WORKER_METRICS_ADDR=f"127.0.0.1:{free_port()}")
     deliver_one(web.api, receiver, "wheel")
+    client.check(web.api)
     eventually(lambda: says_it_is_well(scheduler, figures), what="a scheduler whose chores have run")
     with pytest.raises(ChildError, match=r"pip install 'task-executor\[verify\]'"):
         web.run(("flask", "--app", "app", "verify"))
@@ -217,10 +220,7 @@ assert all(command.load() for command in commands)
 
 @pytest.fixture(scope="module")
 def graph() -> grimp.ImportGraph:
-    packages = ("actors", "app", "brokers", "schema")
-    return grimp.build_graph(
-        *packages, include_external_packages=True, exclude_type_checking_imports=True, cache_dir=None
-    )
+    return imports_of(*PACKAGES)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -228,9 +228,7 @@ def test_a_part_alone_has_all_it_imports_and_nothing_of_the_others(
     part: str, pythons: dict[str, Path], graph: grimp.ImportGraph, home: Path
 ) -> None:
     """All: also what functions import, at any depth."""
-    packages, foreign = PARTS[part]
-    roots = {module for package in packages for module in (package, *graph.find_descendants(package))} - OPTIONAL
-    modules = {PROBE}.union(roots, *(graph.find_upstream_modules(root) for root in roots)) - OPTIONAL
+    modules = modules_of(part, graph)
     assert not {module for module in modules if module.startswith("app.dev")}
     done = subprocess.run(
         [pythons[part], "-c", IMPORT_ALL, *sorted(modules)],
@@ -242,7 +240,7 @@ def test_a_part_alone_has_all_it_imports_and_nothing_of_the_others(
     )
     assert done.returncode == 0, done.stderr
     installed = distributions(path=[str(libraries_of(pythons[part]))])
-    assert {found.metadata["name"].lower() for found in installed} & foreign == set()
+    assert {found.metadata["name"].lower() for found in installed} & FOREIGN[part] == set()
 
 
 def test_it_verifies_with_its_extra(verification: Run) -> None:
