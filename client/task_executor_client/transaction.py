@@ -1,15 +1,15 @@
 """Enqueue in the caller's own transaction, on the PostgreSQL database of the service."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from .call import encoded, instant
 from .failures import TaskExecutorError
 
-_CASTS = ("text", "jsonb", "text", "timestamptz", "text", "jsonb", "text", "bigint", "text")
 # Of te_enqueue, and of a database that does not have it or does not let us.
 _CODES = {
     "TE400": "INVALID_REQUEST",
@@ -46,62 +46,121 @@ class Enqueued:
     is_new: bool
 
 
+class Options(TypedDict, total=False):
+    """What a job may have besides endpoint and input; `schema` is where te_enqueue is, if not in the search_path."""
+
+    idempotency_key: str | None
+    run_at: datetime | None
+    name: str | None
+    labels: Mapping[str, str] | None
+    queue: str | None
+    priority: int | None
+    traceparent: str | None
+    schema: str | None
+
+
 def enqueue(
     connection: Any,
     endpoint: str,
     input: Mapping[str, Any] | None = None,  # noqa: A002 - as the service calls it
-    *,
-    idempotency_key: str | None = None,
-    run_at: datetime | None = None,
-    name: str | None = None,
-    labels: Mapping[str, str] | None = None,
-    queue: str | None = None,
-    priority: int | None = None,
-    traceparent: str | None = None,
-    schema: str | None = None,
+    **options: Unpack[Options],
 ) -> Enqueued:
     """Enqueue a job in the transaction that `connection` is in: it exists if and only if that is committed.
 
     `connection` is one of SQLAlchemy (Connection or Session), of psycopg2 or psycopg, or Django's. Raises EnqueueError
     for what the function refuses; errors of the connection are raised as they are.
     """
-    values = (
-        endpoint,
-        encoded(input or {}).decode(),
-        idempotency_key,
-        None if run_at is None else instant(run_at),
-        name,
-        None if labels is None else json.dumps(dict(labels)),
-        queue,
-        priority,
-        traceparent,
-    )
-    function = "te_enqueue" if schema is None else '"' + schema.replace('"', '""') + '".te_enqueue'
-    arguments = ", ".join(f"CAST(%s AS {cast})" for cast in _CASTS)
-    try:
+    call = _Call.of(endpoint, input, options)
+    with _explained():
+        if hasattr(connection, "cursor"):
+            with connection.cursor() as cursor:
+                cursor.execute(call.statement(), call.values)
+                return Enqueued(*cursor.fetchone())
+        # A Session of SQLAlchemy has the connection of its transaction.
+        own = connection if hasattr(connection, "exec_driver_sql") else connection.connection()
+        statement = call.statement(numbered=own.dialect.paramstyle == "numeric_dollar")
+        return Enqueued(*own.exec_driver_sql(statement, call.values).one())
+
+
+async def enqueue_async(
+    connection: Any,
+    endpoint: str,
+    input: Mapping[str, Any] | None = None,  # noqa: A002 - as the service calls it
+    **options: Unpack[Options],
+) -> Enqueued:
+    """Do what `enqueue` does, without blocking.
+
+    `connection` is one of asyncpg, of psycopg (AsyncConnection), or of SQLAlchemy (AsyncConnection or AsyncSession).
+    """
+    if hasattr(connection, "run_sync"):
+        found: Enqueued = await connection.run_sync(lambda own: enqueue(own, endpoint, input, **options))
+        return found
+    call = _Call.of(endpoint, input, options)
+    with _explained():
+        if hasattr(connection, "fetchrow"):
+            return Enqueued(*await connection.fetchrow(call.statement(numbered=True), *call.values))
+        async with connection.cursor() as cursor:
+            await cursor.execute(call.statement(), call.values)
+            return Enqueued(*await cursor.fetchone())
+
+
+# How each argument is given, and what te_enqueue takes it as. Drivers that prepare statements encode by the former.
+_ARGUMENTS = (
+    ("text", "text"),
+    ("text", "jsonb"),
+    ("text", "text"),
+    ("text", "timestamptz"),
+    ("text", "text"),
+    ("text", "jsonb"),
+    ("text", "text"),
+    ("bigint", "bigint"),
+    ("text", "text"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    function: str
+    values: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, endpoint: str, data: Mapping[str, Any] | None, options: Options) -> "_Call":
+        run_at, labels, schema = options.get("run_at"), options.get("labels"), options.get("schema")
+        values = (
+            endpoint,
+            encoded(data or {}).decode(),
+            options.get("idempotency_key"),
+            None if run_at is None else instant(run_at),
+            options.get("name"),
+            None if labels is None else json.dumps(dict(labels)),
+            options.get("queue"),
+            options.get("priority"),
+            options.get("traceparent"),
+        )
+        return cls("te_enqueue" if schema is None else '"' + schema.replace('"', '""') + '".te_enqueue', values)
+
+    def statement(self, *, numbered: bool = False) -> str:
+        arguments = (
+            f"CAST(CAST({f'${number}' if numbered else '%s'} AS {given}) AS {taken})"
+            for number, (given, taken) in enumerate(_ARGUMENTS, 1)
+        )
         # Only names of ours and the quoted schema are in the text.
-        row = _row(connection, f"SELECT job_id, execution_id, is_new FROM {function}({arguments})", values)  # noqa: S608
+        return f"SELECT job_id, execution_id, is_new FROM {self.function}({', '.join(arguments)})"  # noqa: S608
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
     except Exception as error:
         known = _known(error)
         if known is None:
             raise
         raise known from error
-    return Enqueued(*row)
-
-
-def _row(connection: Any, statement: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    if hasattr(connection, "cursor"):
-        with connection.cursor() as cursor:
-            cursor.execute(statement, values)
-            return tuple(cursor.fetchone())
-    # A Session of SQLAlchemy has the connection of its transaction.
-    own = connection if hasattr(connection, "exec_driver_sql") else connection.connection()
-    return tuple(own.exec_driver_sql(statement, values).one())
 
 
 def _known(error: BaseException) -> EnqueueError | None:
-    # SQLAlchemy keeps the driver's error as `orig`, Django as the cause.
-    for each in (error, getattr(error, "orig", None), error.__cause__):
+    for each in _errors_in(error):
         state = getattr(each, "sqlstate", None) or getattr(each, "pgcode", None)
         if state in _CODES:
             message = getattr(getattr(each, "diag", None), "message_primary", None) or str(each)
@@ -109,3 +168,12 @@ def _known(error: BaseException) -> EnqueueError | None:
         if state in _HINTS and "te_enqueue" in str(each):
             return EnqueueError("SERVICE_UNAVAILABLE", _HINTS[state])
     return None
+
+
+def _errors_in(error: BaseException) -> Iterator[BaseException]:
+    """Give the errors that one is made of, the driver's own first."""
+    # SQLAlchemy keeps the driver's error as `orig`, Django as the cause, and asyncpg's is the cause of SQLAlchemy's.
+    inner = getattr(error, "orig", None) or error.__cause__
+    if inner is not None:
+        yield from _errors_in(inner)
+    yield error

@@ -1,9 +1,9 @@
 """Stores of the receiver's side, as its tests use them: an inbox, an effect beside it, and how often it was had."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 import redis
 from sqlalchemy import Engine, text
@@ -11,6 +11,8 @@ from sqlalchemy.orm import Session
 from task_executor_receiver import Answer, Delivery, TransactionalInbox
 from task_executor_receiver.redis import RedisInbox
 from task_executor_receiver.sqlalchemy import SqlAlchemyInbox
+
+from tests.django_app import connected
 
 EFFECTS = "CREATE TABLE IF NOT EXISTS effects (execution_id VARCHAR(64) NOT NULL, attempt INTEGER NOT NULL)"
 EFFECT = "INSERT INTO effects (execution_id, attempt) VALUES (:execution_id, :attempt)"
@@ -56,17 +58,14 @@ def over_sqlalchemy(engine: Engine) -> Store:
 
 def over_django(url: str) -> Store:
     """Django's ORM over the database at a URL, its table made by the migration."""
-    import django
-    from django.conf import settings
     from django.core.management import call_command
-    from django.db import connection, connections
+    from django.db import connections
+
+    stack = ExitStack()
+    connection = stack.enter_context(connected("default", url))
+    # It asks for the settings when it is imported.
     from task_executor_receiver.django.inbox import DjangoInbox
 
-    parts = urlsplit(url)
-    default = {"ENGINE": "django.db.backends.postgresql", "NAME": parts.path[1:], "USER": parts.username}
-    default |= {"PASSWORD": parts.password or "", "HOST": parts.hostname, "PORT": parts.port}
-    settings.configure(INSTALLED_APPS=["task_executor_receiver.django"], DATABASES={"default": default}, USE_TZ=True)
-    django.setup()
     call_command("migrate", verbosity=0)
     with connection.cursor() as cursor:
         cursor.execute(EFFECTS)
@@ -81,7 +80,7 @@ def over_django(url: str) -> Store:
             cursor.execute("SELECT count(*) FROM effects WHERE execution_id = %s", [execution_id])
             return int(cursor.fetchone()[0])
 
-    return Store(DjangoInbox(), effect, count, close=connections.close_all, end_thread=connections.close_all)
+    return Store(DjangoInbox(), effect, count, close=stack.close, end_thread=connections.close_all)
 
 
 def over_redis(url: str) -> Store:

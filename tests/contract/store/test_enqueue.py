@@ -8,8 +8,7 @@ from typing import Any
 import psycopg2
 import pytest
 from psycopg2 import errors
-from sqlalchemy import create_engine, text
-from sqlalchemy.orm import Session
+from sqlalchemy import text
 from task_executor_client.transaction import Enqueued, EnqueueError, enqueue
 
 from app.db import Database
@@ -124,19 +123,6 @@ def test_the_job_is_there_if_and_only_if_the_caller_commits(database: Database, 
             connection.commit()
     assert [job.idempotency_key for job in jobs(database)] == ["committed"]
     assert [row.status for row in executions(database)] == ["QUEUED"]
-
-
-def test_connections_of_sqlalchemy(database: Database, database_url: str) -> None:
-    engine = create_engine(database_url)
-    with engine.begin() as connection:
-        first = enqueue(connection, "target", {"a": 1}, idempotency_key="k")
-    with Session(engine) as session, session.begin():
-        again = enqueue(session, "target", {"other": 1}, idempotency_key="k")
-    with Session(engine) as session:
-        enqueue(session, "target", idempotency_key="never")
-    engine.dispose()
-    assert again == Enqueued(first.job_id, first.execution_id, is_new=False)
-    assert [(job.job_id, job.input) for job in jobs(database)] == [(first.job_id, {"a": 1})]
 
 
 def test_workers_are_told_at_the_commit(database: Database, database_url: str) -> None:
