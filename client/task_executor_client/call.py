@@ -1,6 +1,7 @@
 """A call of an operation as a value: what is sent, and whether it may be sent twice."""
 
 import json
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +10,9 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 KEY_HEADER = "Idempotency-Key"
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
+_WAIT = re.compile(r"([0-9]{1,9})(ms|s|m)", re.ASCII)
+_PREFERRED = re.compile(r'(?:^|,)\s*wait\s*=\s*"?([0-9]{1,9})\b', re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,16 @@ class Call:
     def at(self, cursor: str) -> "Call":
         """Return the call of the page that begins at a cursor."""
         return replace(self, query=(*(pair for pair in self.query if pair[0] != "cursor"), ("cursor", cursor)))
+
+    @property
+    def held_seconds(self) -> float:
+        """For how long the service is asked to wait with its answer, by `wait` or `Prefer: wait`: a minute at most."""
+        asked = [found for name, value in self.query if name == "wait" and (found := _WAIT.fullmatch(value))]
+        held = [int(found[1]) * _SECONDS[found[2]] for found in asked]
+        held += [
+            float(found[1]) for name, value in self.headers if name == "Prefer" and (found := _PREFERRED.search(value))
+        ]
+        return min(60.0, sum(held))
 
     @property
     def target(self) -> str:

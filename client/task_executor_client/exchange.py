@@ -18,7 +18,8 @@ class Retries:
     """How often and how long a call is tried; all in seconds.
 
     A wait is random between nothing and a bound that doubles from `first_wait` to `longest_wait` (full jitter), beyond
-    what the service asks for. `timeout` is for all tries of a call together, `try_timeout` for one.
+    what the service asks for. `timeout` is for all tries of a call together, `try_timeout` for one; for how long the
+    service is asked to wait for a result is added to both.
     """
 
     timeout: float = 60.0
@@ -58,10 +59,10 @@ def exchange(call: Call, retries: Retries, clock: Callable[[], float], wall_cloc
 
     Raises ConnectionFailedError where there is none. The call is the same each time, and so is its key.
     """
-    end = clock() + (retries.timeout if call.timeout is None else call.timeout)
+    end = clock() + (retries.timeout + call.held_seconds if call.timeout is None else call.timeout)
     tried = 0
     while True:
-        outcome = yield Send(min(retries.try_timeout, max(0.001, end - clock())))
+        outcome = yield Send(min(retries.try_timeout + call.held_seconds, max(0.001, end - clock())))
         if outcome is None:
             raise TypeError("what came of the request is needed")
         tried += 1

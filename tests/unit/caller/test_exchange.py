@@ -89,6 +89,31 @@ def test_the_deadline_bounds_all_tries() -> None:
     assert steps.tries in {2, 3}
 
 
+@pytest.mark.parametrize(
+    ("query", "headers", "held"),
+    [
+        ({"wait": "30s"}, {}, 30),
+        ({"wait": "500ms"}, {}, 0.5),
+        ({"wait": "1m"}, {}, 60),
+        ({}, {"Prefer": "respond-async, WAIT = 20; x=1"}, 20),
+        ({}, {"Prefer": 'wait="99999"'}, 60),
+        ({}, {"Prefer": "respond-async"}, 0),
+        ({"wait": "soon"}, {}, 0),
+    ],
+)
+def test_what_the_service_is_asked_to_wait_cuts_no_try_off(
+    query: dict[str, str], headers: dict[str, str], held: float
+) -> None:
+    call = Call.of(
+        "executions.result", "GET", "/executions/{id}/result", path={"id": "e"}, query=query, headers=headers
+    )
+    assert next(exchange(call, RETRIES, lambda: 0.0, lambda: 0.0)) == Send(RETRIES.timeout + held)
+    short = Retries(timeout=10, try_timeout=3)
+    assert next(exchange(call, short, lambda: 0.0, lambda: 0.0)) == Send(3 + held)
+    bounded = Call.of("executions.result", "GET", "/e", query=query, headers=headers, timeout=2)
+    assert next(exchange(bounded, short, lambda: 0.0, lambda: 0.0)) == Send(2)
+
+
 def test_the_number_of_tries_is_bounded() -> None:
     steps = Steps(answered(500))
     assert steps.run(Retries(timeout=10, first_wait=0.001, most_tries=2)).status == 500
