@@ -49,11 +49,13 @@ BEHIND_ALL = statement(
     "events.behind_all", f"SELECT now() - INTERVAL '{LONGEST_TRANSACTION_SECONDS} seconds' AS horizon"
 )
 
-# What an attempt led to is noted since revision 0027; an earlier one that failed may have been the last.
+# What a failed attempt led to is noted since revision 0027, and not by processes from before it. Where it was the end,
+# its execution ended at the same instant, unless it was retried by hand since.
 _OF_ATTEMPT = """
-    CASE COALESCE(p.led_to, p.status) WHEN 'SUCCESS' THEN 'execution.succeeded'
-         WHEN 'CANCELLED' THEN 'execution.cancelled'
-         ELSE CASE WHEN p.led_to = 'FAILED' THEN 'execution.failed' ELSE 'attempt.failed' END END"""
+    CASE WHEN p.status = 'SUCCESS' THEN 'execution.succeeded'
+         ELSE CASE COALESCE(p.led_to, CASE WHEN e.completed_at = p.ended THEN e.status END)
+              WHEN 'CANCELLED' THEN 'execution.cancelled' WHEN 'FAILED' THEN 'execution.failed'
+              ELSE 'attempt.failed' END END"""
 _OF_CHANGE = """
     CASE WHEN p.to_status = 'CANCELLED' THEN 'execution.cancelled' WHEN p.to_status = 'FAILED' THEN 'execution.failed'
          WHEN p.reason = 'RETRIED_BY_HAND' THEN 'execution.retried' ELSE 'execution.changed' END"""
@@ -76,7 +78,8 @@ _ARMS = (
     _arm(
         "a",
         ("attempts", "created_at", "attempt_id"),
-        "execution_id, attempt_number, status, led_to, worker_id, duration_ms, error->>'type' AS error",
+        "execution_id, attempt_number, status, led_to, completed_at AS ended, worker_id, duration_ms, "
+        "error->>'type' AS error",
         f"""{_OF_ATTEMPT} AS kind, e.endpoint, e.job_id, e.execution_id, {_NOTHING} AS subject,
          jsonb_build_object('attempt', p.attempt_number, 'worker_id', p.worker_id, 'duration_ms', p.duration_ms,
                             'error', p.error) AS details""",

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from app.db import Database
 from app.executions.verdict import Verdict
@@ -70,6 +71,27 @@ def test_events_tell_what_has_happened_in_its_order(api: Api, database: Database
     assert events(api, after=last) == []
 
 
+def test_what_processes_from_before_events_wrote_is_told_as_far_as_it_can_be(
+    api: Api,
+    database: Database,
+    execution_id: str,  # noqa: F811
+) -> None:
+    """They do not note what an attempt led to; beside newer ones, during an upgrade, they write still."""
+    cancelled = created(api, one_shot("cancelled"))["execution"]["execution_id"]
+    for each in [claim(database) for _ in range(2)]:
+        end(database, each, Verdict(ExecutionStatus.RETRYING, 0, None, ERROR))
+    claimed = [claim(database) for _ in range(2)]
+    assert api.post(f"/executions/{cancelled}/cancel?if_running=request").status_code == 202
+    for each in claimed:
+        status = ExecutionStatus.RETRYING if each.execution_id == cancelled else ExecutionStatus.FAILED
+        end(database, each, Verdict(status, 0, None, ERROR))
+    database.fetch(text("UPDATE attempts SET led_to = NULL RETURNING attempt_id"))
+    found = eventually(lambda: (told := events(api, kind="attempt,execution"))[3:] and told)
+    for of, last in ((execution_id, "execution.failed"), (cancelled, "execution.cancelled")):
+        kinds = [event["kind"] for event in found if event["execution_id"] == of and not event["details"].get("reason")]
+        assert kinds == ["attempt.failed", last]
+
+
 def test_a_stream_that_cannot_be_kept_tells_what_there_is(api: Api, execution_id: str) -> None:  # noqa: F811
     first = eventually(lambda: api.get("/events", kind="job").json["items"])[0]
     begin = api.get("/events", kind="job", since="1970-01-02T00:00:00Z")
@@ -77,11 +99,11 @@ def test_a_stream_that_cannot_be_kept_tells_what_there_is(api: Api, execution_id
     in_front = first["event_id"].partition("-")[0]
     stream = api.send("GET", f"/events?after={in_front}", headers={"Accept": "text/event-stream"})
     assert (stream.status_code, stream.mimetype) == (200, "text/event-stream")
-    text = stream.get_data(as_text=True)
-    assert text.startswith("retry: 1000\nid: ")
-    data = [json.loads(line.removeprefix("data: ")) for line in text.splitlines() if line.startswith("data: ")]
+    sent = stream.get_data(as_text=True)
+    assert sent.startswith("retry: 1000\nid: ")
+    data = [json.loads(line.removeprefix("data: ")) for line in sent.splitlines() if line.startswith("data: ")]
     assert first in data
-    assert f"id: {first['event_id']}\nevent: job.created\n" in text
+    assert f"id: {first['event_id']}\nevent: job.created\n" in sent
     assert execution_id
 
 
