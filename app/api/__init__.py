@@ -27,7 +27,7 @@ from app.api import (
     operations,
     redrives,
 )
-from app.api.catalog import configs, endpoint_flow, payload_specs, routes, secrets
+from app.api.catalog import configs, endpoint_flow, notification_rules, payload_specs, routes, secrets
 from app.api.control import processes, queues, schedulers, stats, workers
 from app.api.http import body, errors, pagination, parking, request_ids, requests_counted, traces
 from app.api.openapi import document, swagger_ui
@@ -42,6 +42,8 @@ RESOURCES = [
     endpoint_flow.resource,
     routes.resource,
     routes.questions,
+    notification_rules.resource,
+    notification_rules.questions,
     jobs.resource,
     executions.resource,
     dead_letters.resource,

@@ -63,6 +63,7 @@ class ResourceType(StrEnum):
     ROUTES = "routes"
     QUEUE = "queue"
     WORKER = "worker"
+    NOTIFICATION_RULE = "notification_rule"
 
 
 @dataclass(frozen=True, slots=True)

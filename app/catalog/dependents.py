@@ -51,6 +51,9 @@ OF_ENDPOINT = statement(
         WHERE (callbacks->>'on_success' = :name OR callbacks->>'on_failure' = :name
                OR callbacks->>'on_attempt_failed' = :name) AND deleted_at IS NULL LIMIT {SHOWN + 1})
       UNION
+      (SELECT 'notification rule', name FROM notification_rules
+        WHERE rule_json->'channels' @> jsonb_build_array(CAST(:name AS TEXT)) LIMIT {SHOWN + 1})
+      UNION
       (SELECT 'execution', execution_id FROM executions
         WHERE endpoint = :name AND {_WAITS} LIMIT {SHOWN + 1})
       UNION

@@ -1,9 +1,9 @@
 """Named tables: rows with a name and a value, such as payload specs, configs and secrets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import Column, ColumnElement, Connection, Row, Table, TextClause, delete, func, null, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -15,6 +15,13 @@ from app.catalog import dependents, revision, superseded
 from app.db import Database
 from app.db.paging import Page, PageRequest, newest_first, page_of
 from app.errors import ConflictError, NotFoundError, UnavailableError
+
+
+class Check(Protocol):
+    """Refuses a value by raising."""
+
+    def __call__(self, connection: Connection, name: str, value: Any, *, is_new: bool) -> None:
+        """Look at what the value refers to, and lock it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,8 @@ class Named:
 class NamedTable:
     """A table of named values. A hidden value is never read; a change of what workers cache moves the revision.
 
-    What is replaced or deleted of a table that `is_kept` stays available to executions that have begun.
+    What is replaced or deleted of a table that `is_kept` stays available to executions that have begun. `check` may
+    refuse a value in the transaction that would store it; `forget` follows a deletion in its transaction.
     """
 
     table: Table
@@ -40,15 +48,19 @@ class NamedTable:
     noun: str
     resource_type: ResourceType
     not_found: type[NotFoundError]
-    dependents: TextClause
+    dependents: TextClause | None
     is_hidden: bool = False
     is_cached: bool = True
     is_kept: bool = False
+    check: "Check | None" = None
+    forget: Callable[[Connection, str], None] | None = None
 
     def create(self, database: Database, name: str, value: Any, change: AuditedChange) -> Named:
         """Add a row; raises ConflictError when the name is taken."""
 
         def body(connection: Connection) -> Named:
+            if self.check is not None:
+                self.check(connection, name, value, is_new=True)
             statement = insert(self.table).values({"name": name, self.value.name: value})
             row = connection.execute(
                 statement.on_conflict_do_nothing(index_elements=["name"]).returning(*self._columns())
@@ -64,6 +76,9 @@ class NamedTable:
         """Change the value of a row; raises its *_NOT_FOUND error, or PreconditionFailedError."""
 
         def body(connection: Connection) -> Named:
+            if self.check is not None:
+                # What is referred to is locked before the row, as in `create`: in two orders they could deadlock.
+                self.check(connection, name, value, is_new=False)
             before = self._lock(connection, name, change)
             columns = self.table.c
             row = connection.execute(
@@ -87,8 +102,11 @@ class NamedTable:
 
         def body(connection: Connection) -> None:
             before = self._lock(connection, name, change)
-            dependents.refuse(connection, self.dependents, self.noun, name)
+            if self.dependents is not None:
+                dependents.refuse(connection, self.dependents, self.noun, name)
             connection.execute(delete(self.table).where(self.table.c.name == name))
+            if self.forget is not None:
+                self.forget(connection, name)
             self._note(connection, change, Action.DELETE, before, None)
 
         change.make(database, body, again=lambda _connection: None)

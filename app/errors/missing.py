@@ -30,6 +30,12 @@ class SecretNotFoundError(NotFoundError):
     code = "SECRET_NOT_FOUND"
 
 
+class NotificationRuleNotFoundError(NotFoundError):
+    """No notification rule has that name."""
+
+    code = "NOTIFICATION_RULE_NOT_FOUND"
+
+
 class EndpointNotFoundError(NotFoundError):
     """No live endpoint has that name."""
 

@@ -40,6 +40,12 @@ class InvalidCallbackError(UnprocessableError):
     code = "INVALID_CALLBACK"
 
 
+class InvalidNotificationRuleError(UnprocessableError):
+    """The notification rule matches everything, or nothing, or names a channel that is none."""
+
+    code = "INVALID_NOTIFICATION_RULE"
+
+
 class InputValidationError(UnprocessableError):
     """The job's input does not match the endpoint's payload spec."""
 

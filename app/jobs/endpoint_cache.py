@@ -1,13 +1,13 @@
 """Cache of endpoints for the creation of jobs; the statement that inserts a job notices a stale entry."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
 from cachetools import LRUCache
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row
 
 from app.catalog import validation
 from app.catalog.endpoints.limit_key import KeyTemplate, key_template
@@ -63,6 +63,16 @@ class CachedEndpoint:
     def faults(self, input_: object) -> list[Detail]:
         """Return what is wrong with the input of a job."""
         return self.validator.faults(input_) if self.validator is not None else []
+
+
+def read_targets(connection: Connection, names: Collection[str]) -> Mapping[str, CachedEndpoint]:
+    """Read the endpoints that are still there; what creates a job notices a change since then."""
+    found = {}
+    for name in sorted(names):
+        row = connection.execute(LOAD, {"name": name}).first()
+        if row is not None:
+            found[name] = CachedEndpoint.of_row(name, row)
+    return found
 
 
 class EndpointCache:

@@ -154,6 +154,12 @@ EFFECTS_FAILED = _counter(
     "Effects of single ends that have failed; each is tried again after a wait.",
     "effect",
 )
+NOTIFICATION_EVENTS = _counter(
+    "notification_events_total", "Events noted for notification rules, each counted for each rule that tells of it."
+)
+NOTIFICATIONS_FAILED = _counter(
+    "notifications_failed_total", "Messages of notification rules that have failed for good."
+)
 BREAKERS = _counter("breaker_transitions_total", "Changes of breakers made by this worker.", "to", "reason")
 
 # Workers: gauges.
@@ -174,6 +180,16 @@ CHORE_AT = _gauge(
 )
 CHORE_ROWS = _counter(
     "scheduler_chore_changes_total", "What chores have changed, such as executions reclaimed.", "chore", "change"
+)
+
+NOTIFICATIONS_SENT = _counter(
+    "notifications_sent_total", "Messages of notification rules that became jobs, one for each channel."
+)
+NOTIFICATIONS_SUPPRESSED = _counter(
+    "notifications_suppressed_total",
+    "What notification rules did not tell: messages that a channel's payload spec refused (`refused`), events whose "
+    "subject was told of before (`repeated`).",
+    "reason",
 )
 
 # Schedulers: what the database tells. Each tells of the whole service.

@@ -5,7 +5,7 @@ that ended, and not tried again: its job calls others back as any other does.
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,7 +18,7 @@ from app.executions.ending.followers import Followed
 from app.executions.ending.outbox import End
 from app.formats import rfc3339
 from app.jobs import insertion
-from app.jobs.endpoint_cache import LOAD, CachedEndpoint
+from app.jobs.endpoint_cache import CachedEndpoint, read_targets
 from app.jobs.model import NewJob
 from app.outbox.effect import Effect
 from app.sql import statement
@@ -154,16 +154,6 @@ def _calls(connection: Connection, ends: Sequence[End]) -> list[_Call]:
     return sorted(calls, key=lambda call: (call.end.ended_at, call.end.end_id, call.event))
 
 
-def read_targets(connection: Connection, names: Collection[str]) -> Mapping[str, CachedEndpoint]:
-    """Read the endpoints that are still there; what creates a job notices a change since then."""
-    found = {}
-    for name in sorted(names):
-        row = connection.execute(LOAD, {"name": name}).first()
-        if row is not None:
-            found[name] = CachedEndpoint.of_row(name, row)
-    return found
-
-
 def _params(call: _Call, target: CachedEndpoint | None) -> tuple[dict[str, Any] | None, str]:
     """Return the parameters of the job's insertion, or why there is none."""
     if target is None:
@@ -175,6 +165,9 @@ def _params(call: _Call, target: CachedEndpoint | None) -> tuple[dict[str, Any] 
         return None, f"its payload spec refuses the outcome: {fault['pointer'] or '/'}: {fault['message']}"
     new = NewJob(endpoint=call.name, trigger=Trigger.IMMEDIATE, input=outcome, idempotency_key=call.key)
     params = insertion.params_of(new, target, ids.job_id(), shards=1)
+    if Followed.NOTIFICATION in call.end.followed:
+        # Or what it causes would be told of, and cause it again.
+        params["followed"] = (params["followed"] or 0) | Followed.NOTIFICATION
     return params | {
         "callback_of": call.end.execution_id,
         "trace_context": call.facts.trace_context,

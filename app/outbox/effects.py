@@ -3,5 +3,6 @@
 from app.outbox.callbacks import CALLBACKS
 from app.outbox.dead_letters import DEAD_LETTERS
 from app.outbox.effect import Effect
+from app.outbox.notifications import NOTIFICATIONS
 
-EFFECTS: tuple[Effect, ...] = (DEAD_LETTERS, CALLBACKS)
+EFFECTS: tuple[Effect, ...] = (DEAD_LETTERS, CALLBACKS, NOTIFICATIONS)

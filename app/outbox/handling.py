@@ -1,8 +1,8 @@
 """Handling: take ends out of the outbox and bring about their effects, in one transaction, so each exactly once.
 
 An end with an effect that fails holds up no other: the ends of its batch are tried one by one, what it can have it
-gets, and it stays for the rest, to be tried again after a wait. They hardly wait for what somebody has locked, say an
-endpoint that very many of them call back: alone, that effect of an end has failed then.
+gets, and it stays for the rest, to be tried again after a wait. Alone it hardly waits for what somebody has locked, say
+an endpoint that very many ends call back: that effect has failed then.
 """
 
 import logging
@@ -110,7 +110,6 @@ class Handler:
         return done
 
     def _take_and_follow(self, end_ids: Collection[str], connection: Connection) -> Handled:
-        hardly_wait(connection)
         ends = taking.take(connection, end_ids)
         return Handled(len(ends), queues=self._follow(connection, ends, frozenset()))
 

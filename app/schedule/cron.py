@@ -140,10 +140,15 @@ class Schedule:
 @lru_cache(maxsize=4096)
 def _parse(expression: str, timezone: str) -> Schedule:
     fields = CronExpression.parse(expression)
-    if timezone not in _zones():
+    if not is_time_zone(timezone):
         message = "not a time zone of the IANA database; for example Europe/Berlin or UTC"
         raise InvalidRequestError(f"timezone is {message}", [{"pointer": "/timezone", "message": message}])
     return Schedule(expression, timezone, fields, zoneinfo.ZoneInfo(timezone), _calendar(fields))
+
+
+def is_time_zone(name: str) -> bool:
+    """Return whether a name is that of a time zone of the IANA database."""
+    return name in _zones()
 
 
 @cache

@@ -30,6 +30,7 @@ from app.scheduler import lost_spans
 from app.scheduler.catch_up import CatchUpPace
 from app.scheduler.chore import BATCH, Chore, Counts, Hint, Stopping, counts_so_far, got_on, until_short
 from app.scheduler.expirer import Expirer
+from app.scheduler.notifier import Notifier
 from app.scheduler.outbox import Outbox
 from app.scheduler.pruner import Pruner
 from app.scheduler.reporter import REPORT_SECONDS, Reporter
@@ -75,6 +76,8 @@ class Chores:
         self.retire = Sweeper(database, self._ahead_ms, pruner.prune_versions, hint=hint, stopping=stopping).retire
         self._outbox = Outbox(database, hint=hint, stopping=stopping)
         self.handle_ends = self._outbox.handle
+        notifier = Notifier(database, hint=hint, stopping=stopping)
+        self.watch, self.notify = notifier.watch, notifier.notify
         creator = Creator(database, shards=self._shards, look_ahead_ms=self._ahead_ms)
         self._walker = Walker(database, [RedriveWalk(creator)], ids.process_id(), hint=hint, stopping=stopping)
         self._unreadable: set[str] = set()
@@ -94,6 +97,8 @@ class Chores:
             Chore("reclaim of stuck executions", settings.reclaim_interval_seconds, self.reclaim_stuck),
             Chore("outbox", 2, self.handle_ends),
             Chore("walk", 1, self.walk),
+            Chore("watch", 5, self.watch),
+            Chore("notify", 2, self.notify),
             Chore("retire", 60, self.retire),
             Chore("finish changes", 60, self.finish),
             Chore("expire", 5, self.expire),

@@ -15,6 +15,7 @@ from app.flow import breaker_pruning, gates
 from app.formats import EPOCH
 from app.health import commands, heartbeat
 from app.jobs.redrives import REDRIVES
+from app.notifications import pruning as notifications
 from app.scheduler.chore import BATCH, Counts, Stopping, until_short
 
 DAY_MS = 24 * 3600 * 1000
@@ -53,6 +54,10 @@ class Pruner:
         counts.update(workers=pruning.prune_workers(self._database, limit=BATCH))
         retention_ms = int(self._settings.retention_days * DAY_MS)
         counts.update(redrives=REDRIVES.prune(self._database, retention_ms=retention_ms, limit=BATCH))
+        told = partial(notifications.prune_groups, self._database, retention_ms=retention_ms, limit=BATCH)
+        subjects = partial(notifications.prune_subjects, self._database, limit=BATCH)
+        astray = partial(notifications.prune_astray, self._database, limit=BATCH)
+        counts.update(notifications=sum(self._until_short(each, BATCH) for each in (told, subjects, astray)))
         return counts
 
     def _prune_shard(self, shard: int, ends_at: float, counts: Counts) -> None:

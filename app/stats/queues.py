@@ -127,6 +127,19 @@ def unserved(database: Database) -> list[Queue]:
     return [queue for queue in found if queue.is_unserved]
 
 
+def oldest_due(database: Database) -> dict[str, datetime]:
+    """Return since when something has been due in each queue of MOST_QUEUES that nobody has paused."""
+    paused = queue_pauses.paused(database)
+    found = {
+        queue: min(
+            (row.oldest_due_at for row in _due(database, queue, 1) if row.oldest_due_at is not None), default=None
+        )
+        for queue in claimable_queues(database, MOST_QUEUES)
+        if queue not in paused
+    }
+    return {queue: since for queue, since in found.items() if since is not None}
+
+
 def serving(database: Database) -> dict[str, int]:
     """Return how many live workers serve each queue; none of those that drain does."""
     return {row.queue: row.workers for row in database.fetch(SERVING)}

@@ -22,7 +22,9 @@ class AsyncAudit(AsyncGroup):
         cursor: str | None = None,
         actor: str | None = None,
         action: Literal["create", "replace", "delete", "revoke", "flow", "drain"] | None = None,
-        resource_type: Literal["payload_spec", "config", "secret", "endpoint", "api_key", "routes", "queue", "worker"]
+        resource_type: Literal[
+            "payload_spec", "config", "secret", "endpoint", "api_key", "routes", "queue", "worker", "notification_rule"
+        ]
         | None = None,
         resource: str | None = None,
         after: str | datetime | None = None,
@@ -1081,6 +1083,143 @@ class AsyncMetrics(AsyncGroup):
         return answer
 
 
+class AsyncNotificationPreviews(AsyncGroup):
+    """Operations on `notification_previews`."""
+
+    async def preview_new(
+        self, *, timeout: float | None = None, **body: Unpack[models.NotificationQuestion]
+    ) -> models.NotificationPreview:
+        """Show what a notification rule would have told within the last day; nothing is stored or sent."""
+        call = Call.of(
+            "notification_previews.preview_new",
+            "POST",
+            "/notification-rules/preview",
+            body=body,
+            only_reads=True,
+            timeout=timeout,
+        )
+        answer: models.NotificationPreview = await self._sender.send(call)
+        return answer
+
+    async def preview_stored(self, name: str, /, *, timeout: float | None = None) -> models.NotificationPreview:
+        """Show what a stored notification rule would have told within the last day, whether or not it was
+        there.
+        """
+        call = Call.of(
+            "notification_previews.preview_stored",
+            "GET",
+            "/notification-rules/{name}/preview",
+            path={"name": name},
+            timeout=timeout,
+        )
+        answer: models.NotificationPreview = await self._sender.send(call)
+        return answer
+
+
+class AsyncNotificationRules(AsyncGroup):
+    """Operations on `notification_rules`."""
+
+    def list(
+        self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+    ) -> AsyncPages[models.NotificationRule]:
+        """List notification rules, newest first.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of(
+            "notification_rules.list",
+            "GET",
+            "/notification-rules",
+            query={"limit": limit, "cursor": cursor},
+            timeout=timeout,
+        )
+        return AsyncPages(self._sender, call)
+
+    async def create(
+        self,
+        *,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
+        **body: Unpack[models.NewNotificationRule],
+    ) -> models.NotificationRule:
+        """Create a notification rule.
+
+        One that matches everything says so by `"all": true`; several conditions have to be met together.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "notification_rules.create",
+            "POST",
+            "/notification-rules",
+            body=body,
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.NotificationRule = await self._sender.send(call)
+        return answer
+
+    async def get(
+        self, name: str, /, *, if_none_match: str | None = None, timeout: float | None = None
+    ) -> models.NotificationRule:
+        """Get a notification rule.
+
+        `if_none_match`: answer 304 without a body if the resource has one of these tags.
+        """
+        call = Call.of(
+            "notification_rules.get",
+            "GET",
+            "/notification-rules/{name}",
+            path={"name": name},
+            headers={"If-None-Match": if_none_match},
+            timeout=timeout,
+        )
+        answer: models.NotificationRule = await self._sender.send(call)
+        return answer
+
+    async def replace(
+        self,
+        name: str,
+        /,
+        *,
+        if_match: str | None = None,
+        timeout: float | None = None,
+        **body: Unpack[models.ChangedNotificationRule],
+    ) -> models.NotificationRule:
+        """Change a notification rule; what it gathers already is told as the new rule says.
+
+        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        """
+        call = Call.of(
+            "notification_rules.replace",
+            "PUT",
+            "/notification-rules/{name}",
+            path={"name": name},
+            headers={"If-Match": if_match},
+            body=body,
+            timeout=timeout,
+        )
+        answer: models.NotificationRule = await self._sender.send(call)
+        return answer
+
+    async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
+        """Delete a notification rule, with what it has gathered and not told yet.
+
+        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        """
+        call = Call.of(
+            "notification_rules.delete",
+            "DELETE",
+            "/notification-rules/{name}",
+            path={"name": name},
+            headers={"If-Match": if_match},
+            timeout=timeout,
+        )
+        await self._sender.send(call)
+
+
 class AsyncNotifications(AsyncGroup):
     """Operations on `notifications`."""
 
@@ -1682,6 +1821,16 @@ class AsyncService(AsyncGroup):
     def metrics(self) -> AsyncMetrics:
         """Operations on `metrics`."""
         return AsyncMetrics(self._sender)
+
+    @property
+    def notification_previews(self) -> AsyncNotificationPreviews:
+        """Operations on `notification_previews`."""
+        return AsyncNotificationPreviews(self._sender)
+
+    @property
+    def notification_rules(self) -> AsyncNotificationRules:
+        """Operations on `notification_rules`."""
+        return AsyncNotificationRules(self._sender)
 
     @property
     def notifications(self) -> AsyncNotifications:

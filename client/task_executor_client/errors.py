@@ -54,6 +54,10 @@ class InvalidCronError(ApiError):
     """The cron expression is not one, or never fires."""
 
 
+class InvalidNotificationRuleError(ApiError):
+    """The notification rule matches everything, or nothing, or names a channel that is none."""
+
+
 class InvalidPayloadSpecRefError(ApiError):
     """The endpoint names a payload spec that does not exist."""
 
@@ -150,6 +154,10 @@ class JobNotFoundError(NotFoundError):
     """No job has that id."""
 
 
+class NotificationRuleNotFoundError(NotFoundError):
+    """No notification rule has that name."""
+
+
 class PayloadSpecNotFoundError(NotFoundError):
     """No payload spec has that name."""
 
@@ -188,12 +196,14 @@ BY_CODE: dict[str, type[ApiError]] = {
     "INVALID_CALLBACK": InvalidCallbackError,
     "INVALID_CONFIG_REF": InvalidConfigRefError,
     "INVALID_CRON": InvalidCronError,
+    "INVALID_NOTIFICATION_RULE": InvalidNotificationRuleError,
     "INVALID_PAYLOAD_SPEC_REF": InvalidPayloadSpecRefError,
     "INVALID_REQUEST": InvalidRequestError,
     "INVALID_SCHEMA": InvalidSchemaError,
     "JOB_NOT_FOUND": JobNotFoundError,
     "JOB_NOT_UPDATABLE": JobNotUpdatableError,
     "METHOD_NOT_ALLOWED": MethodNotAllowedError,
+    "NOTIFICATION_RULE_NOT_FOUND": NotificationRuleNotFoundError,
     "NOT_FOUND": NotFoundError,
     "PAYLOAD_SPEC_NOT_FOUND": PayloadSpecNotFoundError,
     "PAYLOAD_TOO_LARGE": PayloadTooLargeError,

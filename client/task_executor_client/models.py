@@ -445,6 +445,223 @@ class RouteAnswer(TypedDict):
     """With `routes`: how many would move."""
 
 
+QuietHours = TypedDict(
+    "QuietHours",
+    {
+        "from": "str",
+        "to": "str",
+        "days": "NotRequired[list[Literal['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']] | None]",
+        "timezone": "str",
+    },
+)
+
+
+class NewNotificationRule(TypedDict):
+    name: str
+    events: Sequence[
+        Literal[
+            "execution.failed",
+            "job.failing",
+            "job.recovered",
+            "schedule.overdue",
+            "worker.lost",
+            "breaker.opened",
+            "queue.late",
+            "test",
+        ]
+    ]
+    """Each has a severity: `execution.failed` is warning, `job.failing` is critical, `job.recovered` is info,
+    `schedule.overdue` is warning, `worker.lost` is critical, `breaker.opened` is critical, `queue.late` is
+    warning.
+    """
+    channels: Sequence[str]
+    """Endpoints: a message is a job of each of them."""
+    endpoint: NotRequired[str | None]
+    """A pattern of names of endpoints: `*` stands for any number of characters, `?` for one."""
+    label: NotRequired[str | None]
+    """`key=value`, or a key for any value: of jobs that have this label."""
+    queue: NotRequired[str | None]
+    """A pattern of queues, for `worker.lost` and `queue.late`: `*` stands for any number of characters, `?`
+    for one.
+    """
+    all: NotRequired[bool]
+    """Instead of all of these: whatever it is about."""
+    min_severity: NotRequired[Literal["info", "warning", "critical"]]
+    failing_after: NotRequired[int]
+    """`job.failing`: after so many failures in a row."""
+    late_seconds: NotRequired[int]
+    """`queue.late` and `schedule.overdue`: after so long."""
+    group_seconds: NotRequired[int]
+    """What comes within so long of the first event is one message."""
+    repeat_after_seconds: NotRequired[int]
+    """A subject that was told of is not told of again for so long."""
+    max_per_hour: NotRequired[int]
+    """Messages; what comes beyond is in the next one."""
+    quiet_hours: NotRequired[QuietHours | None]
+    """What comes within them is told at their end."""
+
+
+class NotificationRule(TypedDict):
+    name: str
+    events: list[str]
+    channels: list[str]
+    endpoint: str | None
+    label: str | None
+    queue: str | None
+    all: bool
+    min_severity: Literal["info", "warning", "critical"]
+    failing_after: int
+    late_seconds: int
+    group_seconds: int
+    repeat_after_seconds: int
+    max_per_hour: int
+    quiet_hours: QuietHours | None
+    created_at: str
+    updated_at: str
+
+
+class NotificationRulePage(TypedDict):
+    items: list[NotificationRule]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
+class ChangedNotificationRule(TypedDict):
+    name: NotRequired[str]
+    events: Sequence[
+        Literal[
+            "execution.failed",
+            "job.failing",
+            "job.recovered",
+            "schedule.overdue",
+            "worker.lost",
+            "breaker.opened",
+            "queue.late",
+            "test",
+        ]
+    ]
+    """Each has a severity: `execution.failed` is warning, `job.failing` is critical, `job.recovered` is info,
+    `schedule.overdue` is warning, `worker.lost` is critical, `breaker.opened` is critical, `queue.late` is
+    warning.
+    """
+    channels: Sequence[str]
+    """Endpoints: a message is a job of each of them."""
+    endpoint: NotRequired[str | None]
+    """A pattern of names of endpoints: `*` stands for any number of characters, `?` for one."""
+    label: NotRequired[str | None]
+    """`key=value`, or a key for any value: of jobs that have this label."""
+    queue: NotRequired[str | None]
+    """A pattern of queues, for `worker.lost` and `queue.late`: `*` stands for any number of characters, `?`
+    for one.
+    """
+    all: NotRequired[bool]
+    """Instead of all of these: whatever it is about."""
+    min_severity: NotRequired[Literal["info", "warning", "critical"]]
+    failing_after: NotRequired[int]
+    """`job.failing`: after so many failures in a row."""
+    late_seconds: NotRequired[int]
+    """`queue.late` and `schedule.overdue`: after so long."""
+    group_seconds: NotRequired[int]
+    """What comes within so long of the first event is one message."""
+    repeat_after_seconds: NotRequired[int]
+    """A subject that was told of is not told of again for so long."""
+    max_per_hour: NotRequired[int]
+    """Messages; what comes beyond is in the next one."""
+    quiet_hours: NotRequired[QuietHours | None]
+    """What comes within them is told at their end."""
+
+
+class NotificationQuestion(TypedDict):
+    name: NotRequired[str]
+    events: Sequence[
+        Literal[
+            "execution.failed",
+            "job.failing",
+            "job.recovered",
+            "schedule.overdue",
+            "worker.lost",
+            "breaker.opened",
+            "queue.late",
+            "test",
+        ]
+    ]
+    """Each has a severity: `execution.failed` is warning, `job.failing` is critical, `job.recovered` is info,
+    `schedule.overdue` is warning, `worker.lost` is critical, `breaker.opened` is critical, `queue.late` is
+    warning.
+    """
+    channels: Sequence[str]
+    """Endpoints: a message is a job of each of them."""
+    endpoint: NotRequired[str | None]
+    """A pattern of names of endpoints: `*` stands for any number of characters, `?` for one."""
+    label: NotRequired[str | None]
+    """`key=value`, or a key for any value: of jobs that have this label."""
+    queue: NotRequired[str | None]
+    """A pattern of queues, for `worker.lost` and `queue.late`: `*` stands for any number of characters, `?`
+    for one.
+    """
+    all: NotRequired[bool]
+    """Instead of all of these: whatever it is about."""
+    min_severity: NotRequired[Literal["info", "warning", "critical"]]
+    failing_after: NotRequired[int]
+    """`job.failing`: after so many failures in a row."""
+    late_seconds: NotRequired[int]
+    """`queue.late` and `schedule.overdue`: after so long."""
+    group_seconds: NotRequired[int]
+    """What comes within so long of the first event is one message."""
+    repeat_after_seconds: NotRequired[int]
+    """A subject that was told of is not told of again for so long."""
+    max_per_hour: NotRequired[int]
+    """Messages; what comes beyond is in the next one."""
+    quiet_hours: NotRequired[QuietHours | None]
+    """What comes within them is told at their end."""
+
+
+class Subject(TypedDict):
+    name: str
+    count: int
+
+
+class WouldBeMessage(TypedDict):
+    opened_at: str
+    """Of its first event."""
+    sent_at: str | None
+    """`null`: it would still wait."""
+    waits_for: Literal["window", "rate", "quiet"] | None
+    """Why."""
+    event: Literal[
+        "execution.failed",
+        "job.failing",
+        "job.recovered",
+        "schedule.overdue",
+        "worker.lost",
+        "breaker.opened",
+        "queue.late",
+        "test",
+    ]
+    severity: Literal["info", "warning", "critical"]
+    title: str
+    count: int
+    """Of events."""
+    subjects: list[Subject]
+    examples: list[str]
+
+
+class NotificationPreview(TypedDict):
+    since: str
+    until: str
+    truncated: bool
+    """More has happened than is looked at: it is about less than a day."""
+    not_previewed: list[str]
+    """Events of which nothing is kept."""
+    events: int
+    """That it matches."""
+    repeated: int
+    """That it would not have told: their subjects were."""
+    message_count: int
+    messages: list[WouldBeMessage]
+    """The latest 100."""
+
+
 class NewJob(TypedDict):
     name: NotRequired[str | None]
     """For people and filters; need not be unique."""
@@ -1322,7 +1539,9 @@ class AuditEntry(TypedDict):
     actor_name: str
     """Name of the API key, or cli:USER."""
     action: Literal["create", "replace", "delete", "revoke", "flow", "drain"]
-    resource_type: Literal["payload_spec", "config", "secret", "endpoint", "api_key", "routes", "queue", "worker"]
+    resource_type: Literal[
+        "payload_spec", "config", "secret", "endpoint", "api_key", "routes", "queue", "worker", "notification_rule"
+    ]
     resource: str
     """Its name; the id of an API key."""
     before_hash: str | None

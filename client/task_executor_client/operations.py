@@ -22,7 +22,9 @@ class Audit(Group):
         cursor: str | None = None,
         actor: str | None = None,
         action: Literal["create", "replace", "delete", "revoke", "flow", "drain"] | None = None,
-        resource_type: Literal["payload_spec", "config", "secret", "endpoint", "api_key", "routes", "queue", "worker"]
+        resource_type: Literal[
+            "payload_spec", "config", "secret", "endpoint", "api_key", "routes", "queue", "worker", "notification_rule"
+        ]
         | None = None,
         resource: str | None = None,
         after: str | datetime | None = None,
@@ -1067,6 +1069,143 @@ class Metrics(Group):
         return answer
 
 
+class NotificationPreviews(Group):
+    """Operations on `notification_previews`."""
+
+    def preview_new(
+        self, *, timeout: float | None = None, **body: Unpack[models.NotificationQuestion]
+    ) -> models.NotificationPreview:
+        """Show what a notification rule would have told within the last day; nothing is stored or sent."""
+        call = Call.of(
+            "notification_previews.preview_new",
+            "POST",
+            "/notification-rules/preview",
+            body=body,
+            only_reads=True,
+            timeout=timeout,
+        )
+        answer: models.NotificationPreview = self._sender.send(call)
+        return answer
+
+    def preview_stored(self, name: str, /, *, timeout: float | None = None) -> models.NotificationPreview:
+        """Show what a stored notification rule would have told within the last day, whether or not it was
+        there.
+        """
+        call = Call.of(
+            "notification_previews.preview_stored",
+            "GET",
+            "/notification-rules/{name}/preview",
+            path={"name": name},
+            timeout=timeout,
+        )
+        answer: models.NotificationPreview = self._sender.send(call)
+        return answer
+
+
+class NotificationRules(Group):
+    """Operations on `notification_rules`."""
+
+    def list(
+        self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+    ) -> Pages[models.NotificationRule]:
+        """List notification rules, newest first.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of(
+            "notification_rules.list",
+            "GET",
+            "/notification-rules",
+            query={"limit": limit, "cursor": cursor},
+            timeout=timeout,
+        )
+        return Pages(self._sender, call)
+
+    def create(
+        self,
+        *,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
+        **body: Unpack[models.NewNotificationRule],
+    ) -> models.NotificationRule:
+        """Create a notification rule.
+
+        One that matches everything says so by `"all": true`; several conditions have to be met together.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "notification_rules.create",
+            "POST",
+            "/notification-rules",
+            body=body,
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.NotificationRule = self._sender.send(call)
+        return answer
+
+    def get(
+        self, name: str, /, *, if_none_match: str | None = None, timeout: float | None = None
+    ) -> models.NotificationRule:
+        """Get a notification rule.
+
+        `if_none_match`: answer 304 without a body if the resource has one of these tags.
+        """
+        call = Call.of(
+            "notification_rules.get",
+            "GET",
+            "/notification-rules/{name}",
+            path={"name": name},
+            headers={"If-None-Match": if_none_match},
+            timeout=timeout,
+        )
+        answer: models.NotificationRule = self._sender.send(call)
+        return answer
+
+    def replace(
+        self,
+        name: str,
+        /,
+        *,
+        if_match: str | None = None,
+        timeout: float | None = None,
+        **body: Unpack[models.ChangedNotificationRule],
+    ) -> models.NotificationRule:
+        """Change a notification rule; what it gathers already is told as the new rule says.
+
+        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        """
+        call = Call.of(
+            "notification_rules.replace",
+            "PUT",
+            "/notification-rules/{name}",
+            path={"name": name},
+            headers={"If-Match": if_match},
+            body=body,
+            timeout=timeout,
+        )
+        answer: models.NotificationRule = self._sender.send(call)
+        return answer
+
+    def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
+        """Delete a notification rule, with what it has gathered and not told yet.
+
+        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        """
+        call = Call.of(
+            "notification_rules.delete",
+            "DELETE",
+            "/notification-rules/{name}",
+            path={"name": name},
+            headers={"If-Match": if_match},
+            timeout=timeout,
+        )
+        self._sender.send(call)
+
+
 class Notifications(Group):
     """Operations on `notifications`."""
 
@@ -1664,6 +1803,16 @@ class Service(Group):
     def metrics(self) -> Metrics:
         """Operations on `metrics`."""
         return Metrics(self._sender)
+
+    @property
+    def notification_previews(self) -> NotificationPreviews:
+        """Operations on `notification_previews`."""
+        return NotificationPreviews(self._sender)
+
+    @property
+    def notification_rules(self) -> NotificationRules:
+        """Operations on `notification_rules`."""
+        return NotificationRules(self._sender)
 
     @property
     def notifications(self) -> Notifications:

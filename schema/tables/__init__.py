@@ -27,6 +27,13 @@ from schema.tables.flow import (
     routes,
 )
 from schema.tables.jobs import jobs, time_zone_rules, unfinished_changes
+from schema.tables.notifications import (
+    notification_conditions,
+    notification_groups,
+    notification_parts,
+    notification_rules,
+    notification_subjects,
+)
 from schema.tables.service import (
     api_keys,
     audit_log,
@@ -62,6 +69,11 @@ __all__ = [
     "idempotency_keys",
     "jobs",
     "metadata",
+    "notification_conditions",
+    "notification_groups",
+    "notification_parts",
+    "notification_rules",
+    "notification_subjects",
     "paused_queues",
     "payload_specs",
     "redrives",

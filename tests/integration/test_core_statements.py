@@ -84,6 +84,11 @@ def ask_for_everything(api: Api, database: Database) -> None:
     api.put("/configs/second", {"values": {"a": 2}})
     api.put("/secrets/second", {"value": "value-two"})
     api.put("/endpoints/second", http_endpoint("second", retry_policy={"max_attempts": 2}))
+    rule = {"events": ["execution.failed"], "channels": ["second"], "all": True}
+    for name in ("one", "two"):
+        api.post("/notification-rules", {"name": name} | rule)
+    api.put("/notification-rules/one", rule)
+    assert api.delete("/notification-rules/two").status_code == 204
     api.send("PATCH", "/endpoints/second", json={"limits": {"max_in_flight": 1}})
     job = created(api, cron(name="report", labels={"team": "a"}))
     job_id = api.put(f"/jobs/{job['job_id']}", {"cron": "0 8 * * *"}).json["job_id"]
@@ -120,6 +125,7 @@ def ask_for_everything(api: Api, database: Database) -> None:
         f"/executions/{execution}/attempts": {},
         f"/executions/{execution}/logs": {"level": "INFO", "attempt_number": 1},
         "/redrives": {},
+        "/notification-rules": {},
         "/dead-letters": {"endpoint": "target", "error_type": "HTTP_ERROR", "labels": "team=a", "state": "open"},
         "/audit": {"actor": "test", "resource_type": "config"},
     }.items():

@@ -60,6 +60,22 @@ class LabelSelector(fields.Field[dict[str, str]]):
         return labels
 
 
+class LabelCondition(fields.String):
+    """A label that a job has, such as `team=billing`, or `team` with any value."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        described = "`key=value`, or a key for any value: of jobs that have this label"
+        super().__init__(metadata={"description": described, "example": "team=billing"}, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> str:
+        text: str = super()._deserialize(value, attr, data, **kwargs)
+        key, _, wanted = text.partition("=")
+        found = list(_faults(key, wanted))
+        if found:
+            raise ValidationError(found)
+        return text
+
+
 def _check(labels: Mapping[str, Any]) -> None:
     """Raise ValidationError for too many labels, or with what is wrong with each."""
     if len(labels) > MOST_LABELS:

@@ -17,6 +17,7 @@ class Followed(IntFlag):
     FAILURE = 2  # also one that the retry policy rejected
     CANCELLATION = 4
     ATTEMPT_FAILED = 8  # each attempt that failed, the last one too
+    NOTIFICATION = 16  # asks for no end: it tells people of something, so nobody is told of its own
 
 
 _OF_CALLBACK = {

@@ -118,6 +118,11 @@ def add_redrive(world: World) -> None:
     assert world.api.post("/redrives", {"wanted": {}}).status_code == 202
 
 
+def add_rule(world: World) -> None:
+    rule = {"name": name(world), "events": ["execution.failed"], "channels": ["target"], "all": True}
+    assert world.api.post("/notification-rules", rule).status_code == 201
+
+
 # Not those that are in the order of names: what is added comes first here.
 BY_NAME = {"/queues"}
 # By the path of each list: the field that tells its items apart, and how one more of them comes to be.
@@ -134,6 +139,7 @@ LISTS: dict[str, tuple[str, Callable[[World], None]]] = {
     "/executions/{execution_id}/logs": ("log_id", add_log),
     "/dead-letters": ("letter_id", add_letter),
     "/redrives": ("redrive_id", add_redrive),
+    "/notification-rules": ("name", add_rule),
     "/audit": ("audit_id", add_config),
     "/breakers": ("target", add_breaker),
     "/breakers/{target}/events": ("event_id", add_breaker_event),

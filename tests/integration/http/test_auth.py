@@ -49,12 +49,13 @@ def test_the_secret_of_another_key_does_not_help(app: Flask, database: Database)
     problem(Api(app, mixed).get("/jobs"), 401, "UNAUTHORIZED")
 
 
+CATALOGUE = ("/payload-specs", "/configs", "/secrets", "/endpoints", "/notification-rules")
 WRITES = [
-    *[("POST", path) for path in ("/payload-specs", "/configs", "/secrets", "/endpoints")],
-    *[("PUT", f"{path}/x") for path in ("/payload-specs", "/configs", "/secrets", "/endpoints")],
-    *[("DELETE", f"{path}/x") for path in ("/payload-specs", "/configs", "/secrets", "/endpoints")],
+    *[("POST", path) for path in CATALOGUE],
+    *[("PUT", f"{path}/x") for path in CATALOGUE],
+    *[("DELETE", f"{path}/x") for path in CATALOGUE],
 ]
-READS = ["/payload-specs", "/configs", "/secrets", "/endpoints", "/jobs", "/executions/x", "/jobs/x/executions"]
+READS = [*CATALOGUE, "/jobs", "/executions/x", "/jobs/x/executions"]
 JOB_WRITES = ["/jobs", "/jobs/x/cancel", "/executions/x/cancel"]
 
 

@@ -69,6 +69,11 @@ def job(**changes: Any) -> Callable[[Stock], TestResponse]:
     return lambda stock: stock.api.post("/jobs", one_shot("new") | changes)
 
 
+def rule(**changes: Any) -> Callable[[Stock], TestResponse]:
+    body = {"name": "r", "events": ["execution.failed"], "channels": ["target"]} | changes
+    return lambda stock: stock.api.post("/notification-rules", body)
+
+
 def get(path: str) -> Callable[[Stock], TestResponse]:
     return lambda stock: stock.api.get(path)
 
@@ -120,6 +125,7 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("UNAUTHORIZED", 401, lambda stock: Api(stock.api.app, "te_0_0").get("/jobs"), []),
     ("PAYLOAD_SPEC_NOT_FOUND", 404, get("/payload-specs/nope"), []),
     ("CONFIG_NOT_FOUND", 404, get("/configs/nope"), []),
+    ("NOTIFICATION_RULE_NOT_FOUND", 404, get("/notification-rules/nope"), []),
     ("SECRET_NOT_FOUND", 404, get("/secrets/nope"), []),
     ("ENDPOINT_NOT_FOUND", 404, get("/endpoints/nope"), []),
     ("ENDPOINT_NOT_FOUND", 404, job(endpoint="nope"), []),
@@ -153,6 +159,8 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("INVALID_PAYLOAD_SPEC_REF", 422, endpoint(payload_spec="nope"), ["/payload_spec"]),
     ("INVALID_CONFIG_REF", 422, endpoint(config="nope"), ["/config"]),
     ("INVALID_CALLBACK", 422, endpoint(callbacks={"on_failure": "nope"}), ["/callbacks/on_failure"]),
+    ("INVALID_NOTIFICATION_RULE", 422, rule(), [""]),
+    ("INVALID_NOTIFICATION_RULE", 422, rule(channels=["target", "nope"], all=True), ["/channels/0", "/channels/1"]),
     ("INPUT_VALIDATION_FAILED", 422, job(input={"user_id": 7}), ["/input/user_id"]),
     ("IDEMPOTENCY_KEY_REUSED", 422, reuse_a_key, []),
     ("TEMPLATE_RESOLUTION_FAILED", 422, endpoint(config="config", spec=CONFIG_TEMPLATE), ["/spec/url"]),

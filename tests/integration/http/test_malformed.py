@@ -43,6 +43,8 @@ def there(shared_api: Api) -> dict[str, str]:
     register_all(shared_api)
     for name in ("send-welcome-email", "push-notification"):
         assert shared_api.post("/endpoints", http_endpoint(name)).status_code == 201
+    rule = {"name": "config", "events": ["execution.failed"], "channels": ["push-notification"], "endpoint": "x-*"}
+    assert shared_api.post("/notification-rules", rule).status_code == 201
     # The first cursor makes the key that signs all of them; no refused request shall seem to have stored it.
     assert shared_api.get("/endpoints", limit=1).json["cursor"] is not None
     created(shared_api, cron())

@@ -33,6 +33,7 @@ NAMED = {
     "/configs": {"name": NAME, "values": {}},
     "/secrets": {"name": NAME, "value": "value-v"},
     "/endpoints": http_endpoint(NAME),
+    "/notification-rules": {"name": NAME, "events": ["execution.failed"], "channels": [NAME], "endpoint": "x-*"},
 }
 pytestmark = pytest.mark.fuzz
 Call = Callable[[schemathesis.Case], None]

@@ -86,12 +86,14 @@ def an_open_breaker(_api: Api, database: Database) -> str:
     return "/breakers/http:host:80/close"
 
 
+RULE = {"name": "n", "events": ["execution.failed"], "channels": ["target"], "all": True}
 BATCH = {"jobs": [one_shot("a"), cron(), one_shot("b", endpoint="nope")]}
 # By the path of each operation: how the path of a request is made, and its body.
 REQUESTS: Mapping[str, tuple[Path, Any]] = {
     "/payload-specs": (lambda *_: "/payload-specs", {"name": "n", "schema": SCHEMA}),
     "/configs": (lambda *_: "/configs", {"name": "n", "values": {"a": 1}}),
     "/secrets": (lambda *_: "/secrets", {"name": "n", "value": "1234"}),
+    "/notification-rules": (lambda *_: "/notification-rules", RULE),
     "/endpoints": (lambda *_: "/endpoints", http_endpoint("n")),
     "/endpoints/{name}/pause": (lambda *_: "/endpoints/target/pause", None),
     "/endpoints/{name}/resume": (paused_endpoint, None),

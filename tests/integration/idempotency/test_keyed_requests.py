@@ -31,7 +31,12 @@ def test_every_post_that_changes_something_takes_a_key() -> None:
         if any(parameter["name"] == "Idempotency-Key" for parameter in post.get("parameters", []))
     }
     assert keyed == {*REQUESTS, "/jobs"}
-    assert posts.keys() - keyed == {"/cron/preview", "/redrives/preview", "/routes/test"}
+    assert posts.keys() - keyed == {
+        "/cron/preview",
+        "/notification-rules/preview",
+        "/redrives/preview",
+        "/routes/test",
+    }
 
 
 @EACH

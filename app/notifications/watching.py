@@ -1,0 +1,289 @@
+"""Watching: what goes on that no end tells of, noted once for each rule, by whichever scheduler sees it first.
+
+A worker is lost, a breaker open, a queue or a schedule late: each goes on for a while, so it is noted as a condition of
+each rule that tells of it, and told once when that row is new. The row goes when it is over. A job that keeps failing
+is such a condition as well, noted by its failures (app.notifications.ends); that it works again is seen here. All of a
+look is one transaction, and of two schedulers that look at the same moment one leaves it to the other.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Row
+
+from app.db import Database
+from app.formats import EPOCH
+from app.notifications import parts, rules
+from app.notifications.ends import follows_streaks
+from app.notifications.matching import Occurrence, tells
+from app.notifications.parts import Condition
+from app.notifications.rule import Rule
+from app.sql import statement
+from app.stats import queues
+from schema.states import JobStatus, NotificationEvent
+
+_E = NotificationEvent
+MOST = 500  # of each kind that are looked at
+MOST_STREAKS = 500  # failing jobs that one look asks after
+_WATCHED = (_E.WORKER_LOST, _E.BREAKER_OPENED, _E.SCHEDULE_OVERDUE, _E.QUEUE_LATE)
+
+# Not the lock but the rows of conditions make that each is told once; with it nobody acts on what was true before.
+LOCK = statement(
+    "notifications.lock_watch",
+    "SELECT revision, now() AS now FROM catalog_revision WHERE id = 'notifications' FOR UPDATE SKIP LOCKED",
+)
+LOST = statement(
+    "notifications.lost_workers",
+    f"""
+    SELECT worker_id, host, queues, lease_expires_at FROM workers
+     WHERE status = 'ALIVE' AND lease_expires_at <= now() AND lease_expires_at > now() - INTERVAL '1 hour'
+     ORDER BY lease_expires_at DESC, worker_id LIMIT {MOST}
+    """,  # noqa: S608 - a constant of this module
+)
+OPEN = statement(
+    "notifications.open_breakers",
+    f"""
+    SELECT target, changed_at FROM breakers WHERE state IN ('open', 'half_open')
+     ORDER BY changed_at DESC, target LIMIT {MOST}
+    """,  # noqa: S608 - as above
+)
+LEADING = statement(
+    "notifications.leading_endpoints",
+    """
+    SELECT target, endpoint FROM breaker_endpoints WHERE target = ANY (CAST(:targets AS TEXT[]))
+     ORDER BY target, endpoint LIMIT 10000
+    """,
+)
+OVERDUE = statement(
+    "notifications.overdue_jobs",
+    f"""
+    SELECT job_id, first_version_id, name, endpoint, labels, cron_next_run_at FROM jobs
+     WHERE cron_next_run_at IS NOT NULL
+       AND cron_next_run_at < now() - CAST(:seconds AS BIGINT) * INTERVAL '1 second'
+     ORDER BY cron_next_run_at, job_id LIMIT {MOST}
+    """,  # noqa: S608 - as above
+)
+NOTED = statement(
+    "notifications.noted_conditions",
+    """
+    SELECT event, rule, subject FROM notification_conditions
+     WHERE event = ANY (CAST(:events AS TEXT[])) ORDER BY event, rule, subject
+    """,
+)
+STREAKS = statement(
+    "notifications.noted_streaks",
+    f"""
+    SELECT rule, subject, details FROM notification_conditions
+     WHERE event = 'job.failing' AND (rule, subject) > (CAST(:rule AS TEXT), CAST(:subject AS TEXT))
+     ORDER BY event, rule, subject LIMIT {MOST_STREAKS}
+    """,  # noqa: S608 - as above
+)
+# The newest version of a job, and whether its newest end is a success.
+LATEST = statement(
+    "notifications.latest_end",
+    """
+    WITH later AS (
+      SELECT job_id, status FROM jobs WHERE first_version_id = :first
+       ORDER BY first_version_id, version DESC LIMIT 1),
+    newest AS (
+      SELECT job_id, status FROM later
+      UNION ALL SELECT job_id, status FROM jobs WHERE job_id = :first AND NOT EXISTS (SELECT 1 FROM later)),
+    succeeded AS (
+      SELECT created_at, execution_id, completed_at FROM executions
+       WHERE job_id = (SELECT job_id FROM newest) AND status = 'SUCCESS' AND completed_at IS NOT NULL
+       ORDER BY created_at DESC, execution_id DESC LIMIT 1),
+    failed AS (
+      SELECT created_at, execution_id FROM executions
+       WHERE job_id = (SELECT job_id FROM newest) AND status = 'FAILED' AND completed_at IS NOT NULL
+       ORDER BY created_at DESC, execution_id DESC LIMIT 1)
+    SELECT newest.status, s.execution_id, s.completed_at
+      FROM newest
+      LEFT JOIN (SELECT execution_id, completed_at FROM succeeded
+                  WHERE NOT EXISTS (SELECT 1 FROM failed AS f
+                                     WHERE (f.created_at, f.execution_id)
+                                           > (succeeded.created_at, succeeded.execution_id))) AS s ON true
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    """Something that goes on, since how long before now; `key` tells it apart from others of its kind."""
+
+    key: str
+    what: Occurrence
+    for_seconds: float = 0.0
+
+
+class Watcher:
+    """Looks for what goes on, for one scheduler; of very many failing jobs at some in each look."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._reached = ("", "")
+
+    def look(self) -> int:
+        """Note what has begun since the last look, and what is over; returns of how many events rules tell."""
+        run = self._database.fetch
+        if not rules.read_all(run):
+            return 0
+        told, self._reached = self._database.transact_jointly(self._look)
+        return told
+
+    def _look(self) -> tuple[int, tuple[str, str]]:
+        run = self._database.fetch
+        locked = run(LOCK)
+        if not locked:
+            return 0, self._reached
+        all_rules, now = rules.read_all(run), locked[0].now
+        told, reached = self._works_again(all_rules)
+        begins, over = self._compare(all_rules, now)
+        fresh = parts.begin(run, dict.fromkeys(begins))
+        parts.end(run, over)
+        for condition in sorted(fresh):
+            told.setdefault(condition[1], []).append(begins[condition])
+        return parts.put_matched(run, told), reached
+
+    def _compare(self, all_rules: Sequence[Rule], now: datetime) -> tuple[dict[Condition, Occurrence], set[Condition]]:
+        """Return what goes on now, of which rules tell, and what they were told of that does not any more."""
+        going_on: dict[Condition, Occurrence] = {}
+        complete = set[NotificationEvent]()
+        for event in _WATCHED:
+            wanting = [rule for rule in all_rules if rule.wants(event)]
+            found = self._facts(event, wanting, now) if wanting else []
+            if len(found) < MOST:
+                complete.add(event)
+            for rule in wanting:
+                going_on |= {
+                    (event, rule.name, fact.key): fact.what
+                    for fact in found
+                    if tells(rule, fact.what) and fact.for_seconds >= _least_seconds(rule, event)
+                }
+        events = [event.value for event in _WATCHED]
+        noted = {
+            (NotificationEvent(row.event), row.rule, row.subject)
+            for row in self._database.fetch(NOTED, {"events": events})
+        }
+        # Of more than are looked at nobody knows which of the rest are over.
+        return going_on, {each for each in noted - going_on.keys() if each[0] in complete}
+
+    def _facts(self, event: NotificationEvent, wanting: Sequence[Rule], now: datetime) -> list[_Fact]:
+        if event is _E.WORKER_LOST:
+            return lost_workers(self._database)
+        if event is _E.BREAKER_OPENED:
+            return open_breakers(self._database)
+        if event is _E.QUEUE_LATE:
+            return _late_queues(self._database, now)
+        return _overdue_jobs(self._database, now, min(rule.late_seconds for rule in wanting))
+
+    def _works_again(self, all_rules: Sequence[Rule]) -> tuple[dict[str, list[Occurrence]], tuple[str, str]]:
+        """Find the jobs that kept failing and work again, or are gone."""
+        rule, subject = self._reached
+        by_name = {each.name: each for each in all_rules}
+        rows = self._database.fetch(STREAKS, {"rule": rule, "subject": subject})
+        over: dict[Condition, Occurrence | None] = {}
+        for row in rows:
+            condition = _E.JOB_FAILING, row.rule, row.subject
+            found = self._database.fetch(LATEST, {"first": row.subject})
+            if row.rule not in by_name or not found:
+                over[condition] = None
+            elif found[0].execution_id is not None:
+                over[condition] = _recovery(row, found[0].completed_at, found[0].execution_id)
+            elif found[0].status == JobStatus.RETIRED or not _still_follows(by_name[row.rule], row):
+                over[condition] = None
+        told: dict[str, list[Occurrence]] = {}
+        for condition in sorted(parts.end(self._database.fetch, over)):
+            what = over[condition]
+            if what is not None and tells(by_name[condition[1]], what):
+                told.setdefault(condition[1], []).append(what)
+        return told, (rows[-1].rule, rows[-1].subject) if len(rows) == MOST_STREAKS else ("", "")
+
+
+def lost_workers(database: Database) -> list[_Fact]:
+    """Find the workers that were lost within the last hour."""
+    return [_Fact(row.worker_id, worker_lost(row)) for row in database.fetch(LOST)]
+
+
+def worker_lost(row: Row[Any]) -> Occurrence:
+    """Return the loss of a worker as rules see it."""
+    return Occurrence(
+        event=_E.WORKER_LOST,
+        subject=f"{row.worker_id} on {row.host}",
+        at=row.lease_expires_at,
+        example=row.worker_id,
+        queues=tuple(row.queues or ()),
+    )
+
+
+def open_breakers(database: Database) -> list[_Fact]:
+    """Find the breakers that are not closed, with the endpoints that lead to their targets."""
+    rows = database.fetch(OPEN)
+    leading = endpoints_of(database, [row.target for row in rows])
+    return [_Fact(row.target, breaker_opened(row.target, row.changed_at, leading)) for row in rows]
+
+
+def endpoints_of(database: Database, targets: Sequence[str]) -> dict[str, list[str]]:
+    """Return the endpoints that lead to these targets."""
+    found: dict[str, list[str]] = {}
+    for row in database.fetch(LEADING, {"targets": sorted(set(targets))}) if targets else ():
+        found.setdefault(row.target, []).append(row.endpoint)
+    return found
+
+
+def breaker_opened(target: str, at: datetime, leading: Mapping[str, Sequence[str]]) -> Occurrence:
+    """Return the opening of a breaker as rules see it."""
+    return Occurrence(
+        event=_E.BREAKER_OPENED, subject=target, at=at, example=target, endpoints=tuple(leading.get(target, ()))
+    )
+
+
+def _late_queues(database: Database, now: datetime) -> list[_Fact]:
+    return [
+        _Fact(
+            name,
+            Occurrence(event=_E.QUEUE_LATE, subject=name, at=now, queues=(name,)),
+            (now - since) / timedelta(seconds=1),
+        )
+        for name, since in queues.oldest_due(database).items()
+    ]
+
+
+def _overdue_jobs(database: Database, now: datetime, seconds: int) -> list[_Fact]:
+    return [
+        _Fact(
+            row.job_id,
+            Occurrence(
+                event=_E.SCHEDULE_OVERDUE,
+                subject=row.name or row.first_version_id or row.job_id,
+                at=now,
+                example=row.job_id,
+                endpoints=(row.endpoint,),
+                labels=row.labels or {},
+            ),
+            (now - row.cron_next_run_at) / timedelta(seconds=1),
+        )
+        for row in database.fetch(OVERDUE, {"seconds": seconds})
+    ]
+
+
+def _least_seconds(rule: Rule, event: NotificationEvent) -> float:
+    return rule.late_seconds if event in {_E.QUEUE_LATE, _E.SCHEDULE_OVERDUE} else 0.0
+
+
+def _still_follows(rule: Rule, condition: Row[Any]) -> bool:
+    """Return whether a rule, which may have been changed since, would be told of such a job."""
+    return follows_streaks(rule, _recovery(condition, EPOCH, None))
+
+
+def _recovery(condition: Row[Any], at: datetime, execution_id: str | None) -> Occurrence:
+    details = condition.details or {}
+    return Occurrence(
+        event=_E.JOB_RECOVERED,
+        subject=details.get("subject", condition.subject),
+        at=at,
+        example=execution_id,
+        endpoints=(details["endpoint"],) if "endpoint" in details else (),
+        labels=details.get("labels", {}),
+    )

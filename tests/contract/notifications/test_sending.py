@@ -1,0 +1,140 @@
+"""From failures to messages: each event counted once, one message for each group and channel, whoever dies or races."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.audit import SYSTEM
+from app.audit.change import AuditedChange
+from app.db import Database
+from app.executions.ending.followers import Followed
+from app.notifications import sending
+from app.notifications.rules import RULES
+from app.notifications.sending import go_on, waiting
+from app.outbox.handling import Handler
+from tests import rows
+from tests.contract.notifications.telling import CHANNEL, add_rule, fail, handle, messages, pass_time, tell
+from tests.contract.races.racing import WAYS, schedulers
+from tests.racing import at_once
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if "without" not in way])
+def test_a_storm_is_one_message_for_each_rule(database: Database, database_url: str, way: str) -> None:
+    rows.add_endpoint(database, "other")
+    add_rule(database, group_seconds=60)
+    add_rule(database, "all", group_seconds=60, endpoint=None, all=True)
+    ends = fail(database, 9_000) + fail(database, 1_000, endpoint="other")
+
+    def gather(one: Database, rule: str) -> None:
+        for _ in range(20):
+            go_on(one, rule)
+
+    with schedulers(database_url, way, 4) as others:
+        handlers = [partial(Handler(one).handle, ends) for one in others[:2]]
+        at_once(*handlers, *(partial(gather, one, rule) for one in others[2:] for rule in ("r", "all")))
+        # Who met a serialization failure to the last left ends for the chore.
+        left = [row.end_id for row in database.fetch(text("SELECT end_id FROM execution_ends ORDER BY end_id"))]
+        for end_id in left:
+            Handler(database).handle_alone(end_id)
+        for rule in ("r", "all"):
+            tell(database, rule)
+        pass_time(database, 60)
+        at_once(*(partial(go_on, one, rule) for one in others for rule in ("r", "all")))
+    told = {message["rule"]: message for message in messages(database)}
+    assert len(messages(database)) == 2
+    assert (told["r"]["count"], told["all"]["count"]) == (9_000, 10_000)
+    assert told["all"]["subjects"] == [{"name": "target", "count": 9_000}, {"name": "other", "count": 1_000}]
+    assert len(told["r"]["examples"]) == 5
+    assert waiting(database) == []
+
+
+def test_a_scheduler_that_dies_while_it_sends_has_sent_nothing_or_all(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows.add_endpoint(database, "second")
+    add_rule(database, channels=[CHANNEL, "second"])
+    handle(database, fail(database, 3))
+    closing = sending._closing  # noqa: SLF001 - the last thing before the group is closed
+
+    def die(*_args: Any) -> dict[str, Any]:
+        raise SystemExit
+
+    monkeypatch.setattr(sending, "_closing", die)
+    with pytest.raises(SystemExit):
+        go_on(database, "r")
+    assert messages(database) == messages(database, "second") == []
+    monkeypatch.setattr(sending, "_closing", closing)
+    assert tell(database).messages == 2
+    assert [message["count"] for message in messages(database) + messages(database, "second")] == [3, 3]
+    assert tell(database).messages == 0
+
+
+def test_what_a_notification_causes_is_not_told_and_is_a_dead_letter(database: Database) -> None:
+    add_rule(database)
+    add_rule(database, "all", endpoint=None, all=True)
+    handle(database, fail(database))
+    tell(database)
+    tell(database, "all")
+    assert len(messages(database)) == 2
+    assert {row.followed for row in database.fetch(text("SELECT followed FROM executions WHERE endpoint = 'ops'"))} == {
+        int(Followed.NOTIFICATION)
+    }
+    handle(database, fail(database, 2, endpoint=CHANNEL, followed=int(Followed.NOTIFICATION)))
+    assert waiting(database) == []
+    assert len(database.fetch(text("SELECT 1 FROM dead_letters WHERE endpoint = 'ops'"))) == 2
+
+
+def test_what_is_beyond_the_rate_waits_for_the_next_message(database: Database) -> None:
+    add_rule(database, max_per_hour=2)
+    for count in (1, 2, 3, 4):
+        handle(database, fail(database, count))
+        tell(database)
+    assert [message["count"] for message in messages(database)] == [1, 2]
+    assert waiting(database) == ["r"]
+    (group,) = database.fetch(text("SELECT waits_for, events FROM notification_groups WHERE closed_at IS NULL"))
+    assert (group.waits_for, group.events) == ("rate", 7)
+    pass_time(database, 3601)
+    tell(database)
+    assert [message["count"] for message in messages(database)] == [1, 2, 7]
+
+
+def test_a_subject_that_was_told_of_is_not_told_of_again_for_a_while(database: Database) -> None:
+    rows.add_endpoint(database, "other")
+    add_rule(database, endpoint=None, all=True, repeat_after_seconds=600)
+    handle(database, fail(database, 2))
+    assert tell(database).messages == 1
+    handle(database, fail(database, 3) + fail(database, 1, endpoint="other"))
+    done = tell(database)
+    assert (done.messages, done.repeated) == (1, 3)
+    assert messages(database)[-1]["subjects"] == [{"name": "other", "count": 1}]
+    handle(database, fail(database, 1))
+    assert tell(database).messages == 0
+    pass_time(database, 601)
+    handle(database, fail(database, 1))
+    assert tell(database).messages == 1
+
+
+def test_a_message_that_a_channel_refuses_is_told_by_the_others(database: Database) -> None:
+    rows.add_endpoint(database, "second")
+    add_rule(database, channels=[CHANNEL, "second"])
+    handle(database, fail(database))
+    database.fetch(text("UPDATE endpoints SET deleted_at = now() WHERE name = 'second'"))
+    done = tell(database)
+    assert (done.messages, done.refused) == (1, 1)
+    (group,) = database.fetch(text("SELECT messages FROM notification_groups"))
+    assert [(each["channel"], each["job_id"] is None, each["fault"]) for each in group.messages] == [
+        (CHANNEL, False, None),
+        ("second", True, "the endpoint does not exist any more"),
+    ]
+
+
+def test_a_rule_that_is_deleted_forgets_what_it_has_gathered(database: Database) -> None:
+    add_rule(database, group_seconds=60)
+    handle(database, fail(database))
+    tell(database)
+    handle(database, fail(database))
+    RULES.delete(database, "r", AuditedChange(SYSTEM))
+    add_rule(database)
+    assert waiting(database) == []
