@@ -9,6 +9,7 @@ from marshmallow import Schema, ValidationError, fields, validate
 from app.api.http import parking
 from app.api.http.body import invalid
 from app.api.http.fields import Body, Count, Instant, QueryInstant
+from app.api.jobs.labels import LabelSelector
 from app.api.openapi.resource import Resource
 from app.api.services import services
 from app.api.streaming.messages import beginning, message, shape_event
@@ -53,6 +54,7 @@ class EventQuery(Body):
     )
     endpoint = fields.String(validate=validate.Length(1, 128))
     job_id = fields.String(validate=validate.Length(1, 128))
+    labels = LabelSelector()
     after = fields.String(
         validate=validate.Length(1, 200),
         metadata={"description": "the id of an event, or `next` of the page before: what follows it"},
@@ -112,7 +114,10 @@ def list_(query: dict[str, Any]) -> Any:
     again with the last id misses none and gets none twice, for as long as they are kept: 410 afterwards.
     """
     wanted = EventFilter(
-        kinds=query.get("kind", frozenset()), endpoint=query.get("endpoint"), job_id=query.get("job_id")
+        kinds=query.get("kind", frozenset()),
+        endpoint=query.get("endpoint"),
+        job_id=query.get("job_id"),
+        labels=query.get("labels", {}),
     )
     streams = request.accept_mimetypes.best_match(["application/json", EVENT_STREAM]) == EVENT_STREAM
     after = _after(query, streams=streams)
@@ -120,7 +125,7 @@ def list_(query: dict[str, Any]) -> Any:
         return _stream(wanted, after)
     until, items = reading.horizon(services().database), []
     for _ in range(MOST_PAGES):
-        page = reading.read(services().database, after, until, wanted.groups)
+        page = reading.read(services().database, after, until, wanted.groups, labelled=bool(wanted.labels))
         for event in page.events:
             if wanted.wants(event):
                 items.append(event)
@@ -161,7 +166,8 @@ def _stream(wanted: EventFilter, after: Place) -> Response:
         parking.go_on(lambda sock, over, *, chunked: streams.open(asked, sock, over, chunked=chunked))
     else:
         # A thread would be held: what there is, and the client comes again.
-        page = reading.read(services().database, after, reading.horizon(services().database), wanted.groups)
+        until = reading.horizon(services().database)
+        page = reading.read(services().database, after, until, wanted.groups, labelled=bool(wanted.labels))
         parts += [message(event) for event in page.events if wanted.wants(event)]
         parts.append(beginning(page.up_to))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

@@ -1,6 +1,7 @@
 """Events: what has happened, in one order that all readers see, read from the rows that tell of it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -13,6 +14,7 @@ class EventKind(StrEnum):
 
     JOB_CREATED = "job.created"
     JOB_UPDATED = "job.updated"
+    JOB_ENDED = "job.ended"  # a repeating one: cancelled, or it has no tick left
     ATTEMPT_FAILED = "attempt.failed"  # and another follows
     EXECUTION_SUCCEEDED = "execution.succeeded"
     EXECUTION_FAILED = "execution.failed"
@@ -48,6 +50,7 @@ class Event:
     execution_id: str | None
     subject: str | None
     details: dict[str, Any]
+    labels: Mapping[str, str] | None = None  # of its job, where somebody filters by them
 
     @property
     def event_id(self) -> str:
@@ -57,17 +60,20 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Which events are wanted: kinds or groups of them, an endpoint, a job; None and empty apply no filter."""
+    """Which events are wanted: kinds or groups, an endpoint, a job, labels of a job; None and empty apply no filter."""
 
     kinds: frozenset[str] = frozenset()
     endpoint: str | None = None
     job_id: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def wants(self, event: Event) -> bool:
         """Return whether an event passes."""
         if self.kinds and event.kind.value not in self.kinds and event.kind.group not in self.kinds:
             return False
         if self.endpoint is not None and event.endpoint != self.endpoint:
+            return False
+        if not self.labels.items() <= (event.labels or {}).items():
             return False
         return self.job_id is None or event.job_id == self.job_id
 

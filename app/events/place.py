@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from app.formats import EPOCH, MICROSECOND
 
-SOURCES = "abcejst"
-_TEXT = re.compile(r"([0-9]{1,16})(?:-([abcejst])-([A-Za-z0-9_]{1,128}))?", re.ASCII)
+SOURCES = "abcejrst"
+_TEXT = re.compile(r"([0-9]{1,16})(?:-([abcejrst])-([A-Za-z0-9_]{1,128}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,17 +63,28 @@ _ENDED_AT = "CASE WHEN status = 'DEAD' THEN last_beat_at ELSE lease_expires_at E
 _NOTHING = "CAST(NULL AS TEXT)"
 
 
-def _arm(source: str, rows: tuple[str, str, str], columns: str, shown: str, join: str = "") -> str:
+def _arm(
+    source: str,
+    rows: tuple[str, str, str],
+    columns: str,
+    shown: str,
+    *,
+    join: str = "",
+    labels: str = "CAST(NULL AS JSONB)",
+    condition: str = "",
+) -> str:
     table, at, key = rows
     return f"""
-      (SELECT p.at, '{source}' AS source, p.key, {shown}
+      (SELECT p.at, '{source}' AS source, p.key, {shown}, {labels} AS labels
          FROM (SELECT {at} AS at, {key} AS key, {columns} FROM {table}
-                WHERE CAST(:with_{source} AS BOOLEAN) AND {at} < CAST(:until AS TIMESTAMPTZ)
+                WHERE CAST(:with_{source} AS BOOLEAN){condition} AND {at} < CAST(:until AS TIMESTAMPTZ)
                   AND ({at}, {key}) > (CAST(:at_{source} AS TIMESTAMPTZ), CAST(:key_{source} AS TEXT))
                 ORDER BY {at}, {key} LIMIT :limit) AS p {join})"""  # noqa: S608 - constants of this module
 
 
 _JOIN = "JOIN executions AS e ON e.execution_id = p.execution_id"
+# Looked up only where somebody filters by them.
+_LABELS = "CASE WHEN CAST(:labelled AS BOOLEAN) THEN (SELECT j.labels FROM jobs AS j WHERE j.job_id = e.job_id) END"
 _ARMS = (
     _arm(
         "a",
@@ -83,7 +94,8 @@ _ARMS = (
         f"""{_OF_ATTEMPT} AS kind, e.endpoint, e.job_id, e.execution_id, {_NOTHING} AS subject,
          jsonb_build_object('attempt', p.attempt_number, 'worker_id', p.worker_id, 'duration_ms', p.duration_ms,
                             'error', p.error) AS details""",
-        _JOIN,
+        join=_JOIN,
+        labels=_LABELS,
     ),
     _arm(
         "b",
@@ -106,14 +118,26 @@ _ARMS = (
         f"""{_OF_CHANGE}, e.endpoint, e.job_id, e.execution_id, {_NOTHING},
          jsonb_build_object('attempt', p.attempt_number, 'from', p.from_status, 'to', p.to_status,
                             'reason', p.reason)""",
-        _JOIN,
+        join=_JOIN,
+        labels=_LABELS,
     ),
     _arm(
         "j",
         ("jobs", "created_at", "job_id"),
-        "endpoint, trigger_type, version, name",
+        "endpoint, trigger_type, version, name, labels",
         f"""CASE WHEN p.version > 1 THEN 'job.updated' ELSE 'job.created' END, p.endpoint, p.key, {_NOTHING},
          {_NOTHING}, jsonb_build_object('trigger', p.trigger_type, 'version', p.version, 'name', p.name)""",
+        labels="p.labels",
+    ),
+    # Those that repeat; what runs once ends with its execution.
+    _arm(
+        "r",
+        ("jobs", "ended_at", "job_id"),
+        "endpoint, trigger_type, version, name, end_reason, labels",
+        f"""'job.ended', p.endpoint, p.key, {_NOTHING}, {_NOTHING},
+         jsonb_build_object('trigger', p.trigger_type, 'version', p.version, 'name', p.name, 'reason', p.end_reason)""",
+        labels="p.labels",
+        condition=" AND ended_at IS NOT NULL",
     ),
     _arm(
         "s",
@@ -135,7 +159,7 @@ PAGE_OF_EVENTS = statement(
     f"SELECT * FROM ({' UNION ALL '.join(_ARMS)}) AS found ORDER BY at, source, key LIMIT :limit",  # noqa: S608
 )
 
-_OF_GROUP = {"attempt": "a", "execution": "ae", "job": "j", "worker": "st", "breaker": "b", "catalogue": "c"}
+_OF_GROUP = {"attempt": "a", "execution": "ae", "job": "jr", "worker": "st", "breaker": "b", "catalogue": "c"}
 _HIDDEN = frozenset({"api_key"})  # keys are the administrators' matter
 
 
@@ -154,18 +178,34 @@ def horizon(database: Database) -> datetime:
     return found
 
 
-def read(database: Database, after: Place, until: datetime, groups: Collection[str], *, limit: int = PAGE) -> Read:
-    """Read the events of some groups behind a place and before an instant, a page at most."""
-    wanted = {source for group in groups for source in _OF_GROUP[group]}
-    params: dict[str, Any] = {"until": until, "limit": limit}
-    for source in SOURCES:
-        params[f"with_{source}"] = source in wanted
-        params[f"at_{source}"], params[f"key_{source}"] = after.of_source(source)
+def read(
+    database: Database,
+    after: Place,
+    until: datetime,
+    groups: Collection[str],
+    *,
+    limit: int = PAGE,
+    labelled: bool = False,
+) -> Read:
+    """Read the events of some groups behind a place and before an instant, a page at most; `labelled` with labels."""
+    params = params_of(after, until, groups, limit=limit, labelled=labelled)
     rows = database.fetch(PAGE_OF_EVENTS, params)
     events = [_event(row) for row in rows if row.details.get("resource_type") not in _HIDDEN]
     if len(rows) == limit:
         return Read(events, Place(rows[-1].at, rows[-1].source, rows[-1].key), is_end=False)
     return Read(events, max(after, Place(until), key=lambda place: place.at), is_end=True)
+
+
+def params_of(
+    after: Place, until: datetime, groups: Collection[str], *, limit: int, labelled: bool = False
+) -> dict[str, Any]:
+    """Return the parameters of PAGE_OF_EVENTS."""
+    wanted = {source for group in groups for source in _OF_GROUP[group]}
+    params: dict[str, Any] = {"until": until, "limit": limit, "labelled": labelled}
+    for source in SOURCES:
+        params[f"with_{source}"] = source in wanted
+        params[f"at_{source}"], params[f"key_{source}"] = after.of_source(source)
+    return params
 
 
 def _event(row: Row[Any]) -> Event:
@@ -178,4 +218,5 @@ def _event(row: Row[Any]) -> Event:
         execution_id=row.execution_id,
         subject=row.subject,
         details={name: value for name, value in row.details.items() if value is not None},
+        labels=row.labels,
     )

@@ -73,7 +73,9 @@ MATERIALIZE = statement(
              skipped_catch_up = j.skipped_catch_up + due.skipped_catch_up,
              skipped_overlap = j.skipped_overlap + due.skipped_overlap,
              status = CASE WHEN due.retires THEN 'RETIRED' ELSE 'ACTIVE' END,
-             retired_at = CASE WHEN due.retires THEN now() ELSE NULL END
+             retired_at = CASE WHEN due.retires THEN now() ELSE NULL END,
+             ended_at = CASE WHEN due.retires THEN now() ELSE NULL END,
+             end_reason = CASE WHEN due.retires THEN 'NO_TICK_LEFT' ELSE NULL END
         FROM due
        WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
          AND j.job_id = due.job_id AND j.cron_next_run_at = due.expected

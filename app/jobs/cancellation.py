@@ -18,7 +18,8 @@ TRIGGER = statement("jobs.trigger", "SELECT trigger_type FROM jobs WHERE job_id 
 RETIRE_CRON = statement(
     "jobs.retire_cron",
     """
-    UPDATE jobs SET status = 'RETIRED', retired_at = now(), paused_at = NULL, cron_next_run_at = NULL
+    UPDATE jobs SET status = 'RETIRED', retired_at = now(), paused_at = NULL, cron_next_run_at = NULL,
+                    ended_at = now(), end_reason = 'CANCELLED'
      WHERE job_id = :job_id AND status <> 'RETIRED'
     """,
 )

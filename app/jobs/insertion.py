@@ -69,6 +69,8 @@ DEFAULTS: dict[str, Any] = {
     "skipped_overlap": 0,
     "paused_at": None,
     "retired_at": None,
+    "ended_at": None,
+    "end_reason": None,
 }
 # Parameters of no column of `jobs`: the payload spec that the input was checked with, the state of the endpoint that
 # the limit key was rendered by, and a one-shot job's execution.

@@ -33,6 +33,8 @@ RESUME = statement(
     """
     UPDATE jobs SET status = CASE WHEN CAST(:over AS BOOLEAN) THEN 'RETIRED' ELSE 'ACTIVE' END, paused_at = NULL,
                     retired_at = CASE WHEN CAST(:over AS BOOLEAN) THEN now() END,
+                    ended_at = CASE WHEN CAST(:over AS BOOLEAN) THEN now() END,
+                    end_reason = CASE WHEN CAST(:over AS BOOLEAN) THEN 'NO_TICK_LEFT' END,
                     cron_next_run_at = CAST(:next_run_at AS TIMESTAMPTZ)
      WHERE job_id = :job_id AND status = 'PAUSED'
     """,

@@ -529,6 +529,7 @@ class AsyncEvents(AsyncGroup):
         kind: str | None = None,
         endpoint: str | None = None,
         job_id: str | None = None,
+        labels: str | None = None,
         after: str | None = None,
         since: str | datetime | None = None,
         limit: int | None = None,
@@ -543,6 +544,7 @@ class AsyncEvents(AsyncGroup):
         as long as they are kept: 410 afterwards.
 
         `kind`: kinds, or groups of them, with commas between them.
+        `labels`: `key=value`, or several of them with commas in between: the jobs that have all of these.
         `after`: the id of an event, or `next` of the page before: what follows it.
         `since`: without `after`: what has happened from then on.
         `last_event_id`: of a stream: the id of the last event that came; `after` in its place.
@@ -555,6 +557,7 @@ class AsyncEvents(AsyncGroup):
                 "kind": kind,
                 "endpoint": endpoint,
                 "job_id": job_id,
+                "labels": labels,
                 "after": after,
                 "since": since,
                 "limit": limit,

@@ -1563,6 +1563,7 @@ class Event(TypedDict):
     kind: Literal[
         "job.created",
         "job.updated",
+        "job.ended",
         "attempt.failed",
         "execution.succeeded",
         "execution.failed",

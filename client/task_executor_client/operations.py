@@ -525,6 +525,7 @@ class Events(Group):
         kind: str | None = None,
         endpoint: str | None = None,
         job_id: str | None = None,
+        labels: str | None = None,
         after: str | None = None,
         since: str | datetime | None = None,
         limit: int | None = None,
@@ -539,6 +540,7 @@ class Events(Group):
         as long as they are kept: 410 afterwards.
 
         `kind`: kinds, or groups of them, with commas between them.
+        `labels`: `key=value`, or several of them with commas in between: the jobs that have all of these.
         `after`: the id of an event, or `next` of the page before: what follows it.
         `since`: without `after`: what has happened from then on.
         `last_event_id`: of a stream: the id of the last event that came; `after` in its place.
@@ -551,6 +553,7 @@ class Events(Group):
                 "kind": kind,
                 "endpoint": endpoint,
                 "job_id": job_id,
+                "labels": labels,
                 "after": after,
                 "since": since,
                 "limit": limit,

@@ -190,8 +190,9 @@ attempts = Table(
     one_of("status", "chk_attempts_status", AttemptStatus),
 )
 
-# Events are read in the order of the transactions that write them.
-Index("idx_attempts_time", attempts.c.created_at, attempts.c.attempt_id)
+# Events are read in the order of the transactions that write them. Not by the id as well, so that those of a batch,
+# which have one instant, share an entry: who reads them sorts them, a batch at a time.
+Index("idx_attempts_created", attempts.c.created_at)
 
 execution_logs = Table(
     "execution_logs",

@@ -30,7 +30,8 @@ class Feed:
             place = next(iter(waiting))
             group = waiting.pop(place)
             groups = frozenset().union(*(stream.wanted.groups for stream in group))
-            page = reading.read(self._database, place, until, groups)
+            labelled = any(stream.wanted.labels for stream in group)
+            page = reading.read(self._database, place, until, groups, labelled=labelled)
             written = [(event, message(event)) for event in page.events]
             with_room = [stream for stream in group if stream.put_events(written, page.up_to)]
             if not page.is_end and with_room:

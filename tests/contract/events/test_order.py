@@ -59,6 +59,37 @@ def test_what_commits_late_is_read_before_what_began_later(database: Database) -
     assert eventually(lambda: behind(database, place)[0] == [])
 
 
+BATCHES, OF_BATCH = 40, 60
+ATTEMPTS = """
+INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, started_at, created_at, led_to)
+SELECT 'att_' || md5(CAST(n AS TEXT)), :execution_id, n, 'FAILED', now(), now() - (n / :size) * INTERVAL '1 second',
+       'RETRYING'
+  FROM generate_series(1, :count) AS n RETURNING attempt_id
+"""
+
+
+def test_those_of_one_instant_are_read_page_by_page_and_by_the_index(database: Database) -> None:
+    execution_id = rows.add_executions(database, 1)[0]
+    given = {"execution_id": execution_id, "size": OF_BATCH, "count": BATCHES * OF_BATCH}
+    database.fetch(text(ATTEMPTS), given)
+    database.fetch(text("ANALYZE"))
+    until, place, keys = reading.horizon(database) + timedelta(minutes=1), Place(EPOCH), []
+    while True:
+        page = reading.read(database, place, until, {"attempt"}, limit=OF_BATCH - 1)
+        keys += [(event.at, event.place.key) for event in page.events]
+        place = page.up_to
+        if page.is_end:
+            break
+    assert keys == sorted(set(keys))
+    assert len(keys) == BATCHES * OF_BATCH
+    if not database.is_cockroach:
+        middle = Place(keys[len(keys) // 2][0])
+        params = reading.params_of(middle, until, GROUPS, limit=50)
+        plan = "\n".join(line[0] for line in database.fetch(text(f"EXPLAIN {reading.PAGE_OF_EVENTS}"), params))
+        assert "using idx_attempts_created" in plan
+        assert "Incremental Sort" in plan, "a batch at a time, not all that follows"
+
+
 def test_a_session_that_only_dumps_holds_nothing_up_for_ever(database: Database) -> None:
     now = rows.database_now(database)
     assert now - reading.horizon(database) < timedelta(seconds=reading.LONGEST_TRANSACTION_SECONDS)

@@ -23,6 +23,7 @@ def test_ticks_at_or_after_the_end_do_not_fire_and_the_job_retires(database: Dat
     row = job(database, job_id)
     assert (row.status, row.cron_next_run_at, row.cron_last_tick_at) == ("RETIRED", None, found[-1])
     assert row.retired_at is not None
+    assert (row.ended_at, row.end_reason) == (row.retired_at, "NO_TICK_LEFT")
 
 
 def test_a_job_whose_next_tick_is_not_before_its_end_retires_without_firing(database: Database) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from app import workers
 from app.db import Database
 from app.executions.verdict import Verdict
 from schema.states import ExecutionStatus
@@ -14,7 +15,7 @@ from tests import rows
 from tests.integration.client import Api, pointers, problem
 from tests.integration.executions.conftest import execution_id  # noqa: F401 - a fixture
 from tests.integration.executions.worker import claim, end
-from tests.integration.registered import created, cron, one_shot
+from tests.integration.registered import created, cron, one_shot, register
 from tests.waiting import eventually
 
 ERROR = {"type": "TIMEOUT", "message": "no answer", "retryable": True}
@@ -92,6 +93,35 @@ def test_what_processes_from_before_events_wrote_is_told_as_far_as_it_can_be(
         assert kinds == ["attempt.failed", last]
 
 
+def test_the_ends_of_repeating_jobs_are_told_and_labels_filter(api: Api, database: Database) -> None:
+    register(api)
+    workers.register(database, worker_id="wrk_1", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
+    labels = {"team": "billing", "env": "prod"}
+    cancelled, over, other = (created(api, cron(labels=each))["job_id"] for each in (labels, labels, {"team": "a"}))
+    assert api.post(f"/jobs/{cancelled}/cancel").status_code == 200
+    assert api.post(f"/jobs/{cancelled}/cancel").status_code == 200, "a second time changes nothing"
+    assert api.post(f"/jobs/{over}/pause").status_code == 200
+    database.fetch(text("UPDATE jobs SET cron_ends_at = now() WHERE job_id = :id RETURNING job_id"), {"id": over})
+    assert api.post(f"/jobs/{over}/resume").status_code == 200
+    assert api.send("PUT", f"/jobs/{other}", json={"cron": "@daily"}).status_code == 200, "no end: a version follows"
+    once = created(api, one_shot("once", labels=labels))
+    end(database, claim(database), Verdict(ExecutionStatus.SUCCESS, None, {"status_code": 200}, None))
+    last = eventually(lambda: api.get("/events", kind="execution", job_id=once["job_id"]).json["items"])[0]
+    ended = [event for event in events(api, labels="team=billing,env=prod") if event["kind"] == "job.ended"]
+    assert [(event["job_id"], event["details"]["reason"]) for event in ended] == [
+        (cancelled, "CANCELLED"),
+        (over, "NO_TICK_LEFT"),
+    ]
+    found = events(api, labels="team=billing")
+    assert [event["kind"] for event in found] == 2 * ["job.created"] + 2 * ["job.ended"] + [
+        "job.created",
+        "execution.succeeded",
+    ]
+    assert found[-1] == last
+    assert [event["kind"] for event in events(api, kind="job", labels="team=a")] == ["job.created", "job.updated"]
+    assert events(api, labels="team=billing,env=") == []
+
+
 def test_a_stream_that_cannot_be_kept_tells_what_there_is(api: Api, execution_id: str) -> None:  # noqa: F811
     first = eventually(lambda: api.get("/events", kind="job").json["items"])[0]
     begin = api.get("/events", kind="job", since="1970-01-02T00:00:00Z")
@@ -122,6 +152,7 @@ def test_what_is_not_kept_any_more_is_not_told(api: Api, database: Database) -> 
         ("after=x", "after"),
         ("after=1-z-k", "after"),
         ("limit=201", "limit"),
+        ("labels=team", "labels"),
     ],
 )
 def test_bad_questions_are_refused(api: Api, query: str, parameter: str) -> None:

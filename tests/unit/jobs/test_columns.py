@@ -106,9 +106,10 @@ def test_a_job_holds_every_column() -> None:
         reads = Reads(row(trigger))
         Job.from_columns(reads)
         read |= reads.names
-    # The number of attempts is the endpoint's, and shown with the execution; the others are for executions only.
+    # The number of attempts is the endpoint's, and shown with the execution; the others are for executions or events.
     assert (
-        set(tables.jobs.c.keys()) - {"crdb_region", "max_attempts", "trace_context", "followed"}
+        set(tables.jobs.c.keys())
+        - {"crdb_region", "max_attempts", "trace_context", "followed", "ended_at", "end_reason"}
         == read - EXECUTION.keys()
     )
 
