@@ -95,10 +95,17 @@ def test_a_failure_leaves_a_letter_unless_the_policy_rejected_it(database: Datab
 def test_of_several_handlers_one_brings_about_each_effect(
     database: Database, database_url: str, worker: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    strip_locks(monkeypatch, way, taking, "TAKE")
+    strip_locks(monkeypatch, way, taking, "TAKE", "LOCK_ONE")
     found = end(database, claimed(database, worker, 60))
     effect = counting(database)
+    failed_before = text("UPDATE execution_ends SET tries = 1 WHERE end_id = ANY (:ids)")
+    database.fetch(failed_before, {"ids": found[:10]})
     with schedulers(database_url, way, 3) as others:
+
+        def one_by_one(other: Database) -> int:
+            return sum(Handler(other, effects=[effect]).handle_alone(end_id).ends for end_id in found[:10])
+
+        assert sum(at_once(*(partial(one_by_one, other) for other in others))) == 10
         at_once(
             *(partial(Handler(other, effects=[effect]).handle, found[n:] + found[:n]) for n, other in enumerate(others))
         )
