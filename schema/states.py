@@ -77,6 +77,7 @@ class EndpointType(StrEnum):
     HTTP = "HTTP"
     KAFKA = "KAFKA"
     REDIS_STREAM = "REDIS_STREAM"
+    NOTIFICATION = "NOTIFICATION"
 
     @property
     def queue(self) -> str:

@@ -157,6 +157,7 @@ class Network:
         self.connections_per_host = connections_per_host
         self._stuck_seconds = stuck_seconds
         self._turns = PerHostLimit(connections_per_host)
+        self._limits = [self._turns]
         # Where a process can never have more deliveries than one host may get, none has to wait.
         self._has_to_wait = connections > connections_per_host
 
@@ -164,12 +165,22 @@ class Network:
         """Wait for a turn of a delivery at its target, and hold it; raises NotSentError when none comes in time."""
         if not self._has_to_wait:
             return nullcontext()
-        patience = min(PATIENCE_SECONDS, self._stuck_seconds - timeout_ms / 1000)
-        return self._turns.take(target, patience, identity.begin)
+        return self._turns.take(target, self.patience(timeout_ms), identity.begin)
+
+    def patience(self, timeout_ms: int, most_seconds: float = PATIENCE_SECONDS) -> float:
+        """Return for how many seconds a delivery may wait before its own time begins."""
+        return min(most_seconds, self._stuck_seconds - timeout_ms / 1000)
+
+    def limited(self, limit: int) -> PerHostLimit:
+        """Return a limit of what a transport does at a time, for which nobody waits once this is drained."""
+        made = PerHostLimit(limit)
+        self._limits.append(made)
+        return made
 
     def drain(self) -> None:
         """Let no delivery wait for a turn any more."""
-        self._turns.drain()
+        for limit in self._limits:
+            limit.drain()
 
 
 class Dispatcher(Protocol):

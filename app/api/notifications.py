@@ -1,13 +1,20 @@
-"""/notifications: what endpoints that notify people get."""
+"""/notifications: what endpoints that notify people get; and trying one out."""
 
 from typing import Any
 
 from marshmallow import Schema, fields
 
+from app.access.api_keys import Scope
+from app.api.http import preferences, traces
+from app.api.http.idempotency_keys import PARAMETER, key_in_header
+from app.api.jobs import creating
+from app.api.jobs.answer_schemas import CreatedJobSchema
 from app.api.openapi.resource import Resource
+from app.errors import EndpointNotFoundError, InputValidationError
 from app.notifications.message import MESSAGE_SCHEMA
+from app.notifications.trial import trial_of
 
-resource = Resource("notifications", "What people are told, through endpoints.")
+resource = Resource("notifications", "What people are told, through endpoints.", write_scope=Scope.JOBS_WRITE)
 
 
 class MessageSchemaSchema(Schema):
@@ -20,3 +27,26 @@ class MessageSchemaSchema(Schema):
 def schema() -> dict[str, Any]:
     """Get the JSON Schema of the input with which endpoints notify people; a payload spec can be made of it."""
     return {"schema": MESSAGE_SCHEMA}
+
+
+@resource.route(
+    "POST",
+    "/endpoints/<name>/test",
+    returns=CreatedJobSchema,
+    status=201,
+    also=(200, 202),
+    own_key=PARAMETER,
+    header=preferences.PARAMETER,
+    errors=[EndpointNotFoundError, InputValidationError],
+)
+def test(name: str) -> tuple[Any, int, dict[str, str]]:
+    """Send a message through an endpoint that says that it is a test: a job like any other, with that message as input.
+
+    Answered as `POST /jobs` is, with `Prefer: wait=10` once the message was sent or refused. An endpoint whose
+    payload spec refuses messages is answered with 422.
+    """
+    created = creating.earlier()
+    if created is None:
+        trace = traces.trace_of_new_jobs()
+        created = creating.create(trial_of(name, key_in_header(), trace), trace)
+    return creating.answer(created)

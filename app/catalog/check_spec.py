@@ -38,6 +38,7 @@ def check_spec(
         *_config_faults(template, config),
         *_secret_faults(template, secret_names_exist),
         *input_faults(template.placeholders, payload_schema),
+        *transport.faults(template, config or {}),
     ]
     if faults:
         raise TemplateError(f"{faults[0]['message']} (at {faults[0]['pointer']})", faults)
@@ -101,7 +102,7 @@ def _render_what_is_known(template: SpecTemplate, config: Mapping[str, Any]) -> 
         here = [item for item in template.placeholders if (item.pointer + "/").startswith(below + "/")]
         if isinstance(node, Url) and all(item.namespace != "secret" for item in here):
             pieces = tuple(("x", None) if _is_input(part) else (part, escape) for part, escape in node.pieces)
-            Url(pieces, node.pointer, node.schemes).render({"config": config})
+            Url(pieces, node.pointer, node.schemes, node.finish).render({"config": config})
         elif all(item.namespace == "config" for item in here):
             node.render({"config": config})
 

@@ -1234,6 +1234,40 @@ class AsyncNotifications(AsyncGroup):
         answer: models.MessageSchema = await self._sender.send(call)
         return answer
 
+    async def test(
+        self,
+        name: str,
+        /,
+        *,
+        idempotency_key: str | None = None,
+        prefer: str | None = None,
+        timeout: float | None = None,
+    ) -> models.CreatedJob:
+        """Send a message through an endpoint that says that it is a test: a job like any other, with that
+        message as input.
+
+        Answered as `POST /jobs` is, with `Prefer: wait=10` once the message was sent or refused. An
+        endpoint whose payload spec refuses messages is answered with 422.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        `prefer`: `wait=10`: answer once the job's execution is over, with its `result`, or after so many
+        seconds (60 at most) with 202; `respond-async`: answer 202 at once. Both, for those that respect
+        neither.
+        """
+        call = Call.of(
+            "notifications.test",
+            "POST",
+            "/endpoints/{name}/test",
+            path={"name": name},
+            headers={"Prefer": prefer},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.CreatedJob = await self._sender.send(call)
+        return answer
+
 
 class AsyncOperations(AsyncGroup):
     """Operations on `operations`."""

@@ -181,6 +181,22 @@ class RedisStreamSpec(TypedDict):
     """Below `timeout_ms`: an attempt that takes longer goes on, and leaves a WARN line and an event at once."""
 
 
+class NotificationSpec(TypedDict):
+    url: str | list[str]
+    """Of Apprise, one or up to 10; what is secret is a placeholder May hold `{{config.…}}`, `{{secret.…}}`."""
+    title: NotRequired[str]
+    """May hold `{{config.…}}`, `{{input.…}}`."""
+    body: NotRequired[str]
+    """May hold `{{config.…}}`, `{{input.…}}`."""
+    severity: NotRequired[str]
+    """What it renders to, `info`, `warning` or `critical`, is the kind of the message May hold `{{config.…}}`,
+    `{{input.…}}`.
+    """
+    timeout_ms: NotRequired[int]
+    soft_timeout_ms: NotRequired[int]
+    """Below `timeout_ms`: an attempt that takes longer goes on, and leaves a WARN line and an event at once."""
+
+
 class RetryPolicySpec(TypedDict):
     max_attempts: NotRequired[int]
     backoff: NotRequired[Literal["fixed", "linear", "exponential", "custom", "decorrelated"]]
@@ -198,6 +214,7 @@ class RetryPolicySpec(TypedDict):
                 "CONNECTION_ERROR",
                 "BROKER_ERROR",
                 "STREAM_ERROR",
+                "NOTIFICATION_ERROR",
                 "INTERNAL_ERROR",
                 "WORKER_LOST",
                 "STUCK",
@@ -216,6 +233,7 @@ class RetryPolicySpec(TypedDict):
                 "CONNECTION_ERROR",
                 "BROKER_ERROR",
                 "STREAM_ERROR",
+                "NOTIFICATION_ERROR",
                 "INTERNAL_ERROR",
                 "WORKER_LOST",
                 "STUCK",
@@ -234,6 +252,7 @@ class RetryPolicySpec(TypedDict):
                 "CONNECTION_ERROR",
                 "BROKER_ERROR",
                 "STREAM_ERROR",
+                "NOTIFICATION_ERROR",
                 "INTERNAL_ERROR",
                 "WORKER_LOST",
                 "STUCK",
@@ -252,6 +271,7 @@ class RetryPolicySpec(TypedDict):
                 "CONNECTION_ERROR",
                 "BROKER_ERROR",
                 "STREAM_ERROR",
+                "NOTIFICATION_ERROR",
                 "INTERNAL_ERROR",
                 "WORKER_LOST",
                 "STUCK",
@@ -284,10 +304,10 @@ class NewEndpoint(TypedDict):
     to `365d`; as long as executions are kept when absent.
     """
     name: str
-    type: Literal["HTTP", "KAFKA", "REDIS_STREAM"]
+    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
     payload_spec: NotRequired[str | None]
     config: NotRequired[str | None]
-    spec: HttpSpec | KafkaSpec | RedisStreamSpec
+    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec
     """That of the type."""
     retry_policy: NotRequired[RetryPolicySpec | None]
     keep_response: NotRequired[Literal["always", "on_error", "never"]]
@@ -306,10 +326,10 @@ class Callbacks(TypedDict):
 
 class Endpoint(TypedDict):
     name: str
-    type: Literal["HTTP", "KAFKA", "REDIS_STREAM"]
+    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
     payload_spec: str | None
     config: str | None
-    spec: HttpSpec | KafkaSpec | RedisStreamSpec
+    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec
     """As it was given."""
     retry_policy: RetryPolicySpec
     """With its defaults."""
@@ -353,10 +373,10 @@ class ChangedEndpoint(TypedDict):
     to `365d`; as long as executions are kept when absent.
     """
     name: NotRequired[str]
-    type: Literal["HTTP", "KAFKA", "REDIS_STREAM"]
+    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
     payload_spec: NotRequired[str | None]
     config: NotRequired[str | None]
-    spec: HttpSpec | KafkaSpec | RedisStreamSpec
+    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec
     """That of the type."""
     retry_policy: NotRequired[RetryPolicySpec | None]
     keep_response: NotRequired[Literal["always", "on_error", "never"]]
@@ -729,6 +749,17 @@ class RedisStreamOutput(TypedDict):
     """True when an earlier attempt of unknown fate is so old that Redis may have forgotten it."""
 
 
+class ChannelOutput(TypedDict):
+    channel: str
+    status_code: NotRequired[int]
+    """The last one, of HTTP or SMTP."""
+    error: NotRequired[str]
+
+
+class NotificationOutput(TypedDict):
+    channels: list[ChannelOutput]
+
+
 class AttemptError(TypedDict):
     type: str
     message: str
@@ -766,7 +797,7 @@ class Result(TypedDict):
     duration_ms: int | None
     kept_until: str | None
     """`null`: as long as the execution, or not over yet."""
-    output: HttpOutput | KafkaOutput | RedisStreamOutput | IgnoredError | None
+    output: HttpOutput | KafkaOutput | RedisStreamOutput | NotificationOutput | IgnoredError | None
     """What the receiver answered."""
     error: AttemptError | None
     """Of the last attempt, with the whole answer."""
@@ -775,7 +806,7 @@ class Result(TypedDict):
 class CreatedJob(TypedDict):
     job_id: str
     endpoint: str
-    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM"]
+    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
     endpoint_version: int
     trigger: Literal["IMMEDIATE", "DELAYED", "CRON", "INTERVAL"]
     status: Literal["ACTIVE", "PAUSED", "RETIRED"]
@@ -832,7 +863,7 @@ class CreatedJob(TypedDict):
 class Job(TypedDict):
     job_id: str
     endpoint: str
-    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM"]
+    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
     endpoint_version: int
     trigger: Literal["IMMEDIATE", "DELAYED", "CRON", "INTERVAL"]
     status: Literal["ACTIVE", "PAUSED", "RETIRED"]
@@ -894,7 +925,7 @@ class Execution(TypedDict):
     execution_id: str
     job_id: str
     endpoint: str
-    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM"]
+    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
     endpoint_version: int
     idempotency_key: str | None
     queue: str
@@ -903,7 +934,7 @@ class Execution(TypedDict):
     """By which it shares `limits.per_key` of its endpoint; `null` where it has no key."""
     status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
     input: NotRequired[dict[str, Any]]
-    output: HttpOutput | KafkaOutput | RedisStreamOutput | IgnoredError | None
+    output: HttpOutput | KafkaOutput | RedisStreamOutput | NotificationOutput | IgnoredError | None
     """What the receiver answered."""
     last_error: AttemptError | None
     """Of the latest attempt that has ended, if it failed or was ignored; without its `body`."""
@@ -1078,7 +1109,7 @@ class Stats(TypedDict):
 class Status(TypedDict):
     job_id: str
     endpoint: str
-    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM"]
+    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
     trigger: Literal["IMMEDIATE", "DELAYED", "CRON", "INTERVAL"]
     status: Literal["ACTIVE", "PAUSED", "RETIRED"]
     health: Literal["HEALTHY", "DEGRADED", "FAILING", "IDLE"]
@@ -1121,7 +1152,7 @@ class Attempt(TypedDict):
     started_at: str
     completed_at: str | None
     duration_ms: int | None
-    output: HttpOutput | KafkaOutput | RedisStreamOutput | IgnoredError | None
+    output: HttpOutput | KafkaOutput | RedisStreamOutput | NotificationOutput | IgnoredError | None
     error: AttemptError | None
     """Of a SUCCESS: what `ignore_on` ignores."""
     created_at: str

@@ -18,7 +18,12 @@ R = TypeVar("R")
 
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)", re.ASCII)
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_SPECS = {"HTTP": "HttpSpec", "KAFKA": "KafkaSpec", "REDIS_STREAM": "RedisStreamSpec"}
+_SPECS = {
+    "HTTP": "HttpSpec",
+    "KAFKA": "KafkaSpec",
+    "REDIS_STREAM": "RedisStreamSpec",
+    "NOTIFICATION": "NotificationSpec",
+}
 
 
 class RegistrationConflictError(TaskExecutorError):

@@ -90,7 +90,7 @@ jobs = Table(
     ForeignKeyConstraint(["endpoint"], ["endpoints.name"], name="fk_jobs_endpoint"),
     one_of("trigger_type", "chk_jobs_trigger_type", Trigger),
     one_of("status", "chk_jobs_state", JobStatus),
-    one_of("endpoint_type", "chk_jobs_endpoint_type", EndpointType),
+    one_of("endpoint_type", "chk_jobs_type", EndpointType),
     CheckConstraint("(status = 'RETIRED') = (retired_at IS NOT NULL)", name="chk_jobs_retired_at"),
     CheckConstraint(
         "trigger_type <> 'CRON' OR (cron_expression IS NOT NULL AND cron_timezone IS NOT NULL)",

@@ -2,17 +2,12 @@
 
 from typing import Any
 
-from flask import g, request
-
 from app.access.api_keys import Scope
 from app.api.executions.schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema, shape_record
 from app.api.http import preferences, traces
 from app.api.http.conditions import actor
-from app.api.http.idempotency_keys import REPLAYED
 from app.api.http.pagination import page_answer, page_request, page_schema
-from app.api.http.preferences import Preferences
-from app.api.http.request_ids import note_ids
-from app.api.jobs import idempotency, outcome
+from app.api.jobs import creating, idempotency
 from app.api.jobs.answer_schemas import CreatedJobSchema, JobSchema, shape_job
 from app.api.jobs.request_schemas import JobQuery, NewJobSchema, new_job
 from app.api.openapi.resource import Resource
@@ -31,8 +26,6 @@ from app.jobs.creation import Created
 from app.jobs.job_filter import JobFilter
 from app.jobs.listing import page_of_jobs
 from app.jobs.queries import get_job
-from app.metrics import PROCESS
-from app.metrics.series import SCHEDULED
 
 resource = Resource("jobs", "Invocations of endpoints: now, later or on a schedule.", write_scope=Scope.JOBS_WRITE)
 
@@ -54,26 +47,13 @@ def create(body: dict[str, Any]) -> tuple[Any, int, dict[str, str]]:
     With `Prefer: wait=10` the answer comes once the job's execution is over, and has its `result`; after so many
     seconds it is a 202, whose `Location` tells where the result will be. The same request again waits for the same job.
     """
-    created: Created = g.created if "created" in g else _created(body)
-    preferred = request.headers.get(preferences.HEADER)
-    if preferred is not None and created.job.execution is not None:
-        return outcome.answer(created, created.job.execution.execution_id, Preferences.read(preferred))
-    answer = shape_job(created.job)
-    return (answer, 201, {}) if created.is_new else (answer, 200, REPLAYED)
+    return creating.answer(creating.earlier() or _created(body))
 
 
 def _created(body: dict[str, Any]) -> Created:
     body["idempotency_key"] = idempotency.key_of(body)
     trace = traces.trace_of_new_jobs()
-    created = services().creator.create(new_job(body, trace), together=True)
-    note_ids(job_id=created.job.job_id)
-    if created.job.execution is not None:
-        note_ids(execution_id=created.job.execution.execution_id)
-    if trace is not None:
-        traces.note_created(created.job)
-    if created.is_new:
-        PROCESS.add(SCHEDULED, created.job.trigger)
-    return created
+    return creating.create(new_job(body, trace), trace)
 
 
 @resource.route("GET", "/jobs", query=JobQuery, returns=page_schema(JobSchema))

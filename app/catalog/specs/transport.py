@@ -1,6 +1,6 @@
 """Transport: everything about one except how it sends, which is its dispatcher's task."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 from marshmallow import INCLUDE, Schema, missing
 
 from app.catalog.specs.fields import rule_of
+from app.catalog.templates.compilation import SpecTemplate
 from app.catalog.templates.rules import Rule
+from app.errors import Detail
 
 
 class Outcome(Schema):
@@ -39,6 +41,11 @@ class Example:
     )
 
 
+def _no_faults(_template: SpecTemplate, _config: Mapping[str, Any]) -> Iterable[Detail]:
+    """Find nothing that a transport would refuse by more than its fields."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transport:
     """A way to deliver: what an endpoint says, what its attempts leave behind, and how to speak of it."""
@@ -50,6 +57,7 @@ class Transport:
     output: Schema
     errors: tuple[str, ...]  # types of the errors of its attempts that are retried
     examples: tuple[Example, ...]
+    faults: Callable[[SpecTemplate, Mapping[str, Any]], Iterable[Detail]] = _no_faults  # of a template and its config
 
     def __post_init__(self) -> None:
         """Refuse a spec whose attempts have no time limit."""

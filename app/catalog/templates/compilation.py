@@ -118,6 +118,8 @@ class _Compiler:
         parts = tuple(self._parse(text, pointer, rule))
         if rule.kind is Kind.URL:
             return self._url(parts, pointer, rule)
+        if rule.kind is Kind.LOCATOR:
+            return self._locator(parts, pointer, rule)
         literal = [part for part in parts if isinstance(part, str)]
         if rule.kind is Kind.LINE and any(urls.CONTROL.search(part) for part in literal):
             self._fault(pointer, "a line break or another control character is not allowed here")
@@ -140,6 +142,19 @@ class _Compiler:
             return self._literal_url("".join(map(str, parts)), pointer, rule)
         pieces = tuple((part, _escape_for(parts, index)) for index, part in enumerate(parts))
         return Url(pieces, pointer, rule.schemes)
+
+    def _locator(self, parts: tuple[Part, ...], pointer: str, rule: Rule) -> Node:
+        # A scheme that is written is known to be wrong before anything is looked up.
+        first = parts[0] if parts else ""
+        if isinstance(first, str):
+            try:
+                urls.finish_locator(first + "x" * (len(parts) > 1), rule.schemes)
+            except ValueError as error:
+                self._fault(pointer, str(error))
+        if all(isinstance(part, str) for part in parts):
+            return Constant("".join(map(str, parts)).strip())
+        pieces = tuple((part, _escape_for(parts, index)) for index, part in enumerate(parts))
+        return Url(pieces, pointer, rule.schemes, urls.finish_locator)
 
     def _literal_url(self, text: str, pointer: str, rule: Rule) -> Node:
         try:

@@ -140,6 +140,7 @@ class Url:
     pieces: tuple[tuple[Part, Escape | None], ...]
     pointer: str
     schemes: frozenset[str]
+    finish: Callable[[str, frozenset[str], str | None], str] = urls.finish
 
     def render(self, roots: Roots) -> Any:
         """Join the parts, the input percent-encoded, and check the result."""
@@ -153,7 +154,7 @@ class Url:
             else:
                 url += part
         try:
-            return urls.finish(url, self.schemes, prefix)
+            return self.finish(url, self.schemes, prefix)
         except ValueError as error:
             raise template_error(self.pointer, str(error)) from None
 

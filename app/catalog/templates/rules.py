@@ -16,6 +16,7 @@ class Kind(Enum):
     TEXT = auto()  # always a string
     LINE = auto()  # a string without control characters: nothing can end a header early
     URL = auto()  # a URL whose scheme, host and port the input cannot change
+    LOCATOR = auto()  # a URL of one of several schemes; all after the scheme is read by who sends
     COUNT = auto()  # a whole number from 1
 
 
@@ -25,7 +26,7 @@ class Rule:
 
     kind: Kind
     namespaces: frozenset[str]
-    schemes: frozenset[str] = frozenset()  # of a URL
+    schemes: frozenset[str] = frozenset()  # of a URL or a locator
 
 
 NOT_TEMPLATED = Rule(Kind.VALUE, frozenset())

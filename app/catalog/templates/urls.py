@@ -70,6 +70,16 @@ def finish(url: str, schemes: frozenset[str], prefix: str | None) -> str:
     return f"{match['scheme']}://{authority}{quote(url[match.end() :], safe=_LEGAL, errors='replace')}"
 
 
+def finish_locator(url: str, schemes: frozenset[str], _prefix: str | None = None) -> str:
+    """Return a rendered locator, of which only the scheme is checked; raises ValueError as `finish` does."""
+    if CONTROL.search(url):
+        raise ValueError("the URL has a control character in it")
+    scheme, colon, rest = url.strip().partition("://")
+    if not colon or not rest or scheme.lower() not in schemes:
+        raise ValueError(f"the URL must start with one of {', '.join(f'{one}://' for one in sorted(schemes))}")
+    return url.strip()
+
+
 def _ascii_host(authority: str) -> str:
     userinfo, at, host = authority.rpartition("@")
     target = _TARGET.fullmatch(host)

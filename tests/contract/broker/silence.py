@@ -16,6 +16,7 @@ def spec_of(type_: EndpointType, silent: socket.socket) -> dict[str, Any]:
     return {
         EndpointType.HTTP: {"url": f"http://{where}/", "method": "POST"},
         EndpointType.REDIS_STREAM: {"redis_url": f"redis://{where}", "stream": "s", "fields_template": {"a": "1"}},
+        EndpointType.NOTIFICATION: {"url": f"json://{where}/", "title": "t", "body": "b"},
         EndpointType.KAFKA: {"bootstrap_servers": where, "topic": "t", "value_template": 1, "acks": "1"},
     }[type_] | {"timeout_ms": 250_000}
 

@@ -31,6 +31,13 @@ def test_no_request_is_sent_for_a_claim_that_is_lost(receiver: Receiver) -> None
     assert [request for request in receiver.requests if request.path == path] == []
 
 
+def test_no_message_is_sent_for_a_claim_that_is_lost(receiver: Receiver) -> None:
+    path = "/ok/withdrawn-message"
+    with pytest.raises(NotSentError):
+        send(EndpointType.NOTIFICATION, url=receiver.url(path).replace("http", "json", 1), title="t", body="b")
+    assert [request for request in receiver.requests if request.path == path] == []
+
+
 def test_no_entry_is_appended_for_a_claim_that_is_lost(valkey: Valkey) -> None:
     with pytest.raises(NotSentError):
         send(EndpointType.REDIS_STREAM, redis_url=valkey.url, stream="withdrawn", fields_template={"a": "1"})

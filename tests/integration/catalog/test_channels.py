@@ -1,10 +1,129 @@
-"""Channels: endpoints that notify people."""
+"""Channels: endpoints that notify people: what is refused when one is registered, and trying one out."""
 
+from typing import Any
+
+import pytest
+
+from app.catalog.specs.channels import CHANNELS
 from app.notifications.message import MESSAGE_SCHEMA
 from tests.integration.client import Api
+from tests.integration.registered import INPUT, SCHEMA, created, one_shot, register
+
+TOKEN = "xoxb-1234567890-abcdef"
+
+
+def channel(url: Any, **fields: Any) -> dict[str, Any]:
+    return {"name": "tell", "type": "NOTIFICATION", "spec": {"url": url} | fields}
+
+
+@pytest.fixture
+def named(api: Api) -> Api:
+    """An API with a secret `token` and a config `mail`."""
+    api.post("/secrets", {"name": "token", "value": TOKEN})
+    api.post("/configs", {"name": "mail", "values": {"user": "a@example.com", "url": f"slack://{TOKEN}/#ops"}})
+    return api
 
 
 def test_the_schema_of_messages_is_served_and_makes_a_payload_spec(api: Api) -> None:
     schema = api.get("/notifications/schema").json["schema"]
     assert schema == MESSAGE_SCHEMA
     assert api.post("/payload-specs", {"name": "message", "schema": schema}).status_code == 201
+    # What a channel makes of a message by itself is what every message has.
+    url = "mailto://mail.example.com?to=ops@example.com"
+    assert api.post("/endpoints", channel(url) | {"payload_spec": "message"}).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mailtos://{{config.user}}:{{secret.token}}@mail.example.com:465?mode=ssl&to=ops@example.com",
+        "{{secret.token}}",
+        "slack://{{secret.token}}/#ops/@somebody",
+        "pagerduty://{{secret.token}}@{{secret.token}}",
+        "tgram://{{secret.token}}/12315544",
+        "jsons://hooks.example.com/alerts?+Authorization=Bearer {{secret.token}}&:team=ops",
+        ["ntfy://ntfy.example.com/alerts", "workflows://prod-1.example.com:443/id/{{secret.token}}/"],
+    ],
+)
+def test_secrets_are_placeholders(named: Api, url: Any) -> None:
+    answer = named.post("/endpoints", channel(url) | {"config": "mail"})
+    assert answer.status_code == 201, answer.get_data(as_text=True)
+    assert answer.json["spec"]["url"] == url
+    assert TOKEN not in answer.get_data(as_text=True)
+
+
+@pytest.mark.parametrize(
+    ("url", "pointer", "says"),
+    [
+        ("mailto://me:hunter2@mail.example.com", "/spec/url", "the password"),
+        ("mailto://me:{{config.user}}@mail.example.com", "/spec/url", "the password"),
+        (f"slack://{TOKEN}/#ops", "/spec/url", "the part after ://"),
+        ("slack://{{secret.token}}/B0123ABCD/#ops", "/spec/url", "part 1 of the path"),
+        ("{{config.url}}", "/spec/url", "the part after ://"),
+        (["json://h/", "discord://4174216298/JHMHI8qBe7bk2ZwO5U711o3dV_js"], "/spec/url/1", "part 1 of the path"),
+        ("gotifys://push.example.com/AbCdEf", "/spec/url", "the last part of the path"),
+        ("rocket://4sSdPq/9LmNo@chat.example.com", "/spec/url", "the part before @"),
+        ("json://h/?+X-Api-Key=abc", "/spec/url", "the parameter '+x-api-key'"),
+        ("json://h/?%74oken=abc", "/spec/url", "the parameter 'token'"),
+    ],
+)
+def test_a_secret_that_is_written_as_it_is_is_refused(named: Api, url: Any, pointer: str, says: str) -> None:
+    answer = named.post("/endpoints", channel(url) | {"config": "mail"})
+    assert answer.status_code == 422
+    assert answer.json["error"]["details"][0]["pointer"] == pointer
+    assert says in answer.json["error"]["message"]
+    assert "POST /secrets" in answer.json["error"]["message"]
+    assert "hunter2" not in answer.get_data(as_text=True)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "exec://ls",
+        "syslog://",
+        "dbus://",
+        "file:///etc/passwd",
+        "https://example.com/hook",
+        "x",
+        "xexec://{{secret.token}}",
+    ],
+)
+def test_what_is_no_channel_is_refused_with_what_is(named: Api, url: str) -> None:
+    answer = named.post("/endpoints", channel(["json://h/", url]))
+    assert (answer.status_code, answer.json["error"]["details"][0]["pointer"]) == (422, "/spec/url/1")
+    assert all(f"{scheme}://" in answer.json["error"]["message"] for scheme in CHANNELS)
+
+
+@pytest.mark.parametrize("query", ["template=/etc/passwd", "%61ttach=/etc/passwd", "verify=no", "to=x&retry=3"])
+def test_a_parameter_that_reads_files_or_works_against_the_service_is_refused(named: Api, query: str) -> None:
+    answer = named.post("/endpoints", channel(f"slack://{{{{secret.token}}}}/#ops?{query}"))
+    assert (answer.status_code, "is not allowed: " in answer.json["error"]["message"]) == (422, True)
+
+
+@pytest.mark.parametrize("urls", [[], ["json://h/"] * 11, [1], "", None])
+def test_there_are_one_to_ten_of_them(api: Api, urls: Any) -> None:
+    answer = api.post("/endpoints", channel(urls))
+    assert (answer.status_code, answer.json["error"]["details"][0]["pointer"]) == (400, "/spec/url")
+
+
+def test_a_test_is_a_job_with_a_message_as_its_input(api: Api) -> None:
+    register(api)
+    first = api.post("/endpoints/target/test", headers={"Idempotency-Key": "once"})
+    assert (first.status_code, first.json["endpoint"], first.json["trigger"]) == (201, "target", "IMMEDIATE")
+    assert (first.json["input"]["event"], first.json["execution"]["status"]) == ("test", "QUEUED")
+    again = api.post("/endpoints/target/test", headers={"Idempotency-Key": "once"})
+    assert (again.status_code, again.json["job_id"]) == (200, first.json["job_id"])
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert api.post("/endpoints/target/test").json["job_id"] != first.json["job_id"]
+    waiting = api.post("/endpoints/target/test", headers={"Prefer": "respond-async"})
+    assert (waiting.status_code, "Location" in waiting.headers) == (202, True)
+    # A job of one's own may have the same key.
+    assert created(api, one_shot("once"))["input"] == INPUT
+
+
+def test_a_test_needs_an_endpoint_that_takes_messages(api: Api) -> None:
+    assert api.post("/endpoints/nobody/test").json["error"]["code"] == "ENDPOINT_NOT_FOUND"
+    assert api.post("/payload-specs", {"name": "spec", "schema": SCHEMA}).status_code == 201
+    register(api, payload_spec="spec")
+    refused = api.post("/endpoints/target/test")
+    assert (refused.status_code, refused.json["error"]["code"]) == (422, "INPUT_VALIDATION_FAILED")

@@ -54,6 +54,17 @@ WHOLE: dict[str, tuple[Schema, dict[str, Any]]] = {
             "soft_timeout_ms": 400,
         },
     ),
+    "NotificationSpec": (
+        TRANSPORTS[EndpointType.NOTIFICATION].spec,
+        {
+            "url": ["mailto://mail.example.com", "{{secret.channel}}"],
+            "title": "Hello",
+            "body": "{{input.text}}",
+            "severity": "{{input.severity}}",
+            "timeout_ms": 5000,
+            "soft_timeout_ms": 400,
+        },
+    ),
     "RetryPolicySpec": (
         RETRY_POLICY,
         {

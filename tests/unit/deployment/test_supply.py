@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[3]
 LIST = ROOT / "docs" / "licences.md"
 # Whoever passes the product on under its own licence may pass these on with it.
 PERMITTED = re.compile(
-    r"Apache|BSD|MIT|PSF|Python Software Foundation|GNU (Library or )?Lesser General Public License|\bAND\b|\bOR\b"
+    r"Apache|BSD|MIT|PSF|Python Software Foundation|GNU (Library or )?Lesser General Public License"
+    r"|Mozilla Public License 2|\bAND\b|\bOR\b"
 )
 
 

@@ -1,0 +1,1 @@
+"""Channels: Apprise, whose every connection goes through an outlet of ours."""

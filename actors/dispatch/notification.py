@@ -1,0 +1,189 @@
+"""Notifications: a message to people, through each of an endpoint's channels.
+
+Apprise sends them, one thread for each message that is under way. What a channel's server says or not holds its thread
+no longer than the attempt may take: then its connections are broken off (`channels.outlet`).
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from actors.dispatch.base import Dispatcher, Identity, Network
+from actors.dispatch.channels.outcome import ERROR, failure
+from actors.dispatch.channels.outlet import CURRENT, Outlet
+from actors.dispatch.progress import Progress, bounded
+from app.catalog.specs.channels import server_of
+from app.executions.model import DeliveryError
+
+THREADS, THREADS_PER_TARGET = 32, 8
+PATIENCE_SECONDS = 10.0
+MOST_BODY = 65_536  # characters
+# Kept of an attempt's time for what it does beside waiting for its channels.
+_RESERVE_SECONDS = 0.02
+
+
+def open_dispatcher(network: Network) -> Dispatcher:
+    """Make the dispatcher of notifications."""
+    return NotificationDispatcher(network)
+
+
+class NotificationDispatcher:
+    """Sends messages; everything but the constructor belongs to one event loop."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self._turns = network.limited(THREADS_PER_TARGET)
+        self._slots = network.limited(THREADS)
+
+    async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
+        """Send a message to each channel of a spec, one after the other; `timeout_ms` bounds all of them together.
+
+        If one fails, the attempt has failed, and the next one sends to all of them again.
+        """
+        urls = [spec["url"]] if isinstance(spec["url"], str) else list(spec["url"])
+        timeout_ms = spec["timeout_ms"]
+        patience = self.network.patience(timeout_ms, PATIENCE_SECONDS)
+        async with self._turns.take(tuple(sorted(map(_shown, urls))), patience, identity.begin):
+            await asyncio.to_thread(_prepare, urls)
+            return await bounded(
+                timeout_ms, identity, _explain, lambda progress: self._send_all(urls, spec, progress, patience)
+            )
+
+    async def sweep(self) -> None:
+        """Do nothing: each message has connections of its own."""
+
+    async def close(self) -> None:
+        """Do nothing: no thread outlives the attempt that it belongs to by long."""
+
+    async def _send_all(
+        self, urls: list[str], spec: Mapping[str, Any], progress: Progress, patience: float
+    ) -> dict[str, Any]:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + progress.timeout_ms / 1000 - _RESERVE_SECONDS
+        message = _message(spec)
+        told: list[dict[str, Any]] = []
+        failures: list[DeliveryError] = []
+        for index, url in enumerate(urls):
+            # None takes the time of those after it.
+            seconds = max(_RESERVE_SECONDS / 2, (until - loop.time()) / (len(urls) - index))
+            one = _Message(self.network, loop, _shown(url), seconds, progress)
+            try:
+                await self._slots.enter("", patience if index == 0 else seconds, progress.identity.begin)
+                told.append(await one.send(url, message, lambda: self._slots.leave("")))
+            except DeliveryError as error:
+                failures.append(error)
+                told.append({"channel": one.channel, "error": error.own_message})
+        if failures:
+            raise _joint(failures, told)
+        return {"channels": told}
+
+
+class _Message:
+    """A message on its way to one channel, on a thread of its own."""
+
+    def __init__(
+        self,
+        network: Network,
+        loop: asyncio.AbstractEventLoop,
+        channel: str,
+        seconds: float,
+        progress: Progress,
+    ) -> None:
+        self.channel = channel
+        self._loop = loop
+        self._seconds = seconds
+        self._progress = progress
+        self._outlet = Outlet(network, loop, seconds, progress.begin_sending)
+        self._ended: asyncio.Future[bool | BaseException] = loop.create_future()
+
+    async def send(self, url: str, message: tuple[str, str, str], on_end: Any) -> dict[str, Any]:
+        """Send it; `on_end` is called once the thread has ended, which may be a little later."""
+
+        def run() -> None:
+            result = self._run(url, message)
+            with contextlib.suppress(RuntimeError):  # the loop may be gone when the process is about to end
+                self._loop.call_soon_threadsafe(self._end, result, on_end)
+
+        threading.Thread(target=run, name="te-notify", daemon=True).start()
+        try:
+            async with asyncio.timeout(self._seconds):
+                result = await asyncio.shield(self._ended)
+        except TimeoutError as error:
+            result = error
+        finally:
+            self._outlet.close()
+        if self._outlet.withdrawn is not None:
+            raise self._outlet.withdrawn
+        if result is not True:
+            raise self._failure(None if isinstance(result, bool) else result)
+        answer = self._outlet.answer
+        return {"channel": self.channel} | ({} if answer is None else {"status_code": answer.status})
+
+    def _failure(self, error: BaseException | None) -> DeliveryError:
+        return failure(self._outlet, self.channel, error, is_sent=self._progress.is_sent)
+
+    def _run(self, url: str, message: tuple[str, str, str]) -> bool | BaseException:
+        CURRENT.set(self._outlet)
+        try:
+            return bool(_plugins().notify(url, *message))
+        except BaseException as error:  # noqa: BLE001 - whatever a library raises ends this message, and nothing else
+            return error
+
+    def _end(self, result: bool | BaseException, on_end: Any) -> None:
+        on_end()
+        if not self._ended.done():
+            self._ended.set_result(result)
+
+
+def _prepare(urls: list[str]) -> None:
+    """Import what sends to channels, which may take a second the first time; raises DeliveryError."""
+    for url in urls:
+        _plugins().class_of(url)
+
+
+def _plugins() -> Any:
+    try:
+        return import_module("actors.dispatch.channels.plugins")
+    except ImportError:
+        raise DeliveryError(ERROR, "this worker has no Apprise: install task-executor[worker]") from None
+
+
+def _shown(url: str) -> str:
+    try:
+        return server_of(url)
+    except ValueError:
+        return "a channel"
+
+
+def _message(spec: Mapping[str, Any]) -> tuple[str, str, str]:
+    title, body = " ".join(spec["title"].split()), spec["body"][:MOST_BODY]
+    if not (title or body.strip()):
+        raise DeliveryError(ERROR, "the message is empty: neither a title nor a body", permanent=True)
+    return title, body if body.strip() else title, spec.get("severity", "")
+
+
+def _joint(failures: list[DeliveryError], told: list[dict[str, Any]]) -> DeliveryError:
+    """Make one error of those of several channels: it is tried again if one of them may be."""
+    if len(told) == 1:
+        return failures[0]
+    worst = next((error for error in failures if not error.permanent), failures[0])
+    waits = [error.retry_after_ms for error in failures if error.retry_after_ms is not None]
+    return DeliveryError(
+        worst.type,
+        f"{len(failures)} of {len(told)} channels failed, the first one so: {failures[0].own_message}",
+        permanent=worst.permanent,
+        retry_after_ms=max(waits, default=None),
+        may_have_been_delivered=len(failures) < len(told) or any(one.may_have_been_delivered for one in failures),
+        extra={**{key: value for key, value in worst.extra.items() if key != "body"}, "channels": told},
+    )
+
+
+def _explain(error: Exception, progress: Progress) -> Exception:
+    if isinstance(error, TimeoutError):
+        return progress.timed_out("not all channels took the message")
+    return DeliveryError(
+        ERROR, f"unexpected {type(error).__name__} in the worker", may_have_been_delivered=progress.is_sent
+    )

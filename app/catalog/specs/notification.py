@@ -1,0 +1,148 @@
+"""Notifications: a message to people, by email, chat, push or text, through Apprise."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validate
+
+from app.catalog.specs import channels
+from app.catalog.specs.fields import Described, milliseconds, soft_milliseconds, templated
+from app.catalog.specs.transport import Example, Outcome, Transport
+from app.catalog.templates.compilation import STAND_IN, SpecTemplate
+from app.catalog.templates.nodes import Array, Constant, Node, Url, as_text, resolve
+from app.catalog.templates.rules import CONFIG, INPUT, SECRET, Kind
+from app.errors import Detail, TemplateError
+
+MOST_CHANNELS = 10
+MOST_URL = 8_192
+_A_URL = {"type": "string", "minLength": 1, "maxLength": MOST_URL}
+_URLS_SCHEMA = {"anyOf": [_A_URL, {"type": "array", "items": _A_URL, "minItems": 1, "maxItems": MOST_CHANNELS}]}
+
+
+def _check_urls(value: Any) -> None:
+    urls = value if isinstance(value, list) else [value]
+    if not 1 <= len(urls) <= MOST_CHANNELS:
+        raise ValidationError(f"one URL is needed, or a list of 1 to {MOST_CHANNELS}")
+    if not all(isinstance(url, str) and 1 <= len(url) <= MOST_URL for url in urls):
+        raise ValidationError(f"each URL is a string of 1 to {MOST_URL} characters")
+
+
+class NotificationSpec(Schema):
+    """`spec` of a notification endpoint."""
+
+    url = templated(
+        Described(
+            _check_urls,
+            _URLS_SCHEMA,
+            required=True,
+            metadata={"description": f"of Apprise, one or up to {MOST_CHANNELS}; what is secret is a placeholder"},
+        ),
+        Kind.LOCATOR,
+        CONFIG | SECRET,
+        channels.SCHEMES,
+    )
+    title = templated(
+        fields.String(load_default="{{input.title}}", validate=validate.Length(0, 8192)), Kind.TEXT, INPUT | CONFIG
+    )
+    body = templated(
+        fields.String(load_default="{{input.body}}", validate=validate.Length(0, 65_536)), Kind.TEXT, INPUT | CONFIG
+    )
+    severity = templated(
+        fields.String(
+            validate=validate.Length(1, 1024),
+            metadata={"description": "what it renders to, `info`, `warning` or `critical`, is the kind of the message"},
+        ),
+        Kind.TEXT,
+        INPUT | CONFIG,
+    )
+    timeout_ms = milliseconds(load_default=30_000)
+    soft_timeout_ms = soft_milliseconds()
+
+
+class ChannelOutput(Schema):
+    """What became of a message in one channel."""
+
+    channel = fields.String(required=True, metadata={"example": "mailtos:smtp.example.com:587"})
+    status_code = fields.Integer(metadata={"description": "the last one, of HTTP or SMTP", "example": 250})
+    error = fields.String(metadata={"example": "slack answered 503"})
+
+
+class NotificationOutput(Outcome):
+    """The channels that took a message."""
+
+    channels = fields.List(fields.Nested(ChannelOutput), required=True)
+
+
+def _target(spec: Mapping[str, Any]) -> str:
+    urls = spec["url"] if isinstance(spec["url"], list) else [spec["url"]]
+    return ",".join(sorted({channels.server_of(url) for url in urls}))
+
+
+def _faults(template: SpecTemplate, config: Mapping[str, Any]) -> Iterable[Detail]:
+    """Find secrets that are written as they are, and parameters that are not allowed."""
+    node = dict(template.root.items)["url"]
+    for pointer, url in _urls(node, "/spec/url", config):
+        for fault in channels.faults_of(url, STAND_IN):
+            yield Detail(pointer=pointer, message=fault)
+
+
+def _urls(node: Node, pointer: str, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Return the URLs of a node, with STAND_IN for each secret."""
+    match node:
+        case Url():
+            try:
+                yield pointer, _known(node, config)
+            except TemplateError:
+                return  # what cannot be resolved was found already
+        case Array(items):
+            for index, item in enumerate(items):
+                yield from _urls(item, f"{pointer}/{index}", config)
+        case Constant(str() as url):
+            yield pointer, url
+        case Constant(list() as urls):
+            for index, url in enumerate(urls):
+                yield f"{pointer}/{index}", url
+
+
+def _known(node: Url, config: Mapping[str, Any]) -> str:
+    url = ""
+    for part, escape in node.pieces:
+        if isinstance(part, str):
+            url += part
+        elif part.namespace == "secret":
+            url += STAND_IN
+        else:
+            text = as_text(resolve(part, {"config": config}))
+            url += escape(text) if escape else text
+    return url
+
+
+TRANSPORT = Transport(
+    title="notifications",
+    noun="people to notify",
+    target=_target,
+    spec=NotificationSpec(),
+    output=NotificationOutput(),
+    errors=("NOTIFICATION_ERROR", "TIMEOUT", "CONNECTION_ERROR"),
+    examples=(
+        Example(
+            name="mail-operators",
+            config={"name": "mail", "values": {"user": "alerts@example.com", "host": "smtp.example.com"}},
+            spec={
+                "url": "mailtos://{{config.user}}:{{secret.smtp_password}}@{{config.host}}?to=operators@example.com",
+                "severity": "{{input.severity}}",
+            },
+        ),
+        Example(
+            name="tell-everybody",
+            variant="several channels",
+            spec={
+                "url": ["slack://{{secret.slack_token}}/#alerts", "ntfys://ntfy.example.com/alerts"],
+                "title": "Order {{input.order_id}}",
+                "body": "{{input.text}}",
+                "timeout_ms": 20_000,
+            },
+        ),
+    ),
+    faults=_faults,
+)

@@ -1,0 +1,99 @@
+"""Driving the dispatcher of notifications from a test: to servers of HTTP and SMTP on the loop of the dispatcher."""
+
+import asyncio
+import importlib
+import ssl
+import warnings
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.notification import NotificationDispatcher
+from app.executions.model import DeliveryError
+from schema.states import EndpointType
+from tests.contract.dispatch.dispatching import OPEN, Opening, failure, identity, rendered, run
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of modules that it imports
+    importlib.import_module("apprise.plugins.email")
+
+USER, PASSWORD = "alerts@example.com", "pa/ss:w@rd 1"
+
+
+def dispatcher(guard: Any = OPEN) -> Opening:
+    return Opening(NotificationDispatcher, guard)
+
+
+def spec(url: str | list[str], **fields: Any) -> dict[str, Any]:
+    words = {"title": "It is late", "body": "Nobody knows why.\n<b>Look</b> at it."}
+    return rendered(EndpointType.NOTIFICATION, {"url": url, **words, **fields})
+
+
+def send(url: str | list[str], **fields: Any) -> dict[str, Any]:
+    return run(dispatcher(), lambda notifier: notifier.send(spec(url, **fields), identity()))
+
+
+def fail(url: str | list[str], *, guard: Any = OPEN, **fields: Any) -> DeliveryError:
+    return run(dispatcher(guard), lambda notifier: failure(notifier, spec(url, **fields)))
+
+
+class Mails:
+    """Takes every message, unless it is to say something else to a command."""
+
+    def __init__(self, **answers: str) -> None:
+        self.answers = answers
+        self.taken: list[Envelope] = []
+        self.was_over_tls: list[bool] = []
+        self.port = 0
+
+    async def handle_RCPT(  # noqa: N802 - aiosmtpd's name for it
+        self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: list[str]
+    ) -> str:
+        if "rcpt" in self.answers:
+            return self.answers["rcpt"]
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802
+        if "data" in self.answers:
+            return self.answers["data"]
+        self.taken.append(envelope)
+        transport = server.transport
+        self.was_over_tls.append(transport is not None and transport.get_extra_info("sslcontext") is not None)
+        return "250 OK"
+
+
+def _is_user(_server: SMTP, _session: Session, _envelope: Envelope, _mechanism: str, given: Any) -> AuthResult:
+    is_right = isinstance(given, LoginPassword) and (given.login, given.password) == (USER.encode(), PASSWORD.encode())
+    return AuthResult(success=is_right, handled=False)
+
+
+@asynccontextmanager
+async def mail_server(
+    tls: ssl.SSLContext | None = None, *, needs_login: bool = False, is_tls: bool = False, **answers: str
+) -> AsyncIterator[Mails]:
+    """Serve SMTP; with `tls` it has STARTTLS, or only TLS if `is_tls`."""
+    mails, loop = Mails(**answers), asyncio.get_running_loop()
+
+    def protocol() -> SMTP:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a login without STARTTLS
+            return SMTP(
+                mails,
+                hostname="mail.test",
+                loop=loop,
+                tls_context=None if is_tls else tls,
+                authenticator=_is_user,
+                auth_required=needs_login,
+                auth_require_tls=tls is not None and not is_tls,
+            )
+
+    listener = await loop.create_server(protocol, "127.0.0.1", 0, ssl=tls if is_tls else None)
+    mails.port = listener.sockets[0].getsockname()[1]
+    try:
+        yield mails
+    finally:
+        listener.close()
