@@ -62,7 +62,7 @@ class Stream:
         """Put in what is wanted of a page, and go to its end; returns whether there was room for all."""
         self.waits_for_room = False
         for event, written in events:
-            if not self.has_room:
+            if not self.has_room and not self._make_room():
                 self.waits_for_room = True
                 return False
             if self.wanted.wants(event):
@@ -86,15 +86,23 @@ class Stream:
     def send(self, now: float) -> bool:
         """Send what the kernel takes; returns whether the client is there and takes what it is sent in time."""
         try:
+            self._send()
+        except OSError:
+            return False
+        return self._is_in_time(now)
+
+    def _send(self) -> None:
+        with contextlib.suppress(BlockingIOError):
             while self._unsent:
                 sent = self.sock.send(memoryview(self._unsent)[:MOST_BYTES])
                 del self._unsent[:sent]
                 self._sent_bytes += sent
-        except BlockingIOError:
-            pass
-        except OSError:
-            return False
-        return self._is_in_time(now)
+
+    def _make_room(self) -> bool:
+        """Send what the kernel takes of it; a client that is gone is noticed when it is sent the rest."""
+        with contextlib.suppress(OSError):
+            self._send()
+        return self.has_room
 
     def _is_in_time(self, now: float) -> bool:
         if self._mark is not None and self._sent_bytes < self._mark[0]:
