@@ -80,8 +80,7 @@ class TransactionalInbox(ABC, Generic[Tx]):
                 # First, so that a handler that commits against the rules commits the mark too.
                 self._mark(tx, visit)
                 result = written(handler(delivery, tx))
-                if result is not None:
-                    self._keep(tx, visit, result)
+                self._keep(tx, visit, result)
             return done(result)
         except Refused as refusal:
             self._leave(visit)
@@ -118,8 +117,8 @@ class TransactionalInbox(ABC, Generic[Tx]):
         """Mark the execution as done by this attempt; raises Overtaken when it no longer is this attempt's."""
 
     @abstractmethod
-    def _keep(self, tx: Tx, visit: Visit, result: str) -> None:
-        """Keep the result with the mark."""
+    def _keep(self, tx: Tx, visit: Visit, result: str | None) -> None:
+        """Keep the result, if there is one, with the mark; raises where a rollback has taken the mark away."""
 
     def _leave(self, visit: Visit) -> None:
         """Give up what a rollback does not."""

@@ -83,8 +83,9 @@ class RedisInbox(TransactionalInbox[Any]):
         tx.hdel(self._key(visit), "holder", "held_until")
         tx.expire(self._key(visit), self._kept)
 
-    def _keep(self, tx: Any, visit: Visit, result: str) -> None:
-        tx.hset(self._key(visit), "result", result)
+    def _keep(self, tx: Any, visit: Visit, result: str | None) -> None:
+        if result is not None:
+            tx.hset(self._key(visit), "result", result)
 
     def _leave(self, visit: Visit) -> None:
         # Else the lease runs out.

@@ -46,7 +46,10 @@ _MARK = """
     UPDATE task_executor_inbox SET done_at = :now, touched_at = :now
     WHERE execution_id = :execution_id AND attempt = :attempt AND done_at IS NULL
 """
-_KEEP = "UPDATE task_executor_inbox SET result = :result WHERE execution_id = :execution_id AND attempt = :attempt"
+_KEEP = """
+    UPDATE task_executor_inbox SET result = :result
+    WHERE execution_id = :execution_id AND attempt = :attempt AND done_at IS NOT NULL
+"""
 _PRUNE = """
     DELETE FROM task_executor_inbox
     WHERE touched_at < :before
@@ -129,8 +132,11 @@ class SqlInbox(TransactionalInbox[Tx]):
         if not self._run(tx, _MARK, self._values(visit)):
             raise Overtaken
 
-    def _keep(self, tx: Tx, visit: Visit, result: str) -> None:
-        self._run(tx, _KEEP, {"execution_id": visit.execution_id, "attempt": visit.attempt, "result": result})
+    def _keep(self, tx: Tx, visit: Visit, result: str | None) -> None:
+        # Also without a result: a transaction in which a statement has failed takes its COMMIT without a word.
+        values = {"execution_id": visit.execution_id, "attempt": visit.attempt, "result": result}
+        if not self._run(tx, _KEEP, values):
+            raise RuntimeError("the handler has rolled back the transaction that it was given")
 
     @staticmethod
     def _values(visit: Visit) -> dict[str, Any]:

@@ -21,6 +21,8 @@ class SqlAlchemyInbox(SqlInbox[Session]):
     @contextmanager
     def _transaction(self) -> Iterator[Session]:
         with self._sessions() as session, session.begin():
+            if getattr(session.connection().connection.dbapi_connection, "autocommit", False) is True:
+                raise RuntimeError("an inbox needs transactions: its engine must not be in AUTOCOMMIT")
             yield session
 
     def _run(self, tx: Session, statement: str, values: dict[str, Any]) -> int:

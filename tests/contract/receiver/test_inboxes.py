@@ -1,5 +1,6 @@
 """Inboxes of the receiver's side: one protocol over each store."""
 
+import contextlib
 import json
 import os
 import secrets
@@ -15,6 +16,7 @@ from sqlalchemy import create_engine
 from task_executor_receiver import Answer, Delivery, Refused
 from task_executor_receiver.redis import RedisInbox
 from task_executor_receiver.sql import SqlInbox, is_sqlite
+from task_executor_receiver.sqlalchemy import SqlAlchemyInbox
 
 from app.dev.servers import Valkey
 from tests.contract.receiver.stores import Store, over_django, over_redis, over_sqlalchemy
@@ -157,6 +159,34 @@ def test_a_handler_that_commits_against_the_rules_has_its_effect_once(store: Sto
         store.inbox.process(of(execution), work)
     assert is_replayed(store.inbox.process(of(execution, 2), store.effect))
     assert store.count(execution) == 1
+
+
+def test_a_transaction_that_failed_behind_the_handlers_back_is_not_said_to_be_done(
+    store: Store, execution: str
+) -> None:
+    """PostgreSQL rolls a transaction back in which a statement failed, and takes COMMIT without a word."""
+    inbox = store.inbox
+    if not isinstance(inbox, SqlInbox):
+        pytest.skip("its commands are sent at the end")
+
+    def work(delivery: Delivery, tx: Any) -> None:
+        store.effect(delivery, tx)
+        with contextlib.suppress(Exception):
+            inbox._rows(tx, "SELECT no_such_column", {})  # noqa: SLF001 - what the handler's own statement would do
+
+    answered = None
+    with contextlib.suppress(Exception):
+        answered = inbox.process(of(execution), work).status
+    assert (answered == 200) == (store.count(execution) == 1)
+    assert inbox.process(of(execution, 2), store.effect).status == 200
+    assert store.count(execution) == 1
+
+
+def test_an_engine_without_transactions_is_refused(url: str, execution: str) -> None:
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    with pytest.raises(RuntimeError, match="must not be in AUTOCOMMIT"):
+        SqlAlchemyInbox(engine).process(of(execution), fail)
+    engine.dispose()
 
 
 def test_what_was_overtaken_in_redis_has_no_effect(valkey: Valkey, execution: str) -> None:
