@@ -16,7 +16,7 @@ from actors.dispatch.channels.outcome import ERROR, failure
 from actors.dispatch.channels.outlet import CURRENT, Outlet
 from actors.dispatch.progress import Progress, bounded
 from app.catalog.specs.channels import server_of
-from app.executions.model import DeliveryError
+from app.executions.model import DeliveryError, NotSentError
 
 THREADS, THREADS_PER_TARGET = 32, 8
 PATIENCE_SECONDS = 10.0
@@ -71,7 +71,7 @@ class NotificationDispatcher:
             seconds = max(_RESERVE_SECONDS / 2, (until - loop.time()) / (len(urls) - index))
             one = _Message(self.network, loop, _shown(url), seconds, progress)
             try:
-                await self._slots.enter("", patience if index == 0 else seconds, progress.identity.begin)
+                await self._enter(seconds if index else patience, progress)
                 told.append(await one.send(url, message, lambda: self._slots.leave("")))
             except DeliveryError as error:
                 failures.append(error)
@@ -79,6 +79,15 @@ class NotificationDispatcher:
         if failures:
             raise _joint(failures, told)
         return {"channels": told}
+
+    async def _enter(self, patience: float, progress: Progress) -> None:
+        """Wait until a thread is free; nothing is handed back of which a channel has seen something."""
+        try:
+            await self._slots.enter("", patience, progress.identity.begin)
+        except NotSentError:
+            if not progress.is_sent:
+                raise
+            raise DeliveryError("TIMEOUT", "no thread was free in time", may_have_been_delivered=True) from None
 
 
 class _Message:
@@ -107,7 +116,11 @@ class _Message:
             with contextlib.suppress(RuntimeError):  # the loop may be gone when the process is about to end
                 self._loop.call_soon_threadsafe(self._end, result, on_end)
 
-        threading.Thread(target=run, name="te-notify", daemon=True).start()
+        try:
+            threading.Thread(target=run, name="te-notify", daemon=True).start()
+        except RuntimeError:
+            on_end()
+            raise DeliveryError(ERROR, "this worker can start no more threads") from None
         try:
             async with asyncio.timeout(self._seconds):
                 result = await asyncio.shield(self._ended)

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ class Echo(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         said = [json.loads(body)["token"], self.path]
         answer = "\n".join(f"<{way}> {echo(text)}" for text in said for way, echo in ECHOES.items()).encode()
-        self.send_response(200)
+        self.send_response(403 if "/refused/" in self.path else 200)
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)
@@ -46,6 +47,18 @@ def echo_url() -> Iterator[str]:
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+def channel(name: str, url: str, token: str) -> dict[str, Any]:
+    """A channel whose login, path, header and payload are secrets, and whose server refuses them and says them all."""
+    login = url.replace("http://", f"json://me:{token}@")
+    spec = {"url": f"{login}/refused/{token}?+X-Token={token}&:token={token}", "title": "t", "body": "b"}
+    return {"name": name, "type": "NOTIFICATION", "spec": spec}
+
+
+def everything_of(api: Api, execution: Any) -> list[str]:
+    of = f"/executions/{execution['execution_id']}"
+    return [json.dumps(api.get(path)) for path in (of, f"{of}/attempts", f"{of}/logs")]
 
 
 def test_no_canary_is_in_a_row_a_log_or_an_answer(database: Database, stack: Stack, api: Api, echo_url: str) -> None:
@@ -67,8 +80,13 @@ def test_no_canary_is_in_a_row_a_log_or_an_answer(database: Database, stack: Sta
             execution = run_job(api, endpoint, endpoint)
             assert execution["status"] == ("SUCCESS" if status == 200 else "FAILED")
             stack.wait_for_line(worker, execution["execution_id"])
-            of = f"/executions/{execution['execution_id']}"
-            shown += [json.dumps(api.get(path)) for path in (of, f"{of}/attempts", f"{of}/logs")]
+            shown += everything_of(api, execution)
+        if name in {"bearer", "short"}:
+            api.post("/endpoints", channel(f"{name}-channel", echo_url, f"{{{{secret.{name}}}}}"))
+            execution = run_job(api, f"{name}-channel", f"{name}-channel")
+            assert execution["last_error"]["status_code"] == 403
+            stack.wait_for_line(worker, execution["execution_id"])
+            shown += everything_of(api, execution)
     kept, written, answers = dump(database), stack.output(), "\n".join(shown)
     assert "[secret]" in answers
     for value in (*canaries.values(), hook.partition("services")[2]):

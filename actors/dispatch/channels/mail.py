@@ -9,6 +9,7 @@ from actors.dispatch.channels.outlet import MOST_TEXT, Answer, current
 
 MOST_REPLY_BYTES = 65_536
 _GREETING = "task-executor"
+_GOODBYE = 221
 
 
 class _Lines:
@@ -48,8 +49,8 @@ class _Smtp(smtplib.SMTP):
             self.file = _Lines(self.sock.makefile("rb"))
         code, text = super().getreply()
         outlet = current()
-        # What follows an error is polite: it says nothing new of why.
-        if outlet.answer is None or outlet.answer.status < 400:
+        # What follows an error is polite, and says nothing new of why; so is the goodbye.
+        if code != _GOODBYE and (outlet.answer is None or outlet.answer.status < 400):
             outlet.answer = Answer(code, text[:MOST_TEXT].decode(errors="replace"))
         return code, text
 

@@ -42,7 +42,7 @@ def test_it_arrives_over_tls_with_a_login(tls: ssl.SSLContext, mode: str) -> Non
             return await notifier.send(spec(url), identity()), mails
 
     output, mails = run(dispatcher(), body)
-    assert output == {"channels": [{"channel": f"mailtos:localhost:{mails.port}", "status_code": 221}]}
+    assert output == {"channels": [{"channel": f"mailtos:localhost:{mails.port}", "status_code": 250}]}
     assert (mails.was_over_tls, mails.taken[0].rcpt_tos) == ([True], ["ops@example.com"])
     assert mail(mails)["Subject"] == "It is late"
     assert mail(mails).get_content().split() == ["Nobody", "knows", "why.", "<b>Look</b>", "at", "it."]
