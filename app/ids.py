@@ -38,6 +38,7 @@ change_id = partial(_new, "chg")
 redrive_id = partial(_new, "rdr")
 part_id = partial(_new, "prt")  # of a group of events
 group_id = partial(_new, "grp")
+operation_id = partial(_new, "bop")
 worker_id = partial(_new, "wrk")  # new at each boot
 command_id = partial(_new, "cmd")  # to a worker
 process_id = partial(_new, "prc")  # of any other process

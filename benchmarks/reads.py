@@ -52,7 +52,9 @@ def _places(api: Api) -> dict[str, dict[str, str]]:
 
 
 def _placed(path: str, places: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, str]]:
-    if any(name in path for name in ("{name}", "{target}", "{worker_id}", "{letter_id}", "{redrive_id}")):
+    if any(
+        name in path for name in ("{name}", "{target}", "{worker_id}", "{letter_id}", "{redrive_id}", "{operation_id}")
+    ):
         return  # of the catalogue, of breakers, workers or dead letters: a row by its key
     parameter = next((name for name in places if f"{{{name}}}" in path), None)
     for name, value in places[parameter].items() if parameter else (("", ""),):

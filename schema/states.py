@@ -154,12 +154,20 @@ class Resolution(StrEnum):
 
 
 class WalkStatus(StrEnum):
-    """The state of what goes on in the background over all rows of a filter, such as a redrive."""
+    """The state of what goes on in the background over all rows of a filter: a redrive, or a bulk operation."""
 
     RUNNING = "RUNNING"
     PAUSED = "PAUSED"
     STOPPED = "STOPPED"  # for good, before its end
     DONE = "DONE"
+
+
+class BulkAction(StrEnum):
+    """What a bulk operation does to each execution of its filter."""
+
+    CANCEL = "cancel"
+    RETRY = "retry"
+    RESCHEDULE = "reschedule"
 
 
 _S = ExecutionStatus
@@ -171,8 +179,8 @@ CANCELLABLE = frozenset({_S.PENDING, _S.QUEUED, _S.RETRYING})
 TRANSITIONS: dict[tuple[ExecutionStatus | None, ExecutionStatus], str] = {
     (None, _S.PENDING): "create, due beyond the look-ahead",
     (None, _S.QUEUED): "create, due now or soon; materialize a cron tick",
-    (_S.PENDING, _S.QUEUED): "promote; resume; run now",
-    (_S.QUEUED, _S.PENDING): "pause: on hold",
+    (_S.PENDING, _S.QUEUED): "promote; resume; run now; reschedule to soon",
+    (_S.QUEUED, _S.PENDING): "pause: on hold; reschedule beyond the look-ahead",
     (_S.RETRYING, _S.PENDING): "pause: on hold",
     (_S.PENDING, _S.CANCELLED): "cancel",
     (_S.QUEUED, _S.CANCELLED): "cancel",

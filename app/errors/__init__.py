@@ -6,6 +6,7 @@ from app.errors.base import (
 )
 from app.errors.missing import (
     BreakerNotFoundError,
+    BulkOperationNotFoundError,
     ConfigNotFoundError,
     DeadLetterNotFoundError,
     EndpointNotFoundError,
@@ -52,6 +53,7 @@ from app.errors.unprocessable import (
 
 __all__ = [
     "BreakerNotFoundError",
+    "BulkOperationNotFoundError",
     "ConfigNotFoundError",
     "ConflictError",
     "DeadLetterNotFoundError",

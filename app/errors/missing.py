@@ -100,6 +100,17 @@ class RedriveNotFoundError(NotFoundError):
         return cls(f"Redrive with ID {redrive_id!r} does not exist; GET /redrives lists those that do.")
 
 
+class BulkOperationNotFoundError(NotFoundError):
+    """No bulk operation has that id."""
+
+    code = "BULK_OPERATION_NOT_FOUND"
+
+    @classmethod
+    def of(cls, operation_id: str) -> Self:
+        """Return the error for the id of a bulk operation."""
+        return cls(f"Bulk operation with ID {operation_id!r} does not exist; GET /bulk-operations lists those that do.")
+
+
 class BreakerNotFoundError(NotFoundError):
     """No delivery to that target has failed of late, so it has no breaker: all is sent."""
 

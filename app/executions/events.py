@@ -43,6 +43,7 @@ class Reason(StrEnum):
     SOFT_LIMIT = "SOFT_LIMIT"  # its attempt goes on beyond `soft_timeout_ms`
     RETRIED_BY_HAND = "RETRIED_BY_HAND"
     RUN_BY_HAND = "RUN_BY_HAND"  # brought forward
+    RESCHEDULED = "RESCHEDULED"  # due at another instant
     JOB_PAUSED = "JOB_PAUSED"
     JOB_RESUMED = "JOB_RESUMED"
     EXPIRED = "EXPIRED"  # waited behind a limit, a pause or an open breaker for longer than max_age_ms allows

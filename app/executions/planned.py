@@ -23,7 +23,7 @@ PLANNED = statement(
      WHERE e.execution_id = ANY (CAST(:ids AS TEXT[]))
     """,
 )
-_ASKED = [Reason.RETRIED_BY_HAND, Reason.RUN_BY_HAND, Reason.JOB_RESUMED]
+_ASKED = [Reason.RETRIED_BY_HAND, Reason.RUN_BY_HAND, Reason.RESCHEDULED, Reason.JOB_RESUMED]
 
 
 class Planned(NamedTuple):

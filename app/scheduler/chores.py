@@ -20,6 +20,7 @@ from app.executions.promotion import promote
 from app.executions.reclaim import Candidate, Reclaimed
 from app.executions.sweep import fail_exhausted
 from app.jobs import time_zones, unfinished
+from app.jobs.bulk_walk import BulkWalk
 from app.jobs.creation import Creator
 from app.jobs.redrive_walk import RedriveWalk
 from app.jobs.walker import Walker
@@ -79,7 +80,8 @@ class Chores:
         notifier = Notifier(database, hint=hint, stopping=stopping)
         self.watch, self.notify = notifier.watch, notifier.notify
         creator = Creator(database, shards=self._shards, look_ahead_ms=self._ahead_ms)
-        self._walker = Walker(database, [RedriveWalk(creator)], ids.process_id(), hint=hint, stopping=stopping)
+        kinds = (RedriveWalk(creator), BulkWalk(creator))
+        self._walker = Walker(database, kinds, ids.process_id(), hint=hint, stopping=stopping)
         self._unreadable: set[str] = set()
         self._follows_zones = False
 
@@ -226,7 +228,7 @@ class Chores:
         return counts
 
     def walk(self) -> Counts:
-        """Go on with the redrives that are under way, each at its rate."""
+        """Go on with the redrives and bulk operations that are under way, each at its rate."""
         done, refused = self._walker.walk()
         return Counts(walked=done, refused=refused)
 

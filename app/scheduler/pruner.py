@@ -14,6 +14,7 @@ from app.executions import pruning, result_pruning
 from app.flow import breaker_pruning, gates
 from app.formats import EPOCH
 from app.health import commands, heartbeat
+from app.jobs.bulk_operations import BULK_OPERATIONS
 from app.jobs.redrives import REDRIVES
 from app.notifications import pruning as notifications
 from app.scheduler.chore import BATCH, Counts, Stopping, until_short
@@ -53,11 +54,12 @@ class Pruner:
             self._prune_shard(shard, ends_at, counts)
         counts.update(workers=pruning.prune_workers(self._database, limit=BATCH))
         retention_ms = int(self._settings.retention_days * DAY_MS)
-        counts.update(redrives=REDRIVES.prune(self._database, retention_ms=retention_ms, limit=BATCH))
         told = partial(notifications.prune_groups, self._database, retention_ms=retention_ms, limit=BATCH)
         subjects = partial(notifications.prune_subjects, self._database, limit=BATCH)
         astray = partial(notifications.prune_astray, self._database, limit=BATCH)
         counts.update(notifications=sum(self._until_short(each, BATCH) for each in (told, subjects, astray)))
+        for name, walks in (("redrives", REDRIVES), ("bulk_operations", BULK_OPERATIONS)):
+            counts.update({name: walks.prune(self._database, retention_ms=retention_ms, limit=BATCH)})
         return counts
 
     def _prune_shard(self, shard: int, ends_at: float, counts: Counts) -> None:

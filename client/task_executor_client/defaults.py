@@ -14,5 +14,6 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "NewEndpoint": {"keep_response": "always"},
     "ChangedEndpoint": {"keep_response": "always"},
     "NewRedrive": {"rate": 10},
+    "NewBulkOperation": {"all": False, "rate": 100},
     "CronPreviewQuestion": {"count": 10},
 }

@@ -134,6 +134,10 @@ class BreakerNotFoundError(NotFoundError):
     """No delivery to that target has failed of late, so it has no breaker: all is sent."""
 
 
+class BulkOperationNotFoundError(NotFoundError):
+    """No bulk operation has that id."""
+
+
 class ConfigNotFoundError(NotFoundError):
     """No config has that name."""
 
@@ -180,6 +184,7 @@ class WorkerNotFoundError(NotFoundError):
 
 BY_CODE: dict[str, type[ApiError]] = {
     "BREAKER_NOT_FOUND": BreakerNotFoundError,
+    "BULK_OPERATION_NOT_FOUND": BulkOperationNotFoundError,
     "CONFIG_NOT_FOUND": ConfigNotFoundError,
     "CONFLICT": ConflictError,
     "DEAD_LETTER_NOT_FOUND": DeadLetterNotFoundError,

@@ -1338,6 +1338,82 @@ class Preview(TypedDict):
     """The first ones."""
 
 
+class WantedExecutions(TypedDict):
+    status: NotRequired[Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"] | None]
+    """`retry`: FAILED, which is the default, or CANCELLED; otherwise one in which they wait, and for `cancel`
+    RUNNING; without it all in which they wait, and with `if_running` RUNNING.
+    """
+    endpoint: NotRequired[str]
+    queue: NotRequired[str]
+    limit_key: NotRequired[str]
+    """By which they share `limits.per_key`."""
+    job_id: NotRequired[str]
+    name: NotRequired[str]
+    """Of their jobs."""
+    labels: NotRequired[Mapping[str, str] | None]
+    """Pairs of strings to find the job by, spelt as labels of Kubernetes."""
+    idempotency_key_prefix: NotRequired[str]
+    """With which the keys of their jobs begin."""
+    created_after: NotRequired[str | datetime]
+    created_before: NotRequired[str | datetime]
+    scheduled_after: NotRequired[str | datetime]
+    scheduled_before: NotRequired[str | datetime]
+
+
+class NewBulkOperation(TypedDict):
+    action: Literal["cancel", "retry", "reschedule"]
+    wanted: WantedExecutions
+    all: NotRequired[bool]
+    """`true` where `wanted` names no more than a state: all such executions are meant."""
+    if_running: NotRequired[Literal["request", "abort"] | None]
+    """`cancel`: as for `POST /executions/{execution_id}/cancel`."""
+    run_at: NotRequired[str | datetime | None]
+    """`reschedule`: when they are due; a time in the past means now."""
+    delay_seconds: NotRequired[int | None]
+    """`reschedule`: how much later than now planned, or sooner below 0."""
+    spread_seconds: NotRequired[int | None]
+    """`reschedule`: each has a place of its own in a span so long, from `run_at`, its delayed time, or now on."""
+    rate: NotRequired[int]
+    """In a second."""
+
+
+class BulkOperation(TypedDict):
+    operation_id: str
+    action: Literal["cancel", "retry", "reschedule"]
+    status: Literal["RUNNING", "PAUSED", "STOPPED", "DONE"]
+    wanted: dict[str, Any]
+    if_running: Literal["request", "abort"] | None
+    run_at: str | None
+    delay_seconds: int | None
+    spread_seconds: int | None
+    rate: int
+    actor: str | None
+    changed: int
+    """How many executions; those asked to end, too."""
+    refused: int
+    """That stay as they are, since they had changed, or cannot be."""
+    last_refusal: str | None
+    """Why the last one was."""
+    reached_at: str | None
+    """When the execution was created that it came to last."""
+    created_at: str
+    ended_at: str | None
+
+
+class BulkOperationPage(TypedDict):
+    items: list[BulkOperation]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
+class BulkPreview(TypedDict):
+    count: int
+    is_complete: bool
+    """`false` where more than 10,000 would be looked at."""
+    sample: list[Execution]
+    """The first ones, without their input."""
+
+
 class Breaker(TypedDict):
     target: str
     """Scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest where endpoints have

@@ -127,6 +127,142 @@ class Breakers(Group):
         return answer
 
 
+class BulkOperationPreviews(Group):
+    """Operations on `bulk_operation_previews`."""
+
+    def preview(self, *, timeout: float | None = None, **body: Unpack[models.NewBulkOperation]) -> models.BulkPreview:
+        """Count what a bulk operation would see to, and show the first executions; nothing is changed."""
+        call = Call.of(
+            "bulk_operation_previews.preview",
+            "POST",
+            "/bulk-operations/preview",
+            body=body,
+            only_reads=True,
+            timeout=timeout,
+        )
+        answer: models.BulkPreview = self._sender.send(call)
+        return answer
+
+
+class BulkOperations(Group):
+    """Operations on `bulk_operations`."""
+
+    def list(
+        self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+    ) -> Pages[models.BulkOperation]:
+        """List bulk operations, newest first.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of(
+            "bulk_operations.list", "GET", "/bulk-operations", query={"limit": limit, "cursor": cursor}, timeout=timeout
+        )
+        return Pages(self._sender, call)
+
+    def begin(
+        self,
+        *,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
+        **body: Unpack[models.NewBulkOperation],
+    ) -> models.BulkOperation:
+        """Cancel, retry or reschedule all executions of a filter that there are now; a scheduler does so
+        within seconds.
+
+        Each is cancelled or retried as `POST /executions/{execution_id}/cancel` or `/retry` does, exactly
+        once, the oldest first, whatever dies meanwhile. A filter that matches nothing is an operation that
+        changes nothing; one that names no more than a state needs `all`. A job that repeats goes on: only
+        its executions are changed. Rescheduled are those that wait, for another attempt too; nothing is
+        moved into the past.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "bulk_operations.begin",
+            "POST",
+            "/bulk-operations",
+            body=body,
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.BulkOperation = self._sender.send(call)
+        return answer
+
+    def get(self, operation_id: str, /, *, timeout: float | None = None) -> models.BulkOperation:
+        """Get a bulk operation and its progress."""
+        call = Call.of(
+            "bulk_operations.get",
+            "GET",
+            "/bulk-operations/{operation_id}",
+            path={"operation_id": operation_id},
+            timeout=timeout,
+        )
+        answer: models.BulkOperation = self._sender.send(call)
+        return answer
+
+    def pause(
+        self, operation_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
+    ) -> models.BulkOperation:
+        """Let a bulk operation wait where it is.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "bulk_operations.pause",
+            "POST",
+            "/bulk-operations/{operation_id}/pause",
+            path={"operation_id": operation_id},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.BulkOperation = self._sender.send(call)
+        return answer
+
+    def resume(
+        self, operation_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
+    ) -> models.BulkOperation:
+        """Let a paused bulk operation go on where it is.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "bulk_operations.resume",
+            "POST",
+            "/bulk-operations/{operation_id}/resume",
+            path={"operation_id": operation_id},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.BulkOperation = self._sender.send(call)
+        return answer
+
+    def stop(
+        self, operation_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
+    ) -> models.BulkOperation:
+        """End a bulk operation where it is; what it came to stays changed.
+
+        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
+        same key changes nothing more and gets the first answer again.
+        """
+        call = Call.of(
+            "bulk_operations.stop",
+            "POST",
+            "/bulk-operations/{operation_id}/stop",
+            path={"operation_id": operation_id},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.BulkOperation = self._sender.send(call)
+        return answer
+
+
 class Callbacks(Group):
     """Operations on `callbacks`."""
 
@@ -1790,6 +1926,16 @@ class Service(Group):
     def breakers(self) -> Breakers:
         """Operations on `breakers`."""
         return Breakers(self._sender)
+
+    @property
+    def bulk_operation_previews(self) -> BulkOperationPreviews:
+        """Operations on `bulk_operation_previews`."""
+        return BulkOperationPreviews(self._sender)
+
+    @property
+    def bulk_operations(self) -> BulkOperations:
+        """Operations on `bulk_operations`."""
+        return BulkOperations(self._sender)
 
     @property
     def callbacks(self) -> Callbacks:

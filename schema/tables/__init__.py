@@ -14,7 +14,7 @@ from schema.tables.catalog import (
     superseded_configs,
 )
 from schema.tables.columns import metadata
-from schema.tables.ending import dead_letters, execution_ends, redrives
+from schema.tables.ending import bulk_operations, dead_letters, execution_ends, redrives
 from schema.tables.executions import attempts, execution_events, execution_logs, executions
 from schema.tables.flow import (
     breaker_counts,
@@ -54,6 +54,7 @@ __all__ = [
     "breaker_endpoints",
     "breaker_events",
     "breakers",
+    "bulk_operations",
     "catalog_revision",
     "configs",
     "dead_letters",

@@ -3,7 +3,7 @@
 from sqlalchemy import CheckConstraint, Column, Index, PrimaryKeyConstraint, Table, text
 from sqlalchemy.dialects.postgresql import JSONB
 
-from schema.states import ExecutionStatus, Resolution, WalkStatus
+from schema.states import BulkAction, ExecutionStatus, Resolution, WalkStatus
 from schema.tables.columns import count, flag, instant, metadata, one_of, region, word
 
 # Written in the statement that ends an attempt or an execution, and deleted in the transaction of what follows: nearly
@@ -103,3 +103,39 @@ redrives = Table(
 )
 Index("idx_redrives_created", redrives.c.created_at, redrives.c.redrive_id)
 Index("idx_redrives_running", redrives.c.redrive_id, postgresql_where=text("status = 'RUNNING'"))
+
+# A walk over the executions of a filter, in the order of their creation.
+bulk_operations = Table(
+    "bulk_operations",
+    metadata,
+    word("operation_id", required=True),
+    word("action", required=True),
+    word("status", required=True),
+    Column("wanted", JSONB, nullable=False),
+    # What the action is told beside: see app.jobs.bulk_operations.
+    Column("parameters", JSONB, nullable=False),
+    # Executions in a second.
+    count("rate", required=True),
+    word("actor"),
+    count("changed", default=0),
+    count("refused", default=0),
+    word("last_refusal"),
+    # The last execution that was seen to.
+    instant("reached_at"),
+    word("reached_id", default=""),
+    # As for redrives.
+    word("holder"),
+    instant("held_until"),
+    instant("created_at", default_now=True),
+    instant("ended_at"),
+    PrimaryKeyConstraint("operation_id", name="pk_bulk_operations"),
+    one_of("action", "chk_bulk_operations_action", BulkAction),
+    one_of("status", "chk_bulk_operations_status", WalkStatus),
+    CheckConstraint("(status IN ('STOPPED', 'DONE')) = (ended_at IS NOT NULL)", name="chk_bulk_operations_ended"),
+)
+Index("idx_bulk_operations_created", bulk_operations.c.created_at, bulk_operations.c.operation_id)
+Index(
+    "idx_bulk_operations_running",
+    bulk_operations.c.operation_id,
+    postgresql_where=text("status = 'RUNNING'"),
+)

@@ -109,6 +109,21 @@ def ask_for_everything(api: Api, database: Database) -> None:
     assert api.post("/redrives/preview", wanted).status_code == 200
     redrive_id = api.post("/redrives", {"wanted": wanted}).json["redrive_id"]
     assert api.get(f"/redrives/{redrive_id}").status_code == 200
+    of_bulk = {"endpoint": "target", "queue": "http", "limit_key": "a", "job_id": "job_a", "name": "report"} | {
+        "labels": {"team": "a"},
+        "idempotency_key_prefix": "k",
+        "created_after": "2026-01-01T00:00:00Z",
+        "scheduled_after": "2026-01-01T00:00:00Z",
+        "scheduled_before": "2100-01-01T00:00:00Z",
+    }
+    for body in (
+        {"action": "retry", "wanted": of_bulk},
+        {"action": "cancel", "if_running": "request", "wanted": {}, "all": True},
+        {"action": "cancel", "if_running": "request", "wanted": of_bulk},
+    ):
+        assert api.post("/bulk-operations/preview", body).status_code == 200
+        operation_id = api.post("/bulk-operations", body).json["operation_id"]
+        assert api.get(f"/bulk-operations/{operation_id}").status_code == 200
     between = {
         "created_after": (rows.database_now(database) - timedelta(hours=1)).isoformat(),
         "created_before": (rows.database_now(database) + timedelta(hours=1)).isoformat(),
@@ -126,6 +141,7 @@ def ask_for_everything(api: Api, database: Database) -> None:
         f"/executions/{execution}/logs": {"level": "INFO", "attempt_number": 1},
         "/redrives": {},
         "/notification-rules": {},
+        "/bulk-operations": {},
         "/dead-letters": {"endpoint": "target", "error_type": "HTTP_ERROR", "labels": "team=a", "state": "open"},
         "/audit": {"actor": "test", "resource_type": "config"},
     }.items():

@@ -123,6 +123,11 @@ def add_rule(world: World) -> None:
     assert world.api.post("/notification-rules", rule).status_code == 201
 
 
+def add_bulk_operation(world: World) -> None:
+    body = {"action": "retry", "wanted": {"endpoint": "target"}}
+    assert world.api.post("/bulk-operations", body).status_code == 202
+
+
 # Not those that are in the order of names: what is added comes first here.
 BY_NAME = {"/queues"}
 # By the path of each list: the field that tells its items apart, and how one more of them comes to be.
@@ -140,6 +145,7 @@ LISTS: dict[str, tuple[str, Callable[[World], None]]] = {
     "/dead-letters": ("letter_id", add_letter),
     "/redrives": ("redrive_id", add_redrive),
     "/notification-rules": ("name", add_rule),
+    "/bulk-operations": ("operation_id", add_bulk_operation),
     "/audit": ("audit_id", add_config),
     "/breakers": ("target", add_breaker),
     "/breakers/{target}/events": ("event_id", add_breaker_event),

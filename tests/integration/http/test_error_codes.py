@@ -138,6 +138,7 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("QUEUE_NOT_FOUND", 404, lambda stock: stock.api.post("/queues/nope/pause"), []),
     ("DEAD_LETTER_NOT_FOUND", 404, get("/dead-letters/att_nope"), []),
     ("REDRIVE_NOT_FOUND", 404, get("/redrives/rdr_nope"), []),
+    ("BULK_OPERATION_NOT_FOUND", 404, get("/bulk-operations/bop_nope"), []),
     ("BREAKER_NOT_FOUND", 404, get("/breakers/http:nowhere:80"), []),
     ("CONFLICT", 409, lambda stock: stock.api.delete("/configs/config"), None),
     ("CONFLICT", 409, lambda stock: stock.api.delete("/endpoints/target"), None),

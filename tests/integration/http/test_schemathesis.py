@@ -38,6 +38,7 @@ NAMED = {
 pytestmark = pytest.mark.fuzz
 Call = Callable[[schemathesis.Case], None]
 TARGET = "http:nobody:80"
+BULK = {"action": "retry", "wanted": {}, "all": True}
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +80,7 @@ def there(known: Api) -> dict[str, str]:
         of_job
         | {"name": NAME, "target": TARGET, "queue": "http", "worker_id": "nobody", "letter_id": letter}
         | {"redrive_id": known.post("/redrives", {"wanted": {}}).json["redrive_id"]}
+        | {"operation_id": known.post("/bulk-operations", BULK).json["operation_id"]}
     )
 
 

@@ -71,12 +71,20 @@ def letter(verb: str) -> Path:
 
 
 def a_redrive(verb: str) -> Path:
+    return a_walk("/redrives", {"wanted": {}}, "redrive_id", verb)
+
+
+def a_bulk_operation(verb: str) -> Path:
+    return a_walk("/bulk-operations", {"action": "cancel", "wanted": {"endpoint": "target"}}, "operation_id", verb)
+
+
+def a_walk(begin: str, body: Any, key: str, verb: str) -> Path:
     def path(api: Api, _database: Database) -> str:
-        begun = api.post("/redrives", {"wanted": {}})
+        begun = api.post(begin, body)
         assert begun.status_code == 202
         if verb == "resume":
-            assert api.post(f"/redrives/{begun.json['redrive_id']}/pause").status_code == 200
-        return f"/redrives/{begun.json['redrive_id']}/{verb}"
+            assert api.post(f"{begin}/{begun.json[key]}/pause").status_code == 200
+        return f"{begin}/{begun.json[key]}/{verb}"
 
     return path
 
@@ -105,6 +113,10 @@ REQUESTS: Mapping[str, tuple[Path, Any]] = {
     "/executions/{execution_id}/cancel": (execution("cancel", "RETRYING"), None),
     "/breakers/{target}/close": (an_open_breaker, None),
     "/workers/{worker_id}/drain": (worker, None),
+    "/bulk-operations": (lambda *_: "/bulk-operations", {"action": "cancel", "wanted": {"endpoint": "target"}}),
+    "/bulk-operations/{operation_id}/pause": (a_bulk_operation("pause"), None),
+    "/bulk-operations/{operation_id}/resume": (a_bulk_operation("resume"), None),
+    "/bulk-operations/{operation_id}/stop": (a_bulk_operation("stop"), None),
     "/redrives": (lambda *_: "/redrives", {"wanted": {"endpoint": "target"}}),
     "/redrives/{redrive_id}/pause": (a_redrive("pause"), None),
     "/redrives/{redrive_id}/resume": (a_redrive("resume"), None),

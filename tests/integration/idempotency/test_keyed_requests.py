@@ -35,6 +35,7 @@ def test_every_post_that_changes_something_takes_a_key() -> None:
     assert posts.keys() - keyed == {
         "/cron/preview",
         "/notification-rules/preview",
+        "/bulk-operations/preview",
         "/redrives/preview",
         "/routes/test",
     }

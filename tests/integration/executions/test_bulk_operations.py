@@ -1,0 +1,95 @@
+"""Bulk operations by the API: what is asked for, looked at and steered, and what is refused."""
+
+from typing import Any
+
+import pytest
+
+from app.db import Database
+from app.jobs.bulk_walk import BulkWalk
+from app.jobs.creation import Creator
+from app.jobs.walker import Walker
+from tests import rows
+from tests.integration.client import Api, pointers, problem
+from tests.integration.registered import created, one_shot, register
+
+
+def walk(database: Database) -> None:
+    """Do what the scheduler does every second."""
+    kind = BulkWalk(Creator(database, shards=1, look_ahead_ms=0))
+    Walker(database, [kind], "one", hint=lambda _queue: None, stopping=lambda: False).walk()
+
+
+def test_one_is_previewed_begun_looked_at_and_steered(api: Api, database: Database) -> None:
+    register(api)
+    mine = created(api, one_shot("mine", labels={"team": "a"}))["execution"]["execution_id"]
+    created(api, one_shot("other"))
+    body = {"action": "cancel", "wanted": {"labels": {"team": "a"}, "created_after": "2020-01-01T00:00:00Z"}}
+    seen = api.post("/bulk-operations/preview", body).json
+    assert (seen["count"], seen["is_complete"], [each["execution_id"] for each in seen["sample"]]) == (1, True, [mine])
+    begun = api.post("/bulk-operations", body)
+    assert begun.status_code == 202
+    path = f"/bulk-operations/{begun.json['operation_id']}"
+    shown = {name: begun.json[name] for name in ("action", "status", "rate", "actor", "wanted", "run_at")}
+    assert shown == body | {"status": "RUNNING", "rate": 100, "actor": "test", "run_at": None}
+    assert [api.post(f"{path}/{verb}").json["status"] for verb in ("pause", "resume")] == ["PAUSED", "RUNNING"]
+    walk(database)
+    ended = api.get(path).json
+    assert (ended["status"], ended["changed"], ended["refused"]) == ("DONE", 1, 0)
+    assert api.get(f"/executions/{mine}").json["status"] == "CANCELLED"
+    problem(api.post(f"{path}/stop"), 409, "CONFLICT")
+    history = api.get(f"/executions/{mine}/history").json["items"]
+    assert (history[-1]["reason"], history[-1]["actor"]) == ("CANCELLED", "test")
+
+
+def test_what_is_moved_shows_when_it_is_due_and_why(api: Api, database: Database) -> None:
+    register(api)
+    mine = created(api, one_shot("mine"))["execution"]["execution_id"]
+    body = {"action": "reschedule", "wanted": {"endpoint": "target"}, "run_at": "2100-01-01T00:00:00Z"}
+    assert api.post("/bulk-operations", body).json["run_at"] == "2100-01-01T00:00:00Z"
+    walk(database)
+    shown = api.get(f"/executions/{mine}").json
+    assert (shown["status"], shown["run_at"], shown["scheduled_at"]) == ("PENDING", body["run_at"], body["run_at"])
+    assert api.get(f"/executions/{mine}/history").json["items"][-1]["reason"] == "RESCHEDULED"
+
+
+def test_a_filter_that_matches_nothing_is_done_at_once(api: Api, database: Database) -> None:
+    rows.add_executions(database, endpoint=rows.add_endpoint(database))
+    for action in ("cancel", "retry"):
+        begun = api.post("/bulk-operations", {"action": action, "wanted": {"endpoint": "nobody"}}).json
+        walk(database)
+        ended = api.get(f"/bulk-operations/{begun['operation_id']}").json
+        assert (ended["status"], ended["changed"], ended["reached_at"]) == ("DONE", 0, None)
+    everything = {"action": "cancel", "wanted": {}, "all": True}
+    assert api.post("/bulk-operations/preview", everything).json["count"] == 1
+
+
+OF_TARGET = {"endpoint": "target"}
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        ({"action": "cancel"}, "/wanted"),
+        ({"action": "delete", "wanted": OF_TARGET}, "/action"),
+        ({"action": "cancel", "wanted": {}}, "/all"),
+        ({"action": "retry", "wanted": {"status": "FAILED"}}, "/all"),
+        ({"action": "retry", "wanted": {"labels": {}}}, "/all"),
+        ({"action": "retry", "wanted": OF_TARGET, "all": True}, "/all"),
+        ({"action": "retry", "wanted": {"status": "QUEUED", **OF_TARGET}}, "/wanted/status"),
+        ({"action": "cancel", "wanted": {"status": "SUCCESS", **OF_TARGET}}, "/wanted/status"),
+        ({"action": "cancel", "wanted": {"status": "RUNNING", **OF_TARGET}}, "/if_running"),
+        ({"action": "retry", "wanted": OF_TARGET, "if_running": "abort"}, "/if_running"),
+        ({"action": "retry", "wanted": OF_TARGET, "delay_seconds": 1}, "/delay_seconds"),
+        ({"action": "reschedule", "wanted": OF_TARGET}, "/run_at"),
+        (
+            {"action": "reschedule", "wanted": OF_TARGET, "run_at": "2100-01-01T00:00:00Z", "delay_seconds": 1},
+            "/delay_seconds",
+        ),
+        ({"action": "reschedule", "wanted": OF_TARGET, "spread_seconds": 10**9}, "/spread_seconds"),
+        ({"action": "cancel", "wanted": {"nope": 1}}, "/wanted/nope"),
+        ({"action": "cancel", "wanted": OF_TARGET, "rate": 0}, "/rate"),
+    ],
+)
+def test_what_does_not_fit_is_named(api: Api, body: Any, where: str) -> None:
+    for path in ("/bulk-operations", "/bulk-operations/preview"):
+        assert pointers(problem(api.post(path, body), 400, "INVALID_REQUEST")) == [where]
