@@ -1,0 +1,80 @@
+"""`flask redrives`: let dead letters of a filter run once more, and steer that."""
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from app.api.dead_letters import RedriveSchema
+from app.api.redrives import DEFAULT_RATE, PreviewSchema, RedriveOfSeveralSchema
+from app.api.services import services
+from app.catalog.endpoints import versions
+from app.cli.commands import Group
+from app.cli.completion import OF_ENDPOINTS
+from app.cli.console import json_option, print_json, show_line, show_table
+from app.cli.options import LABELS, TEXT, Moment, Value
+from app.cli.session import actor, confirm, ready_database, yes_option
+from app.cli.walks import Shown, add_commands, dry_run_option, rate_option, wait_option
+from app.executions.reading.dead_letters import DeadLetter, LetterFilter
+from app.jobs import redrives
+from app.jobs.redrive_walk import RedriveWalk
+from app.jobs.redrives import REDRIVES, Redrive
+from app.jobs.walker import Preview, preview
+
+group = Group("redrives", help="Redrives: dead letters of a filter that run once more.")
+
+
+def _about(redrive: Redrive) -> str:
+    to = f" -> {redrive.to_endpoint}" if redrive.to_endpoint else ""
+    return f"{' '.join(f'{name}={value}' for name, value in redrive.wanted.items()) or 'all'}{to}"
+
+
+SHOWN = Shown(REDRIVES, lambda redrive: RedriveOfSeveralSchema().dump(asdict(redrive)), _about)
+add_commands(group, SHOWN)
+
+
+@group.command("start")
+@click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only letters of this endpoint")
+@click.option("--error-type", type=TEXT, help="only those of this error, such as HTTP_ERROR")
+@click.option("--labels", type=LABELS, help="only those with all of these: team=billing,env=prod")
+@click.option("--failed-after", type=Moment(), help="30m, 2h, 7d ago, or a time with offset")
+@click.option("--failed-before", type=Moment(), help="30m, 2h, 7d ago, or a time with offset")
+@click.option(
+    "--to-endpoint",
+    type=Value("name", RedriveSchema().fields["endpoint"]),
+    **OF_ENDPOINTS,
+    help="make a new job for this endpoint of each",
+)
+@rate_option
+@dry_run_option
+@yes_option
+@wait_option
+@json_option
+def start(
+    *, to_endpoint: str | None, rate: int | None, dry_run: bool, yes: bool, wait: bool, as_json: bool, **filters: Any
+) -> None:
+    """Let the open dead letters of a filter run once more, the oldest first; without a filter all of them.
+
+    Exits with 3 when there is no such endpoint.
+    """
+    wanted = LetterFilter(**filters)
+    with ready_database() as database:
+        if to_endpoint is not None:
+            versions.get(database, to_endpoint)
+        seen = preview(database, RedriveWalk(services().creator), wanted)
+        if dry_run:
+            return _show(seen, as_json=as_json)
+        more = "" if seen.is_complete else " or more"
+        confirm(f"Let {seen.count:,}{more} dead letters run once more?", yes=yes)
+        begun = redrives.begin(database, wanted, to_endpoint=to_endpoint, rate=rate or DEFAULT_RATE, actor=actor().name)
+        SHOWN.tell(database, begun, wait=wait, as_json=as_json)
+    return None
+
+
+def _show(seen: Preview[DeadLetter], *, as_json: bool) -> None:
+    if as_json:
+        return print_json(PreviewSchema().dump(asdict(seen)))
+    header = ("LETTER", "FAILED", "ENDPOINT", "ERROR")
+    show_table(header, [(each.letter_id, each.failed_at, each.endpoint, each.error_type) for each in seen.sample])
+    show_line(f"{seen.count:,}{'' if seen.is_complete else ' or more'} would run once more; nothing is changed")
+    return None
