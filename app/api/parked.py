@@ -132,6 +132,8 @@ class ParkingWorker(SheddingWorker):
             self._go_on(conn)
 
     def _on_parked(self, conn: Any, sock: socket.socket) -> None:
+        if conn not in self._parked:
+            return  # its wait has ended in the same round of events, and a thread has it
         try:
             goes_on = bool(sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
         except BlockingIOError:

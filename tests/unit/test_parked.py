@@ -1,0 +1,48 @@
+"""Connections that wait, in the main loop of a worker that serves nothing."""
+
+import logging
+import selectors
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from gunicorn.config import Config
+from gunicorn.workers.gthread import TConn
+
+from app.api.http.parking import Waiting
+from app.api.http.places import Place, Places
+from app.api.parked import ParkingWorker
+
+
+@pytest.fixture
+def worker() -> Iterator[ParkingWorker]:
+    worker = ParkingWorker(1, 1, [], None, 30, Config(), logging.getLogger("gunicorn.error"))
+    with selectors.DefaultSelector() as worker.poller, ThreadPoolExecutor(1) as worker.tpool:
+        worker.method_queue.init()
+        queue = worker.method_queue
+        worker.poller.register(queue.fileno(), selectors.EVENT_READ, queue.run_callbacks)
+        yield worker
+        queue.close()
+    worker.tmp.close()
+
+
+def test_a_client_may_go_at_the_moment_at_which_its_wait_ends(worker: ParkingWorker) -> None:
+    """As one does whose timeout is its `wait`: an error here would end the process, with all that others wait for."""
+    ends: list[Callable[[], object]] = []
+
+    def begin(over: Callable[[], object]) -> Callable[[], object]:
+        ends.append(over)
+        return lambda: None
+
+    ours, client = socket.socketpair()
+    with ours, client:
+        conn = TConn(worker.cfg, ours, ("", 0), ("", 0))
+        conn.waiting = (None, Waiting(begin, lambda _start: [], lambda: None))
+        conn.place = Place(Places(1, 1))
+        worker._park(conn)  # noqa: SLF001 - as it is told by what a thread has made of the request
+        assert worker.parked == 1
+        ends[0]()
+        client.close()
+        worker.wait_for_and_dispatch_events(1.0)
+        assert worker.parked == 0
