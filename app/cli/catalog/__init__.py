@@ -1,1 +1,1 @@
-"""`flask catalog`: payload specs, configs, endpoints and routes as a YAML document."""
+"""`flask catalog`: payload specs, configs, endpoints, routes and rules as a YAML document."""

@@ -16,7 +16,7 @@ from app.db import Database
 
 _STYLES = {"+": "green", "-": "red", "@": "dim"}
 
-group = Group("catalog", help="Payload specs, configs, endpoints and routes as a YAML document.")
+group = Group("catalog", help="Payload specs, configs, endpoints, routes and notification rules as a YAML document.")
 
 _file = click.argument("file", type=click.File("r", encoding="utf-8"))
 _delete = click.option("--delete", is_flag=True, help="delete what the document does not have, too")
@@ -25,7 +25,7 @@ _delete = click.option("--delete", is_flag=True, help="delete what the document 
 @group.command("export")
 @json_option
 def export(as_json: bool) -> None:
-    """Write payload specs, configs, endpoints, routes, and the names of secrets to standard output.
+    """Write payload specs, configs, endpoints, routes, notification rules and names of secrets to standard output.
 
     Values of secrets are no part of it, nor are pauses. Configs are not secret, and are.
     """

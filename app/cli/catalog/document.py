@@ -9,6 +9,7 @@ import yaml
 from marshmallow import ValidationError, fields, validate
 
 from app.api.catalog.endpoints import ChangedEndpointSchema
+from app.api.catalog.notification_rules import ChangedNotificationRuleSchema, value_of
 from app.api.catalog.routes import RouteSchema
 from app.api.http.body import parse_json
 from app.api.http.fields import Body, Name, SecretName
@@ -29,6 +30,8 @@ from app.errors import InvalidRequestError, TaskExecutorError
 from app.flow import routing
 from app.flow.routing import Routing
 from app.formats import marshmallow_faults, pointer
+from app.notifications.rules import RULES
+from app.notifications.rules import without_defaults as without_defaults_of_rule
 from schema.states import KeepResponse, RouteSource
 
 T = TypeVar("T", Named, Endpoint)
@@ -56,13 +59,14 @@ class _DocumentSchema(Body):
     secrets = fields.List(SecretName(), load_default=list)
     endpoints = fields.Dict(keys=Name(), values=fields.Nested(ChangedEndpointSchema), load_default=dict)
     routes = fields.List(fields.Nested(RouteSchema), validate=validate.Length(max=MOST_ROUTES))
+    notification_rules = fields.Dict(keys=Name(), values=fields.Nested(ChangedNotificationRuleSchema))
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A catalogue in JSON: schemas, values and endpoints by their names, names of secrets, and routes.
+    """A catalogue in JSON: schemas, values, endpoints and notification rules by their names; secrets' names; routes.
 
-    Endpoints leave out what has its default. Without routes the document says nothing about them.
+    Endpoints and rules leave out what has its default. Without routes, or rules, the document says nothing about them.
     """
 
     payload_specs: Mapping[str, Any] = field(default_factory=dict)
@@ -70,10 +74,11 @@ class Document:
     secrets: list[str] = field(default_factory=list)
     endpoints: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     routes: list[dict[str, str]] | None = None
+    notification_rules: Mapping[str, dict[str, Any]] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return what is in it, in the order in which it is to be applied."""
-        names = ("payload_specs", "configs", "secrets", "endpoints", "routes")
+        names = ("payload_specs", "configs", "secrets", "endpoints", "routes", "notification_rules")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 
@@ -86,6 +91,7 @@ class Stored:
     secrets: list[str]
     endpoints: Mapping[str, Endpoint]
     routing: Routing
+    notification_rules: Mapping[str, Named]
 
     @classmethod
     def read(cls, database: Database) -> "Stored":
@@ -96,6 +102,7 @@ class Stored:
             sorted(_named(lambda page: SECRETS.page(database, page))),
             _named(lambda page: versions.page(database, page)),
             routing.load(database),
+            _named(lambda page: RULES.page(database, page)),
         )
 
     def document(self) -> Document:
@@ -107,6 +114,7 @@ class Stored:
             self.secrets,
             {name: written(each) for name, each in self.endpoints.items()},
             routes if self.routing.source is RouteSource.API else None,
+            {name: each.value for name, each in self.notification_rules.items()} or None,
         )
 
 
@@ -165,7 +173,10 @@ def parsed(text: str, where: str) -> Document:
     for each in endpoints.values():
         # The name of an entry need not be repeated in it.
         each.pop("name", None)
-    return Document(loaded["payload_specs"], loaded["configs"], loaded["secrets"], endpoints, value.get("routes"))
+    named = loaded.get("notification_rules")
+    rules = None if named is None else {name: without_defaults_of_rule(value_of(each)) for name, each in named.items()}
+    kinds = (loaded["payload_specs"], loaded["configs"], loaded["secrets"], endpoints)
+    return Document(*kinds, value.get("routes"), rules)
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]

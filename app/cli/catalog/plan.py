@@ -16,7 +16,7 @@ from app.catalog import payload_specs
 from app.catalog.check_spec import check_retry_policy, check_spec
 from app.catalog.configs import CONFIGS
 from app.catalog.endpoints import versions
-from app.catalog.named_table import Named
+from app.catalog.named_table import Named, NamedTable
 from app.catalog.payload_specs import PAYLOAD_SPECS
 from app.catalog.retry_policy import RetryPolicy
 from app.cli.catalog.document import Document, Stored, dumped, written
@@ -26,6 +26,8 @@ from app.db import Database
 from app.errors import TaskExecutorError
 from app.flow import routing
 from app.flow.routes import Route
+from app.notifications import rules
+from app.notifications.rules import RULES
 from schema.states import EndpointType, RouteSource
 
 Apply = Callable[[Database], object]
@@ -60,12 +62,13 @@ def steps(document: Document, stored: Stored, *, delete: bool) -> list[Step]:
         *_of_table("config", document.configs, stored.configs, CONFIGS),
         *_of_endpoints(document, stored),
         *_of_routes(document, stored),
+        *_of_table("notification rule", document.notification_rules or {}, stored.notification_rules, rules),
     ]
     return [*changes, *_deletions(document, stored)] if delete else changes
 
 
 def check_endpoints(document: Document, stored: Stored) -> None:
-    """Check all endpoints of a document together with what they refer to, before anything is changed.
+    """Check all endpoints and rules of a document together with what they refer to, before anything is changed.
 
     Raises CommandError with the first that is wrong.
     """
@@ -93,6 +96,19 @@ def check_endpoints(document: Document, stored: Stored) -> None:
             where = error.details[0]["pointer"] if error.details else ""
             fault = error.message.removeprefix(f"{where}: ")
             raise CommandError(f"/endpoints/{name}{where}: {fault}") from None
+    _check_rules(document, stored)
+
+
+def _check_rules(document: Document, stored: Stored) -> None:
+    for name, rule in (document.notification_rules or {}).items():
+        for place, channel in enumerate(rule["channels"]):
+            if channel not in {*document.endpoints, *stored.endpoints}:
+                where = f"/notification_rules/{name}/channels/{place}"
+                raise CommandError(f"{where}: there is no endpoint named {channel!r}")
+        try:
+            rules.check(name, rule)
+        except TaskExecutorError as error:
+            raise CommandError(f"/notification_rules/{name}: {error.message}") from None
 
 
 def _of_table(
@@ -145,6 +161,9 @@ def _of_routes(document: Document, stored: Stored) -> Iterator[Step]:
 
 
 def _deletions(document: Document, stored: Stored) -> Iterator[Step]:
+    # They name endpoints.
+    if document.notification_rules is not None:
+        yield from _deletions_of("notification rule", RULES, stored.notification_rules, document.notification_rules)
     gone = sorted(stored.endpoints.keys() - document.endpoints.keys())
     # Those that call others back go before these.
     named = {name: set(_called_back(written(stored.endpoints[name])).values()) for name in gone}
@@ -155,9 +174,15 @@ def _deletions(document: Document, stored: Stored) -> Iterator[Step]:
         ("config", CONFIGS, stored.configs, document.configs),
         ("payload spec", PAYLOAD_SPECS, stored.payload_specs, document.payload_specs),
     ):
-        for name in sorted(there.keys() - wanted.keys()):
-            apply = partial(_delete, table.delete, name, there[name].tag)
-            yield Step("delete", kind, name, there[name].value, None, apply)
+        yield from _deletions_of(kind, table, there, wanted)
+
+
+def _deletions_of(
+    kind: str, table: NamedTable, there: Mapping[str, Named], wanted: Mapping[str, Any]
+) -> Iterator[Step]:
+    for name in sorted(there.keys() - wanted.keys()):
+        apply = partial(_delete, table.delete, name, there[name].tag)
+        yield Step("delete", kind, name, there[name].value, None, apply)
 
 
 def _comparable(endpoint: Mapping[str, Any]) -> dict[str, Any]:
