@@ -32,7 +32,11 @@ _WATCHED = (_E.WORKER_LOST, _E.BREAKER_OPENED, _E.SCHEDULE_OVERDUE, _E.QUEUE_LAT
 # Not the lock but the rows of conditions make that each is told once; with it nobody acts on what was true before.
 LOCK = statement(
     "notifications.lock_watch",
-    "SELECT revision, now() AS now FROM catalog_revision WHERE id = 'notifications' FOR UPDATE SKIP LOCKED",
+    """
+    WITH mine AS MATERIALIZED (
+      SELECT id FROM catalog_revision WHERE id = 'notifications' ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
+    SELECT now() AS now FROM mine
+    """,
 )
 LOST = statement(
     "notifications.lost_workers",
