@@ -4,6 +4,7 @@ from typing import Any, TextIO
 
 import click
 import yaml
+from flask.cli import with_appcontext
 
 from app.api.catalog.notification_rules import (
     NotificationPreviewSchema,
@@ -15,12 +16,12 @@ from app.api.catalog.notification_rules import (
 )
 from app.api.http.body import parse_json
 from app.audit.change import AuditedChange
-from app.cli.commands import Group
+from app.cli.commands import Group, command
 from app.cli.console import json_option, print_json, show_fields, show_line, show_table
 from app.cli.errors import CommandError
 from app.cli.options import gather, limit_option, tell_more
 from app.cli.session import actor, confirm, ready_database, yes_option
-from app.errors import InvalidRequestError
+from app.errors import InvalidNotificationRuleError, InvalidRequestError
 from app.formats import compact_json, marshmallow_faults, pointer
 from app.notifications import rules
 from app.notifications.preview import preview
@@ -30,13 +31,14 @@ from app.notifications.rules import RULES
 
 def add_to(group: Group) -> None:
     """Add the commands of rules to a group."""
-    for command in (list_, show, preview_, delete):
-        group.add_command(command)
+    for each in (list_, show, preview_, delete):
+        group.add_command(each)
 
 
-@click.command("list")
+@command("list")
 @limit_option
 @json_option
+@with_appcontext
 def list_(limit: int, as_json: bool) -> None:
     """List notification rules, newest first."""
     with ready_database() as database:
@@ -53,9 +55,10 @@ def list_(limit: int, as_json: bool) -> None:
     return None
 
 
-@click.command("show")
+@command("show")
 @click.argument("name")
 @json_option
+@with_appcontext
 def show(name: str, as_json: bool) -> None:
     """Show a notification rule. Exits with 3 when there is no such rule."""
     with ready_database() as database:
@@ -66,10 +69,11 @@ def show(name: str, as_json: bool) -> None:
     return None
 
 
-@click.command("preview")
+@command("preview")
 @click.argument("name", required=False)
 @click.option("--file", type=click.File("r", encoding="utf-8"), help="a rule in YAML or JSON that need not be stored")
 @json_option
+@with_appcontext
 def preview_(name: str | None, file: TextIO | None, as_json: bool) -> None:
     """Show which messages a rule, or one in a file, would have sent within the last day; nothing is sent.
 
@@ -95,10 +99,11 @@ def preview_(name: str | None, file: TextIO | None, as_json: bool) -> None:
     return None
 
 
-@click.command("delete")
+@command("delete")
 @click.argument("name")
 @yes_option
 @json_option
+@with_appcontext
 def delete(name: str, yes: bool, as_json: bool) -> None:
     """Delete a notification rule, with what it has gathered and not told yet. Exits with 3 when there is none."""
     with ready_database() as database:
@@ -123,7 +128,10 @@ def _read(file: Any) -> Rule:
         told = "; ".join(f"{pointer(path) or '/'}: {fault}" for path, fault in marshmallow_faults(faults))
         raise CommandError(f"{file.name}: {told}")
     body = NotificationQuestionSchema().load(value)
-    return rules.check(body.get("name", "preview"), value_of(body))
+    try:
+        return rules.check(body.get("name", "preview"), value_of(body))
+    except InvalidNotificationRuleError as error:
+        raise CommandError(f"{file.name}: {error.message}") from None
 
 
 def _conditions(rule: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ import click
 
 from app.api.services import services
 from app.catalog.endpoints import versions
+from app.cli import notification_rules
 from app.cli.commands import Group
 from app.cli.completion import OF_ENDPOINTS
 from app.cli.console import json_option, print_json, show_fields
@@ -21,7 +22,8 @@ from schema.states import FINAL, ExecutionStatus
 
 LOOK_SECONDS = 0.2
 
-group = Group("notifications", help="Notifications: try out an endpoint that tells people.")
+group = Group("notifications", help="Notifications: the rules by which people are told, and trying out a channel.")
+notification_rules.add_to(group)
 
 
 @group.command("test")

@@ -11,6 +11,7 @@ from app import workers
 from app.catalog.outcome import OUTCOME_SCHEMA, samples
 from app.catalog.retry_policy import RetryPolicy
 from app.db import Database
+from app.executions.ending.followers import Followed
 from app.executions.model import Claim
 from app.executions.policy import Action
 from app.executions.sweep import fail_exhausted
@@ -95,6 +96,17 @@ def test_each_end_calls_back_whom_its_endpoint_names(
     called: Api, database: Database, verdict: Verdict, wanted: list[tuple[str, str, str]]
 ) -> None:
     assert ended(called, database, verdict) == wanted
+
+
+def test_what_is_called_back_of_a_notification_is_none_to_tell_of(called: Api, database: Database) -> None:
+    """Or a rule would tell of it through the channel that has called it back."""
+    created(called, one_shot("first"))
+    database.fetch(text(f"UPDATE executions SET followed = followed | {int(Followed.NOTIFICATION)}"))
+    end(database, claimed(database), FAILED)
+    handled(database)
+    assert len(calls(called)) == 2
+    mine = database.fetch(text("SELECT followed FROM executions WHERE endpoint <> 'target'"))
+    assert [Followed(row.followed) for row in mine] == [Followed.NOTIFICATION] * 2
 
 
 def test_a_jobs_own_callbacks_go_before_those_of_its_endpoint(called: Api, database: Database) -> None:
