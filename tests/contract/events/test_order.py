@@ -90,11 +90,6 @@ def test_those_of_one_instant_are_read_page_by_page_and_by_the_index(database: D
         assert "Incremental Sort" in plan, "a batch at a time, not all that follows"
 
 
-def test_a_session_that_only_dumps_holds_nothing_up_for_ever(database: Database) -> None:
-    now = rows.database_now(database)
-    assert now - reading.horizon(database) < timedelta(seconds=reading.LONGEST_TRANSACTION_SECONDS)
-
-
 @pytest.mark.postgresql_only
 def test_a_long_transaction_that_enqueues_is_waited_for_and_no_other(database: Database) -> None:
     """On the clock of its own that the reader has, ten minutes less a bit have passed since they began."""
