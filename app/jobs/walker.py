@@ -4,16 +4,22 @@ What a transaction sees to, it also counts, and notes how far the walk came. Wha
 as it is: a batch that is refused as a whole is halved until what is to blame is alone.
 """
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from app.db import Database
+from sqlalchemy.exc import DBAPIError
+
+from app.db import Database, hardly_wait
 from app.db.paging import Position
-from app.errors import TaskExecutorError
+from app.db.retry import explained, is_rows_fault, is_statements_fault
+from app.errors import ConflictError, TaskExecutorError
 from app.executions.several import Treated
 from app.jobs.walks import BEGINNING, Step, Walk, Walks
+
+log = logging.getLogger(__name__)
 
 MOST_COUNTED = 10_000  # rows that a preview looks at
 SAMPLE = 10
@@ -118,15 +124,28 @@ class Walker:
         self._stopping = stopping
 
     def walk(self) -> Lap:
-        """See to as much of each walk as it may in a second; returns how much that was, and how much was refused."""
-        total = Lap()
+        """See to as much of each walk as it may in a second; returns how much that was, and how much was refused.
+
+        One that cannot go on holds up no other; raises its error once the others have had their turn.
+        """
+        total, failure = Lap(), None
         for kind in self._kinds:
             for walk_id in kind.walks.running(self._database, limit=MOST_RUNNING):
                 if self._stopping():
                     break
-                if kind.walks.hold(self._database, walk_id, self._who):
-                    total = total.plus(_Turn(self._database, kind, walk_id, self._who, self._hint).take(self._stopping))
+                try:
+                    total = total.plus(self._go_on(kind, walk_id))
+                except Exception as error:  # noqa: BLE001 - raised below
+                    log.warning("the %s %s cannot go on now: %s", kind.walks.noun, walk_id, explained(error))
+                    failure = failure or error
+        if failure is not None:
+            raise failure
         return total
+
+    def _go_on(self, kind: Kind[Any, Any, Any], walk_id: str) -> Lap:
+        if not kind.walks.hold(self._database, walk_id, self._who):
+            return Lap()
+        return _Turn(self._database, kind, walk_id, self._who, self._hint).take(self._stopping)
 
 
 class _Turn(Generic[W, Q, T]):
@@ -168,11 +187,14 @@ class _Turn(Generic[W, Q, T]):
 
         try:
             return self._step(after, places, treat, is_last=is_last)
-        except TaskExecutorError as error:
-            if error.status >= 500 or not items:
+        except _NotHeldError:
+            raise
+        except Exception as error:
+            refusal = _refusal(error)
+            if refusal is None or not items:
                 raise
             if len(items) == 1:
-                refused = Treated(refused={"": error})
+                refused = Treated(refused={"": refusal})
                 return self._step(after, places, lambda: refused, is_last=is_last)
         half = len(places) // 2
         first = self._see_to(after, places[:half], is_last=False)
@@ -183,6 +205,7 @@ class _Turn(Generic[W, Q, T]):
         reached = places[-1].position if places else after
 
         def body() -> tuple[Treated, Lap]:
+            self._database.transact(hardly_wait)
             if not self._kind.walks.lock(self._database, self._walk_id, self._who, after):
                 raise _NotHeldError
             treated = treat()
@@ -196,6 +219,16 @@ class _Turn(Generic[W, Q, T]):
         for queue in treated.queues:
             self._hint(queue)
         return lap
+
+
+def _refusal(error: Exception) -> TaskExecutorError | None:
+    """Return why something cannot be seen to; None where it is no fault of it, and may pass."""
+    if isinstance(error, TaskExecutorError):
+        return error if error.status < 500 else None
+    if isinstance(error, DBAPIError) and (not is_rows_fault(error) or is_statements_fault(error)):
+        return None
+    log.warning("what a walk came to cannot be seen to: %s", explained(error))
+    return ConflictError(f"Something stored is not as it should be ({type(error).__name__}).")
 
 
 def up_to(places: Sequence[Place[T]], most: int) -> Sequence[Place[T]]:

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import text
 
+from app import db
 from app.db import Database
-from app.errors import ConflictError
+from app.errors import ConflictError, UnavailableError
 from app.executions.reading.dead_letters import LetterFilter
 from app.jobs import redrives
 from app.jobs import walker as walking
@@ -163,3 +164,32 @@ def test_a_new_job_that_is_refused_leaves_those_beside_it_alone(database: Databa
     assert (done.status, done.redriven, done.refused) == (WalkStatus.DONE, 4, 1)
     new = database.fetch(text("SELECT idempotency_key FROM jobs WHERE endpoint = 'strict'"))
     assert len({row.idempotency_key for row in new}) == 4
+
+
+def test_what_is_locked_holds_up_no_other_redrive(database: Database, database_url: str) -> None:
+    hasty = db.connect(database_url, pool_size=3, application_name="te-hasty", statement_timeout_seconds=0.6)
+    (mine,) = add_letters(database, 1, error_type="TIMEOUT")
+    add_letters(database, 2, error_type="HTTP_ERROR")
+    locked = begun(database, LetterFilter(error_type="TIMEOUT"))
+    free = begun(database, LetterFilter(error_type="HTTP_ERROR"))
+    with database.engine.connect() as other, other.begin():
+        other.execute(text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE"), {"id": mine})
+        with pytest.raises(UnavailableError):
+            walker(hasty).walk()
+    assert REDRIVES.get(database, free.redrive_id).status is WalkStatus.DONE
+    assert walker(hasty).walk() == (1, 0)
+    assert REDRIVES.get(database, locked.redrive_id).status is WalkStatus.DONE
+    hasty.close()
+
+
+def test_what_is_not_as_it_should_be_is_counted_and_holds_up_no_other_letter(database: Database) -> None:
+    add_letters(database, 3)
+    (odd,) = add_letters(database, 1)
+    columns = "endpoint_type, spec, secret_refs"
+    odd_policy = f"""INSERT INTO endpoint_versions (endpoint, version, retry_policy, {columns})
+      SELECT endpoint, 99, CAST('{{"max_attempts": "x"}}' AS JSONB), {columns} FROM endpoint_versions LIMIT 1"""
+    database.fetch(text(odd_policy))
+    database.fetch(text("UPDATE executions SET endpoint_version = 99 WHERE execution_id = :id"), {"id": odd})
+    redrive = begun(database, rate=100)
+    assert walker(database).walk() == (3, 1)
+    assert REDRIVES.get(database, redrive.redrive_id).status is WalkStatus.DONE
