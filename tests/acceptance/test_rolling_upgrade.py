@@ -97,7 +97,8 @@ def database(before: Stack) -> Iterator[Database]:
 def add_endpoint(api: Api, receiver: Receiver, name: str, behaviour: str = "ok") -> str:
     """Register an endpoint that sends the secret, and tries again every second; returns its path."""
     path = f"/{behaviour}/upgraded-{name}"  # other tests have sent to the same receiver
-    spec = {"url": receiver.base_url + path, "headers": {"X-Token": "{{secret.token}}"}}
+    # What is held is answered only after all steps, which take longer than 30 s where others use the machine.
+    spec = {"url": receiver.base_url + path, "headers": {"X-Token": "{{secret.token}}"}, "timeout_ms": 180_000}
     policy = {"max_attempts": 100, "backoff": "fixed", "initial_delay_ms": 1000}
     body = {"name": name, "type": "HTTP", "spec": spec, "retry_policy": policy, "breaker": "off"}
     api.post("/endpoints", body)
