@@ -18,60 +18,13 @@ from app.catalog.endpoints.limit_key import NO_KEY
 from app.executions.ending.followers import followed_for
 from app.executions.insertion import OF_ENDPOINT, OF_JOB_FOR_EXECUTION, insert_executions
 from app.formats import EPOCH, array_literal, compact_json
+from app.jobs.columns import DEFAULTS, JOB_COLUMNS, REPEATING_COLUMNS
 from app.jobs.endpoint_cache import CachedEndpoint
 from app.jobs.model import Job, NewJob
 from app.schedule.timetable import Timetable
 from app.sql import hot_statement, statement
 from schema.states import JobStatus
 
-# The columns of a new job's row and their types: those of every job, and those that only a repeating one needs.
-JOB_COLUMNS = {
-    "job_id": "TEXT",
-    "endpoint": "TEXT",
-    "endpoint_version": "BIGINT",
-    "endpoint_type": "TEXT",
-    "trigger_type": "TEXT",
-    "idempotency_key": "TEXT",
-    "name": "TEXT",
-    "labels": "JSONB",
-    "queue": "TEXT",
-    "priority": "BIGINT",
-    "limit_key": "TEXT",
-    "input": "JSONB",
-    "max_attempts": "BIGINT",
-    "run_at": "TIMESTAMPTZ",
-    "trace_context": "TEXT",
-    "callbacks": "JSONB",
-    "followed": "BIGINT",
-    "callback_of": "TEXT",
-}
-REPEATING_COLUMNS = {
-    "status": "TEXT",
-    "version": "BIGINT",
-    "previous_version_id": "TEXT",
-    "first_version_id": "TEXT",
-    "cron_expression": "TEXT",
-    "cron_timezone": "TEXT",
-    "cron_starts_at": "TIMESTAMPTZ",
-    "cron_ends_at": "TIMESTAMPTZ",
-    "interval_ms": "BIGINT",
-    "fixed_delay": "BOOLEAN",
-    "cron_next_run_at": "TIMESTAMPTZ",
-    "catch_up": "TEXT",
-    "max_catch_up": "BIGINT",
-    "overlap": "TEXT",
-}
-# The initial values of the other columns, so that they need not be read back.
-DEFAULTS: dict[str, Any] = {
-    "replaced_by_id": None,
-    "cron_last_tick_at": None,
-    "skipped_catch_up": 0,
-    "skipped_overlap": 0,
-    "paused_at": None,
-    "retired_at": None,
-    "ended_at": None,
-    "end_reason": None,
-}
 # Parameters of no column of `jobs`: the payload spec that the input was checked with, the state of the endpoint that
 # the limit key was rendered by, and a one-shot job's execution.
 _MORE = {"spec_updated_at": "TIMESTAMPTZ", "flow_revision": "BIGINT", "execution_id": "TEXT", "shard": "BIGINT"}

@@ -16,7 +16,7 @@ from app.api.jobs.request_schemas import ChangedJobSchema, NewJobSchema, changed
 from app.executions import materialization
 from app.executions.insertion import OF_JOB
 from app.executions.model import AttemptRecord, Execution, LogRecord
-from app.jobs import insertion, run_now
+from app.jobs import columns, insertion, run_now
 from app.jobs.endpoint_cache import CachedEndpoint
 from app.jobs.model import Job, NewJob
 from app.jobs.update import next_version
@@ -72,7 +72,7 @@ def wanted(trigger: Trigger) -> NewJob:
 
 def row(trigger: Trigger) -> dict[str, Any]:
     params = insertion.params_of(wanted(trigger), TARGET, "job_1", shards=1)
-    return {**insertion.DEFAULTS, "created_at": NOW, **params, **(EXECUTION if not trigger.repeats else {})}
+    return {**columns.DEFAULTS, "created_at": NOW, **params, **(EXECUTION if not trigger.repeats else {})}
 
 
 def stored(trigger: Trigger) -> Job:
@@ -80,8 +80,8 @@ def stored(trigger: Trigger) -> Job:
 
 
 def test_a_new_jobs_row_has_every_column() -> None:
-    """Else add it to JOB_COLUMNS (or REPEATING_COLUMNS), or to DEFAULTS, in app.jobs.insertion."""
-    known = {**insertion.JOB_COLUMNS, **insertion.REPEATING_COLUMNS, **insertion.DEFAULTS}
+    """Else add it to JOB_COLUMNS (or REPEATING_COLUMNS), or to DEFAULTS, in app.jobs.columns."""
+    known = {**columns.JOB_COLUMNS, **columns.REPEATING_COLUMNS, **columns.DEFAULTS}
     assert set(tables.jobs.c.keys()) == known.keys() | BY_DATABASE
 
 
@@ -89,12 +89,12 @@ def test_a_new_jobs_row_has_every_column() -> None:
 def test_every_inserted_column_has_a_value(trigger: Trigger) -> None:
     """Else give it one in params_of, in app.jobs.insertion."""
     params = insertion.params_of(wanted(trigger), TARGET, "job_1", shards=1)
-    assert insertion.JOB_COLUMNS.keys() | insertion.REPEATING_COLUMNS.keys() <= params.keys()
+    assert columns.JOB_COLUMNS.keys() | columns.REPEATING_COLUMNS.keys() <= params.keys()
 
 
 def test_the_types_of_inserted_columns_are_those_of_the_table() -> None:
     names = {"VARCHAR": "TEXT", "DATETIME": "TIMESTAMPTZ"}
-    for name, type_ in (insertion.JOB_COLUMNS | insertion.REPEATING_COLUMNS).items():
+    for name, type_ in (columns.JOB_COLUMNS | columns.REPEATING_COLUMNS).items():
         ours = tables.jobs.c[name].type.__visit_name__.upper()
         assert names.get(ours, ours).replace("BIG_INTEGER", "BIGINT") == type_, name
 
