@@ -31,7 +31,8 @@ from brokers.listener import PostgresSource, RedisSource, WakeupListener
 from brokers.middleware import Lifecycle, Verdicts
 from brokers.queues import QueueSurvey
 from brokers.spans import WorkerSpans
-from brokers.worker_process import WorkerProcess, WorkerSettings
+from brokers.worker_process import WorkerProcess
+from brokers.worker_settings import WorkerSettings
 from schema.states import EndpointType
 
 

@@ -6,7 +6,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from app import ids, workers
@@ -24,6 +23,7 @@ from app.health.thread import HealthThread
 from app.metrics import series
 from app.metrics.values import Values
 from app.outbox.handling import Handler
+from brokers import figures
 from brokers.breakers import Breakers
 from brokers.commands import Commands
 from brokers.draining import Draining
@@ -33,9 +33,9 @@ from brokers.heartbeat import Heartbeat
 from brokers.outbox import OutboxThread
 from brokers.rules import FlowRules
 from brokers.sharing.shares import Shares
-from brokers.tally import ATTEMPT
 from brokers.targets import Targets
 from brokers.watchdog import Watchdog
+from brokers.worker_settings import WorkerSettings
 
 log = logging.getLogger(__name__)
 
@@ -43,26 +43,6 @@ log = logging.getLogger(__name__)
 SILENCE_LEASES = 4 / 3
 GIVE_UP_SECONDS = 5.0  # the longest that a process without a lease may take to end
 EXIT_LEASE_LOST = 75  # EX_TEMPFAIL of sysexits.h: a supervisor should start the process again
-_SELDOM = (
-    *(series.LOST_LEASES, series.STALE, series.REFUSED, series.ABANDONED),
-    *(series.RELEASED, series.STRAYS, series.SOFT_LIMITS, series.EXECUTED),
-    series.ENDS_HANDLED,
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSettings:
-    """Settings of a worker process; durations in seconds unless the name says milliseconds."""
-
-    capacity: int
-    poll_interval_ms: int
-    shards: int
-    lease_seconds: float
-    stuck_seconds: float
-    shutdown_timeout_seconds: float
-    startup_timeout_seconds: float
-    claim_ahead_ms: int = 50
-    connections_per_host: int | None = None  # None: as many as there are deliveries
 
 
 class WorkerProcess:
@@ -93,22 +73,6 @@ class WorkerProcess:
         self.worker_id = ids.worker_id()
         self._host = socket.gethostname()
         self.values = values or Values()
-        self.shares = Shares(
-            settings.capacity,
-            stuck_seconds=settings.stuck_seconds,
-            is_leased=lambda: self.heartbeat.is_valid(),  # noqa: PLW0108 - there is none yet
-        )
-        self.rules = FlowRules(database)
-        self.finalizer = Finalizer(database, self.worker_id, self.values, self.rules)
-        self.finalizer.tell_handed_back = lambda back: self.wake(back.queue, (back.lane,), back.run_at)
-        self.outbox = OutboxThread(Handler(database, values=self.values), wake=self.wake)
-        self.finalizer.tell_ends = self.outbox.tell
-        self.flow = FlowThread(database, self.worker_id, self.rules, on_change=self.wake)
-        self.targets = Targets(settings.connections_per_host, self._breaker_of, wake=self.flow.hurry)
-        self.breakers = Breakers(database, self.worker_id, self._host, self.targets, self.values)
-        self._look_ups = LookUps(Moves(database))
-        self.flow.on_pulse(self._pulsed)
-        self.flow.on_pulse(self._look_for_moves)
         self.draining = threading.Event()
         self.leaving = Draining(self)
         self.queues: frozenset[str] = frozenset()
@@ -118,36 +82,46 @@ class WorkerProcess:
         self._on_unknown_queue: Callable[[], None] = lambda: None
         self._wakers: dict[str, Callable[[Sequence[Lane], datetime | None], None]] = {}
         self._drainers: list[Callable[[], None]] = []
+        self._giving_up = threading.Lock()  # for good
+        self.publish: Callable[[], object] = lambda: None  # what was counted; the last time before it gives up
+        self._make_claims_and_results()
+        self._make_flow()
+        self._make_signs_of_life()
+        figures.offer(self)
+
+    def _make_claims_and_results(self) -> None:
+        self.shares = Shares(
+            self.settings.capacity,
+            stuck_seconds=self.settings.stuck_seconds,
+            is_leased=lambda: self.heartbeat.is_valid(),  # noqa: PLW0108 - there is none yet
+        )
+        self.rules = FlowRules(self.database)
+        self.finalizer = Finalizer(self.database, self.worker_id, self.values, self.rules)
+        self.finalizer.tell_handed_back = lambda back: self.wake(back.queue, (back.lane,), back.run_at)
+        self.outbox = OutboxThread(Handler(self.database, values=self.values), wake=self.wake)
+        self.finalizer.tell_ends = self.outbox.tell
+
+    def _make_flow(self) -> None:
+        self.flow = FlowThread(self.database, self.worker_id, self.rules, on_change=self.wake)
+        self.targets = Targets(self.settings.connections_per_host, self._breaker_of, wake=self.flow.hurry)
+        self.breakers = Breakers(self.database, self.worker_id, self._host, self.targets, self.values)
+        self._look_ups = LookUps(Moves(self.database))
+        self.flow.on_pulse(self._pulsed)
+        self.flow.on_pulse(self._look_for_moves)
+
+    def _make_signs_of_life(self) -> None:
         self.heartbeat = Heartbeat(
-            lease_database,
+            self._lease_database,
             self.worker_id,
-            lease_seconds=settings.lease_seconds,
+            lease_seconds=self.settings.lease_seconds,
             in_flight=lambda: len(self.shares),
             on_lost=self.give_up,
         )
-        commands = Commands(database, self.worker_id, {CommandKind.DRAIN: self.leaving.begin})
+        commands = Commands(self.database, self.worker_id, {CommandKind.DRAIN: self.leaving.begin})
         component = Component(REGION, Kind.WORKER, self.worker_id)
-        self._health = HealthThread(database, component, carry=commands.beat)
-        self.watchdog = Watchdog(settings.lease_seconds * SILENCE_LEASES, self.give_up)
+        self._health = HealthThread(self.database, component, carry=commands.beat)
+        self.watchdog = Watchdog(self.settings.lease_seconds * SILENCE_LEASES, self.give_up)
         self.watchdog.watch("heartbeat", self.heartbeat)
-        self._giving_up = threading.Lock()  # for good
-        self.publish: Callable[[], object] = lambda: None  # what was counted; the last time before it gives up
-        self._tell()
-
-    def _tell(self) -> None:
-        """Let gauges be read, and what happens seldom be told before it does: a rate needs to have seen 0."""
-        for seldom in _SELDOM:
-            self.values.add(seldom, amount=0)
-        self.values.add(series.FAILED, ATTEMPT, amount=0)
-
-        def in_use() -> int:
-            return sum(tuple(self.shares.slots.values()))
-
-        self.values.read(series.IN_FLIGHT, lambda: len(self.shares))
-        self.values.read(series.SLOTS, lambda: self.shares.capacity)
-        self.values.read(series.SLOTS_IN_USE, in_use)
-        self.values.read(series.UTILIZATION, lambda: in_use() / self.shares.capacity)
-        self.values.read(series.UNWRITTEN, lambda: self.finalizer.waiting)
 
     def open(self, queues: Collection[str]) -> None:
         """Wait for the database, register this process and start its threads.
