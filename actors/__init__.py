@@ -65,7 +65,7 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
     process.flow.on_pulse(lambda pulse: loop.abort(pulse.aborts))
     spans = exporting(settings.traces, "worker")
     for one in spans:
-        process.finalizer.spans = WorkerSpans(one, process.worker_id)
+        process.finalizer.outcomes.spans = WorkerSpans(one, process.worker_id)
     threads = [GatheredLog(), *spans, loop, *_listeners(settings, process), *_metrics(settings, process)]
 
     def opened() -> None:

@@ -74,8 +74,8 @@ class Attempt:
         self.target = NO_TARGET  # until it is prepared
         self._finalizer = finalizer
         self._shares = shares
-        self.tally = finalizer.tally
-        self.spans = finalizer.spans
+        self.tally = finalizer.outcomes.tally
+        self.spans = finalizer.outcomes.spans
         self.span: Span | None = None  # while it is sent
         self.claim_span: SpanContext | None = None
         self._lock = threading.Lock()

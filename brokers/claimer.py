@@ -69,8 +69,8 @@ class Claimer:
                 self._ask(part, gates, claimed)
         finally:
             shares.settle(reserved, claimed, now)
-            if process.finalizer.spans is not None and claimed:
-                process.finalizer.spans.claimed(self._queue, claimed, now)
+            if process.finalizer.outcomes.spans is not None and claimed:
+                process.finalizer.outcomes.spans.claimed(self._queue, claimed, now)
             # By instant, and what is due already by priority before that.
             claimed.sort(key=attrgetter("due_at"))
             if len({attempt.claim.priority for attempt in claimed}) > 1:

@@ -8,7 +8,7 @@ kept and tried again, until it is written or its claim is known to be lost; the 
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -16,17 +16,16 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.db import Database
 from app.db.retry import explained, is_rows_fault, is_statements_fault
 from app.errors import UnavailableError
-from app.executions.claiming.release import HandedBack, Release, hand_back
-from app.executions.conclusion import Conclusion, conclude, still_held, written
+from app.executions.claiming.release import Release
+from app.executions.conclusion import Conclusion
 from app.executions.model import ClaimKey
-from app.executions.soft_limit import SoftLimitPassed, note
+from app.executions.soft_limit import SoftLimitPassed
 from app.metrics import series
 from app.metrics.values import Values
 from app.threads import STOP_SECONDS, BackgroundThread
 from brokers.attempt_line import ids_of
+from brokers.outcomes import Outcomes
 from brokers.rules import FlowRules
-from brokers.spans import WorkerSpans
-from brokers.tally import Tally
 from brokers.unwritten import FITTING, RETRY_SECONDS, TRIES_WHOLE, Batch, Unwritten, by_bytes
 
 T = TypeVar("T", Conclusion, Release, SoftLimitPassed)
@@ -44,14 +43,7 @@ class Finalizer(BackgroundThread):
 
     def __init__(self, database: Database, worker_id: str, values: Values, rules: FlowRules) -> None:
         super().__init__("te-finalizer")
-        self.tell_handed_back: Callable[[HandedBack], None] = lambda _back: None
-        self.tell_ends: Callable[[Sequence[str]], None] = lambda _ends: None  # that were put in the outbox, perhaps
-        self.tell_freed: dict[str, Callable[[Sequence[tuple[str, str]]], None]] = {}  # by queue
-        self._rules = rules
-        self._database = database
-        self._worker_id = worker_id
-        self.tally = Tally(values)
-        self.spans: WorkerSpans | None = None
+        self.outcomes = Outcomes(database, worker_id, values, rules)
         self._values = values
         self._ready = threading.Condition()
         self._conclusions = Unwritten[Conclusion](lambda conclusion: conclusion.claim.key)
@@ -128,16 +120,16 @@ class Finalizer(BackgroundThread):
         while (taken := self._take()) is not None:
             limits, releases, conclusions = taken
             if limits is not None:  # first: of an attempt that has ended nothing is noted
-                self._try(self._limits, limits, self._note)
+                self._try(self._limits, limits, self.outcomes.note)
             if releases is not None:
-                self._try(self._releases, releases, self._release)
+                self._try(self._releases, releases, self.outcomes.release)
             if conclusions is None:
                 continue
             parts = [conclusions]
             if len(conclusions.items) > FITTING:
                 parts = list(by_bytes(conclusions, lambda conclusion: conclusion.size))
             for part in parts:
-                self._try(self._conclusions, part, self._conclude)
+                self._try(self._conclusions, part, self.outcomes.conclude)
 
     def _take(self) -> tuple[Batch[SoftLimitPassed] | None, Batch[Release] | None, Batch[Conclusion] | None] | None:
         """Wait for something to write; None at the end."""
@@ -213,69 +205,6 @@ class Finalizer(BackgroundThread):
             # The reclaim of stuck executions will find the row; nothing else depends on it.
             batch.is_refused, batch.failures = True, TRIES_WHOLE
             unwritten.put_back(batch, now + RETRY_SECONDS[-1])
-
-    def _note(self, batch: Batch[SoftLimitPassed]) -> None:
-        noted = note(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
-        self._values.add(series.SOFT_LIMITS, amount=noted)
-
-    def _release(self, batch: Batch[Release]) -> None:
-        if batch.failures >= TRIES_WHOLE:
-            held = still_held(self._database, self._worker_id, [item.claim for item in batch.items])
-            batch.items = [item for item in batch.items if item.claim.execution_id in held]
-        back = hand_back(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
-        self._values.add(series.RELEASED, amount=len(back))
-        for one in back:
-            if one.is_due:
-                self.tell_handed_back(one)
-        self._tell_ends([one.end_id for one in back if one.end_id is not None])
-
-    def _conclude(self, batch: Batch[Conclusion]) -> None:
-        if batch.failures >= TRIES_WHOLE:
-            self._drop_lost(batch)
-        asked_at = time.monotonic()
-        effective = conclude(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
-        self.tally.wrote(batch.items, effective, asked_at)
-        if self.spans is not None:
-            self.spans.concluded(batch.items, effective, asked_at)
-        if self._rules.capped:
-            self._tell_freed(batch.items)
-        self._tell_ends(
-            [one.attempt_id for one in batch.items if one.may_be_followed and one.claim.execution_id in effective]
-        )
-        if len(effective) < len(batch.items):
-            self._report_lost(batch.items, effective)
-
-    def _tell_freed(self, conclusions: Sequence[Conclusion]) -> None:
-        """Tell the consumers what may run now in the place of what has ended."""
-        claims = [conclusion.claim for conclusion in conclusions if conclusion.claim.endpoint in self._rules.capped]
-        for queue in {claim.queue for claim in claims} & self.tell_freed.keys():
-            self.tell_freed[queue]([(claim.endpoint, claim.limit_key) for claim in claims if claim.queue == queue])
-
-    def _tell_ends(self, end_ids: Sequence[str]) -> None:
-        if end_ids:
-            self.tell_ends(end_ids)
-
-    def _drop_lost(self, batch: Batch[Conclusion]) -> None:
-        """Drop results whose claim is known to be lost, which needs no lock; an earlier try may have written them."""
-        held = still_held(self._database, self._worker_id, [conclusion.claim.key for conclusion in batch.items])
-        ended = [conclusion for conclusion in batch.items if conclusion.claim.execution_id not in held]
-        if ended:
-            asked_at = time.monotonic()
-            effective = written(self._database, ended)
-            batch.items = [conclusion for conclusion in batch.items if conclusion.claim.execution_id in held]
-            self.tally.wrote(ended, effective, asked_at)
-            self._report_lost(ended, effective)
-
-    def _report_lost(self, conclusions: list[Conclusion], effective: set[str]) -> None:
-        for conclusion in conclusions:
-            if conclusion.claim.execution_id not in effective:
-                self._values.add(series.STALE)
-                log.warning(
-                    "the claim on %s (attempt %d) was lost; its result changes nothing",
-                    conclusion.claim.execution_id,
-                    conclusion.claim.attempt,
-                    extra=ids_of(conclusion.claim),
-                )
 
 
 def _named(batch: Batch[T]) -> str:

@@ -97,9 +97,9 @@ class WorkerProcess:
         )
         self.rules = FlowRules(self.database)
         self.finalizer = Finalizer(self.database, self.worker_id, self.values, self.rules)
-        self.finalizer.tell_handed_back = lambda back: self.wake(back.queue, (back.lane,), back.run_at)
+        self.finalizer.outcomes.tell_handed_back = lambda back: self.wake(back.queue, (back.lane,), back.run_at)
         self.outbox = OutboxThread(Handler(self.database, values=self.values), wake=self.wake)
-        self.finalizer.tell_ends = self.outbox.tell
+        self.finalizer.outcomes.tell_ends = self.outbox.tell
 
     def _make_flow(self) -> None:
         self.flow = FlowThread(self.database, self.worker_id, self.rules, on_change=self.wake)
@@ -202,7 +202,7 @@ class WorkerProcess:
 
     def on_freed(self, queue: str, tell: Callable[[Sequence[tuple[str, str]]], None]) -> None:
         """Tell the consumer of a queue of which endpoints and limit keys executions ended that made others wait."""
-        self.finalizer.tell_freed[queue] = tell
+        self.finalizer.outcomes.tell_freed[queue] = tell
 
     def on_drain(self, drain: Callable[[], None]) -> None:
         """Call `drain` when this process is to take up nothing more; it must not block, and may be called again."""

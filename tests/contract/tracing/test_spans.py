@@ -46,7 +46,7 @@ def settings(database_url: str, collector: Collector) -> Settings:
 def stop(api: Api, process: WorkerProcess) -> Iterator[Stop]:
     """Record in both processes; what it returns ends that, and tells whether all was sent."""
     (worker,) = exporting("otlp", "worker")
-    process.finalizer.spans = WorkerSpans(worker, process.worker_id)
+    process.finalizer.outcomes.spans = WorkerSpans(worker, process.worker_id)
     recording = [*services(api.app).exporting, worker]
     for one in recording:
         one.start()
@@ -122,8 +122,8 @@ def test_an_attempt_that_dies_with_its_worker_ends_in_the_scheduler(
     register(api, "lost")
     api.post("/jobs", {"endpoint": "lost", **ONCE}, headers={"traceparent": f"00-{TRACE}-{SPAN}-01"})
     attempt = Attempts(process).next()
-    assert process.finalizer.spans is not None
-    told = process.finalizer.spans.begin(attempt)
+    assert process.finalizer.outcomes.spans is not None
+    told = process.finalizer.outcomes.spans.begin(attempt)
     assert told is not None
     database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone' RETURNING execution_id"))
     (scheduler,) = exporting("otlp", "scheduler")
