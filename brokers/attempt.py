@@ -164,22 +164,7 @@ class Attempt:
         if self.target.probe is not None:
             self.target.probed(self, None)
         if log.isEnabledFor(logging.INFO):
-            # Ids, names of ours and numbers: neither payloads nor what a receiver said, which may hold secrets.
-            told = verdict.output or verdict.error or {}
-            outcome = [verdict.status, told.get("type"), told.get("status_code")]
-            log.info(
-                "%s of %s, attempt %d of %d to %s over %s by %s: %s in %d ms",
-                claim.execution_id,
-                claim.job_id,
-                claim.attempt,
-                claim.max_attempts,
-                claim.endpoint,
-                claim.endpoint_type,
-                claim.worker_id,
-                " ".join(str(part) for part in outcome if part is not None),
-                conclusion.duration_ms,
-                extra={"fields": partial(fields_of, conclusion)},
-            )
+            _tell(conclusion)
         return True
 
     def put_off(self, *, briefly: bool = False, most_ms: float = math.inf) -> bool:
@@ -207,6 +192,26 @@ class Attempt:
         if self.target.probe is not None:
             self.target.probed(self, None)
         return True
+
+
+def _tell(conclusion: Conclusion) -> None:
+    """Log how an attempt ended: ids, names of ours and numbers, no payloads nor what a receiver said, maybe secrets."""
+    claim, verdict = conclusion.claim, conclusion.verdict
+    told = verdict.output or verdict.error or {}
+    outcome = [verdict.status, told.get("type"), told.get("status_code")]
+    log.info(
+        "%s of %s, attempt %d of %d to %s over %s by %s: %s in %d ms",
+        claim.execution_id,
+        claim.job_id,
+        claim.attempt,
+        claim.max_attempts,
+        claim.endpoint,
+        claim.endpoint_type,
+        claim.worker_id,
+        " ".join(str(part) for part in outcome if part is not None),
+        conclusion.duration_ms,
+        extra={"fields": partial(fields_of, conclusion)},
+    )
 
 
 def _longest_delay(claim: Claim) -> float:

@@ -22,16 +22,15 @@ if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
 
 
-def _conclude(of_end: str = "", put: str = "") -> str:
-    return f"""
-    WITH v AS (
+_ENDED = """
       SELECT u.*, GREATEST(u.started_at, now() - u.ended_ago_ms * INTERVAL '1 millisecond') AS completed_at
         FROM unnest(
         CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:statuses AS TEXT[]), CAST(:delays AS BIGINT[]),
         CAST(:outputs AS TEXT[]), CAST(:errors AS TEXT[]), CAST(:started AS TIMESTAMPTZ[]),
         CAST(:ended_ago_ms AS BIGINT[]), CAST(:durations AS BIGINT[]), CAST(:attempt_ids AS TEXT[]))
-      AS u (execution_id, attempt, status, delay_ms, output, error, started_at, ended_ago_ms, duration_ms, attempt_id)),
-    fin AS (
+      AS u (execution_id, attempt, status, delay_ms, output, error, started_at, ended_ago_ms, duration_ms, attempt_id)
+"""
+_FINISH = """
       UPDATE executions AS e
          SET status = CASE WHEN v.status = 'RETRYING' AND e.cancel_requested_at IS NOT NULL
                            THEN 'CANCELLED' ELSE v.status END,
@@ -44,8 +43,8 @@ def _conclude(of_end: str = "", put: str = "") -> str:
        WHERE e.execution_id = v.execution_id
          AND COALESCE(e.attempt_count = v.attempt AND e.worker_id = :worker AND e.status = 'RUNNING', false)
       RETURNING e.execution_id, e.job_id, e.status, e.scheduled_at{of_end}, v.attempt, v.attempt_id, v.started_at,
-                v.completed_at, v.duration_ms, v.output, v.error),
-    tried AS (
+                v.completed_at, v.duration_ms, v.output, v.error"""
+_TRIED = """
       INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
                             duration_ms, output, error, led_to)
       SELECT fin.attempt_id, fin.execution_id, fin.attempt,
@@ -53,8 +52,8 @@ def _conclude(of_end: str = "", put: str = "") -> str:
              fin.started_at, fin.completed_at, fin.duration_ms, CAST(fin.output AS JSONB), CAST(fin.error AS JSONB),
              NULLIF(fin.status, 'SUCCESS')
         FROM fin
-      RETURNING attempt_id),
-    logged AS (
+      RETURNING attempt_id"""
+_LOGGED = """
       INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message, logged_at)
       SELECT l.log_id, fin.execution_id, fin.attempt, l.level,
              CASE WHEN fin.status = 'CANCELLED' AND l.level = 'WARN'
@@ -62,7 +61,15 @@ def _conclude(of_end: str = "", put: str = "") -> str:
         FROM unnest(CAST(:log_ids AS TEXT[]), CAST(:log_executions AS TEXT[]), CAST(:log_levels AS TEXT[]),
                     CAST(:log_messages AS TEXT[])) AS l (log_id, execution_id, level, message)
         JOIN fin ON fin.execution_id = l.execution_id
-      RETURNING log_id),
+      RETURNING log_id"""
+
+
+def _conclude(of_end: str = "", put: str = "") -> str:
+    return f"""
+    WITH v AS ({_ENDED}),
+    fin AS ({_FINISH.format(of_end=of_end)}),
+    tried AS ({_TRIED}),
+    logged AS ({_LOGGED}),
     settled AS ({settlement_of("fin", at="fin.completed_at", when="fin.status <> 'RETRYING'")}){put}
     SELECT execution_id FROM fin
     """  # noqa: S608 - constants of this package
