@@ -62,12 +62,12 @@ TAKE = statement(
     RETURNING part_id, tallies
     """,
 )
+# A rule has one group after the other, so those that were opened last were closed last.
 SENT = statement(
     "notifications.sent",
     """
-    SELECT closed_at FROM notification_groups
-     WHERE rule = :rule AND closed_at > now() - INTERVAL '1 hour'
-     ORDER BY closed_at DESC, group_id DESC LIMIT :most
+    SELECT closed_at FROM notification_groups WHERE rule = :rule AND closed_at IS NOT NULL
+     ORDER BY opened_at DESC, group_id DESC LIMIT :most
     """,
 )
 TOLD = statement(

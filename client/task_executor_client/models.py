@@ -591,6 +591,53 @@ class ChangedNotificationRule(TypedDict):
     """What comes within them is told at their end."""
 
 
+class Subject(TypedDict):
+    name: str
+    count: int
+
+
+class AtChannel(TypedDict):
+    channel: str
+    job_id: str | None
+    """`null`: it could not be told."""
+    fault: str | None
+    """Why not."""
+
+
+class SentMessage(TypedDict):
+    opened_at: str
+    """When its first event came."""
+    sent_at: str | None
+    """`null`: it still waits."""
+    waits_for: Literal["window", "rate", "quiet"] | None
+    """Why it waits."""
+    event: Literal[
+        "execution.failed",
+        "job.failing",
+        "job.recovered",
+        "schedule.overdue",
+        "worker.lost",
+        "breaker.opened",
+        "queue.late",
+        "test",
+    ]
+    severity: Literal["info", "warning", "critical"]
+    title: str
+    count: int
+    """Of events."""
+    subjects: list[Subject]
+    examples: list[str]
+    group_id: str
+    waits_until: str | None
+    channels: list[AtChannel]
+
+
+class SentMessagePage(TypedDict):
+    items: list[SentMessage]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
 class NotificationQuestion(TypedDict):
     name: NotRequired[str]
     events: Sequence[
@@ -636,18 +683,13 @@ class NotificationQuestion(TypedDict):
     """What comes within them is told at their end."""
 
 
-class Subject(TypedDict):
-    name: str
-    count: int
-
-
 class WouldBeMessage(TypedDict):
     opened_at: str
-    """Of its first event."""
+    """When its first event came."""
     sent_at: str | None
-    """`null`: it would still wait."""
+    """`null`: it still waits."""
     waits_for: Literal["window", "rate", "quiet"] | None
-    """Why."""
+    """Why it waits."""
     event: Literal[
         "execution.failed",
         "job.failing",

@@ -1344,6 +1344,25 @@ class NotificationRules(Group):
         )
         self._sender.send(call)
 
+    def list_messages(
+        self, name: str, /, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+    ) -> Pages[models.SentMessage]:
+        """List the messages of a notification rule, newest first, beginning with what waits to be told.
+
+        What became of a message after that is in the executions of its job.
+
+        `cursor`: `cursor` of the page before.
+        """
+        call = Call.of(
+            "notification_rules.list_messages",
+            "GET",
+            "/notification-rules/{name}/messages",
+            path={"name": name},
+            query={"limit": limit, "cursor": cursor},
+            timeout=timeout,
+        )
+        return Pages(self._sender, call)
+
 
 class Notifications(Group):
     """Operations on `notifications`."""

@@ -141,6 +141,7 @@ def ask_for_everything(api: Api, database: Database) -> None:
         f"/executions/{execution}/logs": {"level": "INFO", "attempt_number": 1},
         "/redrives": {},
         "/notification-rules": {},
+        "/notification-rules/one/messages": {},
         "/bulk-operations": {},
         "/dead-letters": {"endpoint": "target", "error_type": "HTTP_ERROR", "labels": "team=a", "state": "open"},
         "/audit": {"actor": "test", "resource_type": "config"},

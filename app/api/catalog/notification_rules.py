@@ -16,7 +16,9 @@ from app.catalog.named_table import Named
 from app.catalog.specs.fields import Flag, whole
 from app.config import ROUTE_PATTERN
 from app.errors import ConflictError, InvalidNotificationRuleError, NotificationRuleNotFoundError
-from app.notifications import rules
+from app.notifications import listing, rules
+from app.notifications.grouping import Group
+from app.notifications.listing import Listed
 from app.notifications.message import MOST_SUBJECTS
 from app.notifications.pacing import Sent, Wait
 from app.notifications.preview import NOT_KNOWN, Preview, preview
@@ -164,10 +166,10 @@ class SubjectSchema(Schema):
 class WouldBeMessageSchema(Schema):
     """A message that a rule would have sent."""
 
-    opened_at = Instant(required=True, metadata={"description": "of its first event"})
-    sent_at = Instant(required=True, allow_none=True, metadata={"description": "`null`: it would still wait"})
+    opened_at = Instant(required=True, metadata={"description": "when its first event came"})
+    sent_at = Instant(required=True, allow_none=True, metadata={"description": "`null`: it still waits"})
     waits_for = fields.Enum(
-        Wait, by_value=True, required=True, allow_none=True, metadata={"description": "why", "example": None}
+        Wait, by_value=True, required=True, allow_none=True, metadata={"description": "why it waits", "example": None}
     )
     event = fields.Enum(NotificationEvent, by_value=True, required=True, metadata={"example": "execution.failed"})
     severity = fields.Enum(Severity, by_value=True, required=True, metadata={"example": Severity.WARNING.value})
@@ -175,6 +177,22 @@ class WouldBeMessageSchema(Schema):
     count = fields.Integer(required=True, metadata={"description": "of events", "example": 42})
     subjects = fields.List(fields.Nested(SubjectSchema), required=True)
     examples = fields.List(fields.String(), required=True, metadata={"example": ["exec_2b7c5d8e9f10"]})
+
+
+class AtChannelSchema(Schema):
+    """What became of a message at a channel."""
+
+    channel = Name(required=True, metadata={"example": "send-welcome-email"})
+    job_id = fields.String(required=True, allow_none=True, metadata={"description": "`null`: it could not be told"})
+    fault = fields.String(required=True, allow_none=True, metadata={"description": "why not", "example": None})
+
+
+class SentMessageSchema(WouldBeMessageSchema):
+    """A message of a rule, or what it has gathered for the next one."""
+
+    group_id = fields.String(required=True)
+    waits_until = Instant(required=True, allow_none=True, metadata={"example": None})
+    channels = fields.List(fields.Nested(AtChannelSchema), required=True)
 
 
 class NotificationPreviewSchema(Schema):
@@ -254,6 +272,22 @@ def delete(name: str) -> None:
     rules.RULES.delete(services().database, name, change())
 
 
+@resource.route(
+    "GET",
+    "/notification-rules/<name>/messages",
+    query=PageQuery,
+    returns=page_schema(SentMessageSchema),
+    errors=[NotificationRuleNotFoundError],
+)
+def list_messages(query: dict[str, Any], name: str) -> dict[str, Any]:
+    """List the messages of a notification rule, newest first, beginning with what waits to be told.
+
+    What became of a message after that is in the executions of its job.
+    """
+    found = listing.page(services().database, name, page_request(query))
+    return page_answer(found, _shape_listed, query)
+
+
 @questions.route(
     "POST",
     "/notification-rules/preview",
@@ -312,11 +346,17 @@ def shape_preview(rule: Rule, found: Preview) -> dict[str, Any]:
 
 
 def _shape_message(sent: Sent) -> dict[str, Any]:
-    group = sent.group
+    shown = {"opened_at": sent.opened_at, "sent_at": sent.sent_at, "waits_for": sent.waits and sent.waits.wait}
+    return shown | _shape_group(sent.group)
+
+
+def _shape_listed(listed: Listed) -> dict[str, Any]:
+    shown = {name: getattr(listed, name) for name in ("group_id", "opened_at", "waits_for", "waits_until")}
+    return shown | {"sent_at": listed.closed_at, "channels": listed.messages} | _shape_group(listed.group)
+
+
+def _shape_group(group: Group) -> dict[str, Any]:
     return {
-        "opened_at": sent.opened_at,
-        "sent_at": sent.sent_at,
-        "waits_for": sent.waits and sent.waits.wait,
         "event": group.event,
         "severity": SEVERITY[group.event],
         "title": title_of(group),

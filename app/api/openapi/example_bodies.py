@@ -43,6 +43,7 @@ BY_NAME: Mapping[str, Any] = {
     "attempt_id": _ATTEMPT,
     "log_id": "log_07f1e2d3c4b5",
     "letter_id": _ATTEMPT,
+    "group_id": "grp_7a6b5c4d3e2f",
     "redrive_id": "rdr_1f2e3d4c5b6a",
     "operation_id": "bop_3c4d5e6f7a8b",
     "request_id": "req_9a8b7c6d5e4f",

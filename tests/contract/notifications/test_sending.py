@@ -9,8 +9,10 @@ from sqlalchemy import text
 from app.audit import SYSTEM
 from app.audit.change import AuditedChange
 from app.db import Database
+from app.db.paging import PageRequest
 from app.executions.ending.followers import Followed
-from app.notifications import sending
+from app.notifications import listing, sending
+from app.notifications.pacing import Wait
 from app.notifications.rules import RULES
 from app.notifications.sending import go_on, waiting
 from app.outbox.handling import Handler
@@ -93,8 +95,9 @@ def test_what_is_beyond_the_rate_waits_for_the_next_message(database: Database) 
         tell(database)
     assert [message["count"] for message in messages(database)] == [1, 2]
     assert waiting(database) == ["r"]
-    (group,) = database.fetch(text("SELECT waits_for, events FROM notification_groups WHERE closed_at IS NULL"))
-    assert (group.waits_for, group.events) == ("rate", 7)
+    waits, *sent = listing.page(database, "r", PageRequest(9)).items
+    assert (waits.waits_for, waits.group.count, [each.group.count for each in sent]) == (Wait.RATE, 7, [2, 1])
+    assert waits.waits_until is not None
     pass_time(database, 3601)
     tell(database)
     assert [message["count"] for message in messages(database)] == [1, 2, 7]

@@ -6,7 +6,6 @@ import pytest
 
 from app.db import Database
 from app.notifications import rules
-from app.notifications.sending import go_on
 from tests import rows
 from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import register
@@ -104,5 +103,5 @@ def test_a_preview_shows_what_the_day_would_have_brought(api: Api, database: Dat
     assert message["title"] == "3 executions failed: target"
     assert api.post("/notification-rules", {"name": "r", **rule, "channels": ["target"]}).status_code == 201
     assert api.get("/notification-rules/r/preview").json["events"] == 3
-    assert go_on(database, "r").messages == 0
+    assert api.get("/notification-rules/r/messages").json["items"] == []
     problem(api.get("/notification-rules/nope/preview"), 404, "NOTIFICATION_RULE_NOT_FOUND")

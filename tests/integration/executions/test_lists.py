@@ -1,10 +1,12 @@
 """Every list of the OpenAPI document, walked page by page while rows are inserted: nothing twice, nothing missed."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from app import workers
 from app.db import Database
@@ -34,12 +36,14 @@ class World:
     added: int = 0
 
     def path(self, template: str) -> str:
-        return template.format(job_id=self.job["job_id"], execution_id=self.execution_id, target=TARGET)
+        return template.format(job_id=self.job["job_id"], execution_id=self.execution_id, target=TARGET, name="walked")
 
 
 @pytest.fixture
 def world(api: Api, database: Database) -> World:
     register(api)
+    rule = {"name": "walked", "events": ["execution.failed"], "channels": ["target"], "all": True}
+    assert api.post("/notification-rules", rule).status_code == 201
     job = created(api, cron())
     (execution_id,) = rows.add_executions(database)
     return World(api, database, job, job["job_id"], execution_id)
@@ -128,6 +132,15 @@ def add_bulk_operation(world: World) -> None:
     assert world.api.post("/bulk-operations", body).status_code == 202
 
 
+def add_message(world: World) -> None:
+    group = {"subjects": [], "counts": {"queue.late": 1}, "first_at": "2030-01-01T00:00:00Z"}
+    params = {"id": name(world), "told": json.dumps(group | {"last_at": group["first_at"]})}
+    add = "INSERT INTO notification_groups (group_id, rule, told, closed_at, messages)"
+    world.database.fetch(
+        text(f"{add} VALUES (:id, 'walked', CAST(:told AS JSONB), now(), CAST('[]' AS JSONB))"), params
+    )
+
+
 # Not those that are in the order of names: what is added comes first here.
 BY_NAME = {"/queues"}
 # By the path of each list: the field that tells its items apart, and how one more of them comes to be.
@@ -146,6 +159,7 @@ LISTS: dict[str, tuple[str, Callable[[World], None]]] = {
     "/redrives": ("redrive_id", add_redrive),
     "/notification-rules": ("name", add_rule),
     "/bulk-operations": ("operation_id", add_bulk_operation),
+    "/notification-rules/{name}/messages": ("group_id", add_message),
     "/audit": ("audit_id", add_config),
     "/breakers": ("target", add_breaker),
     "/breakers/{target}/events": ("event_id", add_breaker_event),
