@@ -22,6 +22,7 @@ from app.executions.model import DeliveryError
 
 _SILENCED = ("apprise", "requests", "urllib3", "charset_normalizer", "markdown", "MARKDOWN")
 _MODULES = {"requests": Requests(), "smtplib": Smtplib()}
+MOST_WORDS = 300
 _lock = threading.Lock()
 
 
@@ -98,15 +99,17 @@ def _plugin(url: str, asset: Any) -> Any:
     read |= {"schema": scheme, "asset": asset, "tag": set()}
     try:
         plugin = class_(**read)
-    except Exception:  # noqa: BLE001 - whatever it does not like of the URL; its words may show the URL
-        raise _unusable(scheme) from None
+    except Exception as error:  # noqa: BLE001 - whatever it does not like of the URL
+        raise _unusable(scheme, str(error)) from None
     if "overflow" not in read.get("qsd", {}):
         plugin.overflow_mode = apprise.OverflowMode.TRUNCATE
     return plugin
 
 
-def _unusable(scheme: str) -> DeliveryError:
-    return DeliveryError(ERROR, f"Apprise cannot use the URL as one of {scheme}://", permanent=True)
+def _unusable(scheme: str, words: str = "") -> DeliveryError:
+    # Its words may repeat a part of the URL: they are scrubbed as the words of receivers are.
+    quote = f": {words[:MOST_WORDS]}" if words else ""
+    return DeliveryError(ERROR, f"Apprise cannot use the URL as one of {scheme}://", quote=quote, permanent=True)
 
 
 def plug() -> None:

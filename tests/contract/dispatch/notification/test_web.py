@@ -136,6 +136,13 @@ def test_what_apprise_would_read_is_refused_by_its_own_reading(url: str) -> None
     assert "is not allowed in the URL" in fail(url).message
 
 
+def test_what_apprise_cannot_use_of_a_url_is_said_in_its_words() -> None:
+    error = fail("mailto://alerts@127.0.0.1")
+    assert (error.type, error.permanent) == ("NOTIFICATION_ERROR", True)
+    assert "From" in error.message
+    assert "From" not in error.own_message
+
+
 def test_without_apprise_the_attempt_says_so_and_another_worker_may_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "actors.dispatch.channels.plugins", None)
     error = fail("json://127.0.0.1:1/")
