@@ -165,7 +165,7 @@ def _step(connection: Connection, name: str) -> Step:
     group = Group() if opened is None else Group.from_json(opened.told)
     group.add(fresh)
     opened_at = row.now if opened is None else opened.opened_at
-    waits = held(rule, opened_at, _sent(connection, rule), row.now)
+    waits = held(rule, opened_at, _earlier(connection, rule), row.now)
     group_id = ids.group_id() if opened is None else opened.group_id
     revision = 1 if opened is None else opened.revision
     if opened is None or fresh or _differs(waits, opened):
@@ -200,9 +200,10 @@ def _without_repeated(connection: Connection, rule: Rule, found: Tallies, now: d
     return fresh, sum(found[subject].count for subject in again)
 
 
-def _sent(connection: Connection, rule: Rule) -> list[datetime]:
-    rows = connection.execute(SENT, {"rule": rule.name, "most": rule.max_per_hour})
-    return [row.closed_at for row in rows]
+def _earlier(connection: Connection, rule: Rule) -> datetime | None:
+    """Return the instant of the message since which there were as many as an hour may have; None if there were not."""
+    rows = connection.execute(SENT, {"rule": rule.name, "most": rule.max_per_hour}).all()
+    return rows[-1].closed_at if len(rows) == rule.max_per_hour else None
 
 
 def _keep(
