@@ -1,5 +1,6 @@
 """Rules as they are stored: create, replace, delete, and read all of them."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ from app.notifications.rule import DEFAULTS, Rule, faults
 from app.notifications.wording import message_of
 from app.sql import statement
 from schema import tables
+
+log = logging.getLogger(__name__)
 
 MOST_RULES = 200
 
@@ -94,8 +97,25 @@ def get(database: Database, name: str) -> Rule:
 
 
 def read_all(run: Run) -> list[Rule]:
-    """Read all rules."""
-    return [Rule.from_json(row.name, row.rule_json) for row in run(ALL, {})]
+    """Read all rules that this process can read."""
+    return [rule for rule in read_each(run).values() if rule is not None]
+
+
+def read_each(run: Run) -> dict[str, Rule | None]:
+    """Read all rules by their names; None for one that this process cannot read."""
+    return {row.name: readable(row.name, row.rule_json) for row in run(ALL, {})}
+
+
+def readable(name: str, value: Mapping[str, Any]) -> Rule | None:
+    """Return a stored rule; None where this process cannot read it, which keeps it from no other one.
+
+    It may be of a newer release, or of a machine that knows more time zones.
+    """
+    try:
+        return Rule.from_json(name, value)
+    except (LookupError, ValueError) as error:
+        log.warning("the notification rule %s cannot be read by this process: %s", name, error)
+        return None
 
 
 def without_defaults(value: Mapping[str, Any]) -> dict[str, Any]:

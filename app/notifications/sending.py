@@ -21,6 +21,7 @@ from app.jobs import insertion
 from app.jobs.endpoint_cache import CachedEndpoint, read_targets
 from app.jobs.model import NewJob
 from app.metrics import PROCESS, series
+from app.notifications import rules
 from app.notifications.grouping import Group, Tallies, add_to, tallies_from_json
 from app.notifications.pacing import Held, held, is_repeated
 from app.notifications.rule import Rule
@@ -155,7 +156,9 @@ def _step(connection: Connection, name: str) -> Step:
     row = connection.execute(LOCK, {"rule": name}).first()
     if row is None:
         return Step()
-    rule = Rule.from_json(name, row.rule_json)
+    rule = rules.readable(name, row.rule_json)
+    if rule is None:
+        return Step()
     opened = connection.execute(OPEN_GROUP, {"rule": name}).first()
     parts = connection.execute(TAKE, {"rule": name, "limit": PARTS}).all()
     is_all = len(parts) < PARTS

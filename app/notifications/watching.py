@@ -141,9 +141,11 @@ class Watcher:
         locked = run(LOCK)
         if not locked:
             return 0, self._reached
-        all_rules, now = rules.read_all(run), locked[0].now
-        told, reached = self._works_again(all_rules)
-        begins, over = self._compare(all_rules, now)
+        by_name, now = rules.read_each(run), locked[0].now
+        told, reached = self._works_again(by_name)
+        begins, over = self._compare([rule for rule in by_name.values() if rule is not None], now)
+        # What goes on of a rule that only others can read is theirs to end.
+        over = {each for each in over if by_name.get(each[1], each) is not None}
         fresh = parts.begin(run, dict.fromkeys(begins))
         parts.end(run, over)
         for condition in sorted(fresh):
@@ -182,25 +184,28 @@ class Watcher:
             return _late_queues(self._database, now)
         return _overdue_jobs(self._database, now, min(rule.late_seconds for rule in wanting))
 
-    def _works_again(self, all_rules: Sequence[Rule]) -> tuple[dict[str, list[Occurrence]], tuple[str, str]]:
+    def _works_again(self, by_name: Mapping[str, Rule | None]) -> tuple[dict[str, list[Occurrence]], tuple[str, str]]:
         """Find the jobs that kept failing and work again, or are gone."""
         rule, subject = self._reached
-        by_name = {each.name: each for each in all_rules}
         rows = self._database.fetch(STREAKS, {"rule": rule, "subject": subject})
         over: dict[Condition, Occurrence | None] = {}
         for row in rows:
             condition = _E.JOB_FAILING, row.rule, row.subject
+            followed_by = by_name.get(row.rule)
+            if followed_by is None and row.rule in by_name:
+                continue
             found = self._database.fetch(LATEST, {"first": row.subject})
-            if row.rule not in by_name or not found:
+            if followed_by is None or not found:
                 over[condition] = None
             elif found[0].execution_id is not None:
                 over[condition] = _recovery(row, found[0].completed_at, found[0].execution_id)
-            elif found[0].status == JobStatus.RETIRED or not _still_follows(by_name[row.rule], row):
+            elif found[0].status == JobStatus.RETIRED or not _still_follows(followed_by, row):
                 over[condition] = None
         told: dict[str, list[Occurrence]] = {}
         for condition in sorted(parts.end(self._database.fetch, over)):
             what = over[condition]
-            if what is not None and tells(by_name[condition[1]], what):
+            follower = by_name.get(condition[1])
+            if what is not None and follower is not None and tells(follower, what):
                 told.setdefault(condition[1], []).append(what)
         return told, (rows[-1].rule, rows[-1].subject) if len(rows) == MOST_STREAKS else ("", "")
 

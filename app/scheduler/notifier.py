@@ -1,9 +1,13 @@
 """Notifier: the chores that notice what rules tell of, and make messages of what was noted."""
 
+import logging
+
 from app.db import Database
 from app.notifications.sending import go_on, waiting
 from app.notifications.watching import Watcher
 from app.scheduler.chore import Counts, Hint, Stopping, counts_so_far, got_on
+
+log = logging.getLogger(__name__)
 
 
 class Notifier:
@@ -25,7 +29,11 @@ class Notifier:
         for rule in waiting(self._database):
             is_all = False
             while not is_all and not self._stopping():
-                done = go_on(self._database, rule)
+                try:
+                    done = go_on(self._database, rule)
+                except (LookupError, ValueError):  # of what a newer release has noted: it holds up no other rule
+                    log.exception("the messages of the notification rule %s could not be made", rule)
+                    break
                 is_all = done.is_all
                 counts.update(messages=done.messages, refused=done.refused, repeated=done.repeated)
                 for queue in done.queues:

@@ -15,11 +15,18 @@ from app.notifications import listing, sending
 from app.notifications.pacing import Wait
 from app.notifications.rules import RULES
 from app.notifications.sending import go_on, waiting
+from app.notifications.watching import Watcher
 from app.outbox.handling import Handler
+from app.scheduler.notifier import Notifier
 from tests import rows
 from tests.contract.notifications.telling import CHANNEL, add_rule, fail, handle, messages, pass_time, tell
 from tests.contract.races.racing import WAYS, schedulers
 from tests.racing import at_once
+
+NOTE = (
+    "INSERT INTO notification_conditions (event, rule, subject, details) VALUES (:event, :rule, 's', '{}') "
+    "RETURNING event"
+)
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if "without" not in way])
@@ -141,3 +148,30 @@ def test_a_rule_that_is_deleted_forgets_what_it_has_gathered(database: Database)
     RULES.delete(database, "r", AuditedChange(SYSTEM))
     add_rule(database)
     assert waiting(database) == []
+
+
+def test_what_only_a_newer_release_can_read_holds_up_no_other_rule(database: Database) -> None:
+    add_rule(database)
+    add_rule(database, "b")
+    database.fetch(
+        text(
+            "INSERT INTO notification_rules (name, rule_json) "
+            """VALUES ('a', '{"events": ["moon.full"], "channels": ["ops"], "endpoint": "target"}') RETURNING name"""
+        )
+    )
+    for rule in ("a", "b"):
+        database.fetch(
+            text(
+                "INSERT INTO notification_parts (rule, part_id, tallies) VALUES (:rule, 'p', CAST(:t AS JSONB)) "
+                "RETURNING part_id"
+            ),
+            {"rule": rule, "t": '[{"event": "moon.full", "subject": "s"}]'},
+        )
+        database.fetch(text(NOTE), {"event": "worker.lost", "rule": rule})
+        database.fetch(text(NOTE), {"event": "job.failing", "rule": rule})
+    handle(database, fail(database, 2))
+    Watcher(database).look()
+    Notifier(database, hint=lambda _: None, stopping=lambda: False).notify()
+    assert [(message["rule"], message["count"]) for message in messages(database)] == [("r", 2)]
+    left = database.fetch(text("SELECT event, rule FROM notification_conditions ORDER BY event, rule"))
+    assert [tuple(row) for row in left] == [("job.failing", "a"), ("worker.lost", "a")]
