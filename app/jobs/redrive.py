@@ -1,19 +1,21 @@
 """Redrive of a dead letter: its execution goes on, or a new job is made of it."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection
 
-from app.db import Database
-from app.errors import ConflictError
+from app.errors import ConflictError, JobNotFoundError, TaskExecutorError
 from app.executions.ending import letters
 from app.executions.reading.dead_letters import DeadLetter, get_letter
-from app.executions.reading.queries import get_execution
 from app.executions.retry import redrive_execution
+from app.executions.several import Treated
+from app.jobs.batch import create_many
 from app.jobs.creation import Creator
-from app.jobs.model import NewJob
-from app.jobs.queries import get_job
+from app.jobs.model import Job, NewJob
+from app.jobs.queries import find_jobs, get_job
 from app.tracing.context import TraceContext
 from schema.states import Resolution, Trigger
 
@@ -44,7 +46,9 @@ def redrive(
         return redrive_execution(creator.database, letter, actor=actor, trace=trace)
 
     def body() -> str:
-        return _as_new_job(creator, letter, _new_job(creator.database, letter, anew, trace), actor)
+        return _as_new_job(
+            creator, letter, _new_job(letter, get_job(creator.database, letter.job_id), anew, trace), actor
+        )
 
     return creator.database.transact_jointly(body)
 
@@ -59,7 +63,7 @@ def _as_new_job(creator: Creator, letter: DeadLetter, new: NewJob, actor: str | 
     created = creator.create(new)
     execution = created.job.execution
     if execution is None or created.is_new is had_been:
-        raise ConflictError(f"The dead letter {letter_id!r} is resolved already: it was redriven otherwise.")
+        raise _redriven_otherwise(letter_id)
     if not had_been:
 
         def resolve(connection: Connection) -> bool:
@@ -70,14 +74,46 @@ def _as_new_job(creator: Creator, letter: DeadLetter, new: NewJob, actor: str | 
     return execution.queue
 
 
-def _new_job(database: Database, letter: DeadLetter, anew: Anew, trace: TraceContext | None) -> NewJob:
+def redrive_as_new_jobs(creator: Creator, each: Sequence[DeadLetter], endpoint: str, *, actor: str | None) -> Treated:
+    """Make a new job for an endpoint of each letter that is open, in the joint transaction of this thread.
+
+    What is refused is named by its letter.
+    """
+    database, wanted = creator.database, [letter.letter_id for letter in each]
+    is_open, refused = database.transact(lambda connection: letters.lock_several(connection, wanted))
+    jobs = {job.job_id: job for job in find_jobs(database, {letter.job_id for letter in each}, ())}
+    found = [letter for letter in each if letter.letter_id in is_open and letter.job_id in jobs]
+    gone = {
+        letter.letter_id: JobNotFoundError.of(letter.job_id)
+        for letter in each
+        if letter.letter_id in is_open and letter.job_id not in jobs
+    }
+    new = [_new_job(letter, jobs[letter.job_id], Anew(endpoint), None) for letter in found]
+    made: dict[str, str] = {}
+    queues = Counter[str]()
+    for letter, outcome in zip(found, create_many(creator, new), strict=True):
+        if isinstance(outcome, TaskExecutorError):
+            refused[letter.letter_id] = outcome
+        elif outcome.job.execution is None or not outcome.is_new:
+            refused[letter.letter_id] = _redriven_otherwise(letter.letter_id)
+        else:
+            made[letter.letter_id] = outcome.job.execution.execution_id
+            queues[outcome.job.execution.queue] += 1
+    database.transact(lambda connection: letters.resolve_as(connection, made, actor=actor))
+    return Treated(queues, refused | gone)
+
+
+def _redriven_otherwise(letter_id: str) -> ConflictError:
+    return ConflictError(f"The dead letter {letter_id!r} is resolved already: it was redriven otherwise.")
+
+
+def _new_job(letter: DeadLetter, old: Job, anew: Anew, trace: TraceContext | None) -> NewJob:
     given, endpoint = anew.input, anew.endpoint or letter.endpoint
-    old = get_job(database, letter.job_id)
     stays = endpoint == letter.endpoint
     return NewJob(
         endpoint=endpoint,
         trigger=Trigger.IMMEDIATE,
-        input=get_execution(database, letter.execution_id).input if given is None else given,
+        input=old.input if given is None else given,
         name=old.name,
         labels=letter.labels or {},
         queue=old.queue if stays else None,

@@ -3,7 +3,6 @@
 What failed after the beginning is left alone: it ends, and what fails again is not tried for ever.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -15,12 +14,12 @@ from app.executions.reading.dead_letters import DeadLetter, LetterFilter
 from app.executions.retry import redrive_executions
 from app.executions.several import Treated
 from app.jobs.creation import Creator
-from app.jobs.redrive import Anew, redrive
+from app.jobs.redrive import redrive_as_new_jobs
 from app.jobs.redrives import REDRIVES, Redrive
 from app.jobs.walker import AT_ONCE, Place
 from schema import tables
 
-NEW_JOBS_AT_ONCE = 50  # each takes several statements
+NEW_JOBS_AT_ONCE = 50  # whose inputs may be large
 
 _D = tables.dead_letters.c
 
@@ -56,8 +55,7 @@ class RedriveWalk:
             return self._creator.database.transact(
                 lambda connection: redrive_executions(connection, items, actor=walk.actor)
             )
-        anew = Anew(walk.to_endpoint)
-        return Treated(Counter(redrive(self._creator, letter.letter_id, anew, actor=walk.actor) for letter in items))
+        return redrive_as_new_jobs(self._creator, items, walk.to_endpoint, actor=walk.actor)
 
 
 def next_letters(database: Database, wanted: LetterFilter, after: Position, limit: int) -> list[Place[DeadLetter]]:

@@ -1,6 +1,6 @@
 """Dead letters: executions that have failed, each until somebody has seen to it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from sqlalchemy import Connection
 
@@ -61,6 +61,15 @@ RESOLVE = statement(
        SET resolution = :resolution, resolved_at = now(), resolved_by = :actor, note = :note, redriven_as = :redriven_as
      WHERE letter_id = :letter_id AND resolved_at IS NULL
     RETURNING letter_id
+    """,
+)
+RESOLVE_AS = statement(
+    "dead_letters.resolve_as",
+    """
+    UPDATE dead_letters AS d
+       SET resolution = 'REDRIVEN', resolved_at = now(), resolved_by = :actor, redriven_as = u.execution_id
+      FROM unnest(CAST(:letters AS TEXT[]), CAST(:executions AS TEXT[])) AS u (letter_id, execution_id)
+     WHERE d.letter_id = ANY (CAST(:letters AS TEXT[])) AND d.letter_id = u.letter_id AND d.resolved_at IS NULL
     """,
 )
 
@@ -151,6 +160,13 @@ def resolve(
     """Resolve a letter; returns false when it is not open."""
     params = {"letter_id": letter_id, "resolution": resolution.value, "actor": actor, "note": note}
     return connection.execute(RESOLVE, params | {"redriven_as": redriven_as}).first() is not None
+
+
+def resolve_as(connection: Connection, executions: Mapping[str, str], *, actor: str | None) -> None:
+    """Resolve letters, which are locked and open, as redriven: each goes on as the execution that stands with it."""
+    if executions:
+        params = {"letters": [*executions], "executions": [*executions.values()], "actor": actor}
+        connection.execute(RESOLVE_AS, params)
 
 
 def archive(database: Database, letter_id: str, *, note: str, actor: str | None) -> None:

@@ -148,7 +148,6 @@ def test_what_cannot_be_redriven_is_counted_and_stays_open(database: Database) -
 
 
 def test_a_new_job_that_is_refused_leaves_those_beside_it_alone(database: Database) -> None:
-    """They are one transaction until one of them cannot be stored."""
     mine = add_letters(database, 5)
     rows.add_endpoint(database, "strict")
     spec = (
@@ -164,6 +163,13 @@ def test_a_new_job_that_is_refused_leaves_those_beside_it_alone(database: Databa
     assert (done.status, done.redriven, done.refused) == (WalkStatus.DONE, 4, 1)
     new = database.fetch(text("SELECT idempotency_key FROM jobs WHERE endpoint = 'strict'"))
     assert len({row.idempotency_key for row in new}) == 4
+    resolved = database.fetch(
+        text(
+            "SELECT d.resolved_by, e.endpoint FROM dead_letters AS d "
+            "JOIN executions AS e ON e.execution_id = d.redriven_as"
+        )
+    )
+    assert [tuple(row) for row in resolved] == [("me", "strict")] * 4
 
 
 def test_what_is_locked_holds_up_no_other_redrive(database: Database, database_url: str) -> None:
