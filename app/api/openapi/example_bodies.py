@@ -171,6 +171,8 @@ WHOLE: Mapping[str, Mapping[str, Any]] = {
     },
     "NewSecretSchema": {
         "key of an API": {"name": "email_api_key", "value": "sk-live-abc123"},
+        "password of a mail server": {"name": "smtp_password", "value": "correct horse battery staple"},
+        "token of a chat": {"name": "slack_token", "value": "xoxb-1234-abcdef"},
         "key that signs": {"name": "webhook_key", "value": "whsec_bmV3IGtleSBvZiB0aGUgc2hvcCdzIHdlYmhvb2tz"},
         "the one before": {"name": "webhook_key_before", "value": "whsec_b2xkIGtleSBvZiB0aGUgc2hvcCdzIHdlYmhvb2tz"},
     },
