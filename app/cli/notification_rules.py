@@ -6,13 +6,11 @@ import click
 import yaml
 from flask.cli import with_appcontext
 
-from app.api.catalog.notification_rules import (
+from app.api.catalog.notification_rules import shape, shape_preview, value_of
+from app.api.catalog.notification_schemas import (
     NotificationPreviewSchema,
     NotificationQuestionSchema,
     NotificationRuleSchema,
-    shape,
-    shape_preview,
-    value_of,
 )
 from app.api.http.body import parse_json
 from app.audit.change import AuditedChange

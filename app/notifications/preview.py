@@ -13,10 +13,10 @@ from sqlalchemy import Row
 from app.db import Database
 from app.executions.ending.followers import Followed
 from app.notifications.ends import follows_streaks
+from app.notifications.facts import breaker_opened, endpoints_of, worker_lost
 from app.notifications.matching import Occurrence
 from app.notifications.pacing import Told, simulate
 from app.notifications.rule import Rule
-from app.notifications.watching import breaker_opened, endpoints_of, worker_lost
 from app.sql import statement
 from schema.states import ExecutionStatus, NotificationEvent, Trigger
 

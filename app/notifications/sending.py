@@ -6,7 +6,6 @@ the group. So of two schedulers one goes on, and a kill -9 in between leaves eit
 """
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,20 +15,13 @@ from sqlalchemy import Connection, Row
 
 from app import ids
 from app.db import Database
-from app.executions.ending.followers import Followed
-from app.jobs import insertion
-from app.jobs.endpoint_cache import CachedEndpoint, read_targets
-from app.jobs.model import NewJob
 from app.metrics import PROCESS, series
 from app.notifications import rules
 from app.notifications.grouping import Group, Tallies, add_to, tallies_from_json
+from app.notifications.jobs import ChannelChangedError, insert_jobs
 from app.notifications.pacing import Held, held, is_repeated
 from app.notifications.rule import Rule
-from app.notifications.wording import message_of
 from app.sql import statement
-from schema.states import Trigger
-
-log = logging.getLogger(__name__)
 
 PARTS = 100  # in one transaction
 
@@ -121,7 +113,7 @@ CLOSE = statement(
 
 
 class _ChangedError(Exception):
-    """Somebody else has changed the group, or a channel, since it was read: the next run goes on."""
+    """Somebody else has changed the group since it was read: the next run goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +136,7 @@ def go_on(database: Database, rule: str) -> Step:
     """Gather what was noted for a rule, and make a message of its group if its time has come."""
     try:
         done = database.transact(lambda connection: _step(connection, rule))
-    except _ChangedError:
+    except (_ChangedError, ChannelChangedError):
         return Step()
     PROCESS.add(series.NOTIFICATIONS_SENT, amount=done.messages)
     PROCESS.add(series.NOTIFICATIONS_SUPPRESSED, "refused", amount=done.refused)
@@ -177,7 +169,7 @@ def _step(connection: Connection, name: str) -> Step:
         connection.execute(NOTE_SUBJECTS, {"rule": name, "group_id": group_id} | _columns(fresh))
     if waits is not None or not is_all:
         return Step(is_all, repeated=repeated)
-    messages, queues = _send(connection, rule, group_id, group)
+    messages, queues = insert_jobs(connection, rule, group_id, group)
     if connection.execute(CLOSE, _closing(group_id, revision, messages)).first() is None:
         raise _ChangedError
     refused = sum(each["job_id"] is None for each in messages)
@@ -231,53 +223,6 @@ def _keep(
 
 def _differs(waits: Held | None, opened: Row[Any]) -> bool:
     return waits is not None and (waits.wait, waits.until) != (opened.waits_for, opened.waits_until)
-
-
-def _send(
-    connection: Connection, rule: Rule, group_id: str, group: Group
-) -> tuple[list[dict[str, Any]], frozenset[str]]:
-    """Insert a job for each channel; returns what became of each, and the queues that they wait in."""
-    message = message_of(rule.name, group)
-    targets = read_targets(connection, set(rule.channels))
-    messages, made = list[dict[str, Any]](), dict[str, Mapping[str, Any]]()
-    for channel in dict.fromkeys(rule.channels):
-        fault = _fault(targets.get(channel), message)
-        job_id = None
-        if fault is None:
-            params = _params(targets[channel], rule, group_id, message)
-            job_id = params["job_id"]
-            made[job_id] = params
-        else:
-            log.warning("the rule %s could not tell %s: %s", rule.name, channel, fault)
-        messages.append({"channel": channel, "job_id": job_id, "fault": fault})
-    if not made:
-        return messages, frozenset()
-    rows = connection.execute(insertion.ONE_SHOTS, insertion.params_of_one_shots(list(made.values()))).all()
-    if len(rows) < len(made):
-        raise _ChangedError
-    return messages, frozenset(row.execution_queue for row in rows)
-
-
-def _params(target: CachedEndpoint, rule: Rule, group_id: str, message: dict[str, Any]) -> dict[str, Any]:
-    new = NewJob(
-        endpoint=target.name,
-        trigger=Trigger.IMMEDIATE,
-        input=message,
-        name=f"notification of {rule.name}",
-        idempotency_key=f"notification:{group_id}",
-    )
-    params = insertion.params_of(new, target, ids.job_id(), shards=1)
-    followed = (params["followed"] or 0) | Followed.NOTIFICATION
-    return params | {"followed": int(followed), "look_ahead_ms": 0}
-
-
-def _fault(target: CachedEndpoint | None, message: Mapping[str, Any]) -> str | None:
-    if target is None:
-        return "the endpoint does not exist any more"
-    found = target.faults(message)
-    return (
-        f"its payload spec refuses the message: {found[0]['pointer'] or '/'}: {found[0]['message']}" if found else None
-    )
 
 
 def _closing(group_id: str, revision: int, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -7,25 +7,22 @@ look is one transaction, and of two schedulers that look at the same moment one 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row
 
 from app.db import Database
 from app.formats import EPOCH
-from app.notifications import parts, rules
+from app.notifications import facts, parts, rules
 from app.notifications.ends import follows_streaks
 from app.notifications.matching import Occurrence, tells
 from app.notifications.parts import Condition
 from app.notifications.rule import Rule
 from app.sql import statement
-from app.stats import queues
 from schema.states import JobStatus, NotificationEvent
 
 _E = NotificationEvent
-MOST = 500  # of each kind that are looked at
 MOST_STREAKS = 500  # failing jobs that one look asks after
 _WATCHED = (_E.WORKER_LOST, _E.BREAKER_OPENED, _E.SCHEDULE_OVERDUE, _E.QUEUE_LATE)
 
@@ -37,37 +34,6 @@ LOCK = statement(
       SELECT id FROM catalog_revision WHERE id = 'notifications' ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
     SELECT now() AS now FROM mine
     """,
-)
-LOST = statement(
-    "notifications.lost_workers",
-    f"""
-    SELECT worker_id, host, queues, lease_expires_at FROM workers
-     WHERE status = 'ALIVE' AND lease_expires_at <= now() AND lease_expires_at > now() - INTERVAL '1 hour'
-     ORDER BY lease_expires_at DESC, worker_id LIMIT {MOST}
-    """,  # noqa: S608 - a constant of this module
-)
-OPEN = statement(
-    "notifications.open_breakers",
-    f"""
-    SELECT target, changed_at FROM breakers WHERE state IN ('open', 'half_open')
-     ORDER BY changed_at DESC, target LIMIT {MOST}
-    """,  # noqa: S608 - as above
-)
-LEADING = statement(
-    "notifications.leading_endpoints",
-    """
-    SELECT target, endpoint FROM breaker_endpoints WHERE target = ANY (CAST(:targets AS TEXT[]))
-     ORDER BY target, endpoint LIMIT 10000
-    """,
-)
-OVERDUE = statement(
-    "notifications.overdue_jobs",
-    f"""
-    SELECT job_id, first_version_id, name, endpoint, labels, cron_next_run_at FROM jobs
-     WHERE cron_next_run_at IS NOT NULL
-       AND cron_next_run_at < now() - CAST(:seconds AS BIGINT) * INTERVAL '1 second'
-     ORDER BY cron_next_run_at, job_id LIMIT {MOST}
-    """,  # noqa: S608 - as above
 )
 NOTED = statement(
     "notifications.noted_conditions",
@@ -112,15 +78,6 @@ LATEST = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Fact:
-    """Something that goes on, since how long before now; `key` tells it apart from others of its kind."""
-
-    key: str
-    what: Occurrence
-    for_seconds: float = 0.0
-
-
 class Watcher:
     """Looks for what goes on, for one scheduler; of very many failing jobs at some in each look."""
 
@@ -159,7 +116,7 @@ class Watcher:
         for event in _WATCHED:
             wanting = [rule for rule in all_rules if rule.wants(event)]
             found = self._facts(event, wanting, now) if wanting else []
-            if len(found) < MOST:
+            if len(found) < facts.MOST:
                 complete.add(event)
             for rule in wanting:
                 going_on |= {
@@ -175,14 +132,14 @@ class Watcher:
         # Of more than are looked at nobody knows which of the rest are over.
         return going_on, {each for each in noted - going_on.keys() if each[0] in complete}
 
-    def _facts(self, event: NotificationEvent, wanting: Sequence[Rule], now: datetime) -> list[_Fact]:
+    def _facts(self, event: NotificationEvent, wanting: Sequence[Rule], now: datetime) -> list[facts.Fact]:
         if event is _E.WORKER_LOST:
-            return lost_workers(self._database)
+            return facts.lost_workers(self._database)
         if event is _E.BREAKER_OPENED:
-            return open_breakers(self._database)
+            return facts.open_breakers(self._database)
         if event is _E.QUEUE_LATE:
-            return _late_queues(self._database, now)
-        return _overdue_jobs(self._database, now, min(rule.late_seconds for rule in wanting))
+            return facts.late_queues(self._database, now)
+        return facts.overdue_jobs(self._database, now, min(rule.late_seconds for rule in wanting))
 
     def _works_again(self, by_name: Mapping[str, Rule | None]) -> tuple[dict[str, list[Occurrence]], tuple[str, str]]:
         """Find the jobs that kept failing and work again, or are gone."""
@@ -208,73 +165,6 @@ class Watcher:
             if what is not None and follower is not None and tells(follower, what):
                 told.setdefault(condition[1], []).append(what)
         return told, (rows[-1].rule, rows[-1].subject) if len(rows) == MOST_STREAKS else ("", "")
-
-
-def lost_workers(database: Database) -> list[_Fact]:
-    """Find the workers that were lost within the last hour."""
-    return [_Fact(row.worker_id, worker_lost(row)) for row in database.fetch(LOST)]
-
-
-def worker_lost(row: Row[Any]) -> Occurrence:
-    """Return the loss of a worker as rules see it."""
-    return Occurrence(
-        event=_E.WORKER_LOST,
-        subject=f"{row.worker_id} on {row.host}",
-        at=row.lease_expires_at,
-        example=row.worker_id,
-        queues=tuple(row.queues or ()),
-    )
-
-
-def open_breakers(database: Database) -> list[_Fact]:
-    """Find the breakers that are not closed, with the endpoints that lead to their targets."""
-    rows = database.fetch(OPEN)
-    leading = endpoints_of(database, [row.target for row in rows])
-    return [_Fact(row.target, breaker_opened(row.target, row.changed_at, leading)) for row in rows]
-
-
-def endpoints_of(database: Database, targets: Sequence[str]) -> dict[str, list[str]]:
-    """Return the endpoints that lead to these targets."""
-    found: dict[str, list[str]] = {}
-    for row in database.fetch(LEADING, {"targets": sorted(set(targets))}) if targets else ():
-        found.setdefault(row.target, []).append(row.endpoint)
-    return found
-
-
-def breaker_opened(target: str, at: datetime, leading: Mapping[str, Sequence[str]]) -> Occurrence:
-    """Return the opening of a breaker as rules see it."""
-    return Occurrence(
-        event=_E.BREAKER_OPENED, subject=target, at=at, example=target, endpoints=tuple(leading.get(target, ()))
-    )
-
-
-def _late_queues(database: Database, now: datetime) -> list[_Fact]:
-    return [
-        _Fact(
-            name,
-            Occurrence(event=_E.QUEUE_LATE, subject=name, at=now, queues=(name,)),
-            (now - since) / timedelta(seconds=1),
-        )
-        for name, since in queues.oldest_due(database).items()
-    ]
-
-
-def _overdue_jobs(database: Database, now: datetime, seconds: int) -> list[_Fact]:
-    return [
-        _Fact(
-            row.job_id,
-            Occurrence(
-                event=_E.SCHEDULE_OVERDUE,
-                subject=row.name or row.first_version_id or row.job_id,
-                at=now,
-                example=row.job_id,
-                endpoints=(row.endpoint,),
-                labels=row.labels or {},
-            ),
-            (now - row.cron_next_run_at) / timedelta(seconds=1),
-        )
-        for row in database.fetch(OVERDUE, {"seconds": seconds})
-    ]
 
 
 def _least_seconds(rule: Rule, event: NotificationEvent) -> float:

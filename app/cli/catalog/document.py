@@ -9,7 +9,8 @@ import yaml
 from marshmallow import ValidationError, fields, validate
 
 from app.api.catalog.endpoints import ChangedEndpointSchema
-from app.api.catalog.notification_rules import ChangedNotificationRuleSchema, value_of
+from app.api.catalog.notification_rules import value_of
+from app.api.catalog.notification_schemas import ChangedNotificationRuleSchema
 from app.api.catalog.routes import RouteSchema
 from app.api.http.body import parse_json
 from app.api.http.fields import Body, Name, SecretName

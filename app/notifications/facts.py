@@ -1,0 +1,127 @@
+"""Facts: what goes on just now, of which rules may tell, each kind by one bounded read."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Row
+
+from app.db import Database
+from app.notifications.matching import Occurrence
+from app.sql import statement
+from app.stats import queues
+from schema.states import NotificationEvent
+
+_E = NotificationEvent
+MOST = 500  # of each kind
+
+LOST = statement(
+    "notifications.lost_workers",
+    f"""
+    SELECT worker_id, host, queues, lease_expires_at FROM workers
+     WHERE status = 'ALIVE' AND lease_expires_at <= now() AND lease_expires_at > now() - INTERVAL '1 hour'
+     ORDER BY lease_expires_at DESC, worker_id LIMIT {MOST}
+    """,  # noqa: S608 - a constant of this module
+)
+OPEN = statement(
+    "notifications.open_breakers",
+    f"""
+    SELECT target, changed_at FROM breakers WHERE state IN ('open', 'half_open')
+     ORDER BY changed_at DESC, target LIMIT {MOST}
+    """,  # noqa: S608 - as above
+)
+LEADING = statement(
+    "notifications.leading_endpoints",
+    """
+    SELECT target, endpoint FROM breaker_endpoints WHERE target = ANY (CAST(:targets AS TEXT[]))
+     ORDER BY target, endpoint LIMIT 10000
+    """,
+)
+OVERDUE = statement(
+    "notifications.overdue_jobs",
+    f"""
+    SELECT job_id, first_version_id, name, endpoint, labels, cron_next_run_at FROM jobs
+     WHERE cron_next_run_at IS NOT NULL
+       AND cron_next_run_at < now() - CAST(:seconds AS BIGINT) * INTERVAL '1 second'
+     ORDER BY cron_next_run_at, job_id LIMIT {MOST}
+    """,  # noqa: S608 - as above
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that goes on, since how long before now; `key` tells it apart from others of its kind."""
+
+    key: str
+    what: Occurrence
+    for_seconds: float = 0.0
+
+
+def lost_workers(database: Database) -> list[Fact]:
+    """Find the workers that were lost within the last hour."""
+    return [Fact(row.worker_id, worker_lost(row)) for row in database.fetch(LOST)]
+
+
+def worker_lost(row: Row[Any]) -> Occurrence:
+    """Return the loss of a worker as rules see it."""
+    return Occurrence(
+        event=_E.WORKER_LOST,
+        subject=f"{row.worker_id} on {row.host}",
+        at=row.lease_expires_at,
+        example=row.worker_id,
+        queues=tuple(row.queues or ()),
+    )
+
+
+def open_breakers(database: Database) -> list[Fact]:
+    """Find the breakers that are not closed, with the endpoints that lead to their targets."""
+    rows = database.fetch(OPEN)
+    leading = endpoints_of(database, [row.target for row in rows])
+    return [Fact(row.target, breaker_opened(row.target, row.changed_at, leading)) for row in rows]
+
+
+def endpoints_of(database: Database, targets: Sequence[str]) -> dict[str, list[str]]:
+    """Return the endpoints that lead to these targets."""
+    found: dict[str, list[str]] = {}
+    for row in database.fetch(LEADING, {"targets": sorted(set(targets))}) if targets else ():
+        found.setdefault(row.target, []).append(row.endpoint)
+    return found
+
+
+def breaker_opened(target: str, at: datetime, leading: Mapping[str, Sequence[str]]) -> Occurrence:
+    """Return the opening of a breaker as rules see it."""
+    return Occurrence(
+        event=_E.BREAKER_OPENED, subject=target, at=at, example=target, endpoints=tuple(leading.get(target, ()))
+    )
+
+
+def late_queues(database: Database, now: datetime) -> list[Fact]:
+    """Find the queues in which something is due, with for how long it has been."""
+    return [
+        Fact(
+            name,
+            Occurrence(event=_E.QUEUE_LATE, subject=name, at=now, queues=(name,)),
+            (now - since) / timedelta(seconds=1),
+        )
+        for name, since in queues.oldest_due(database).items()
+    ]
+
+
+def overdue_jobs(database: Database, now: datetime, seconds: int) -> list[Fact]:
+    """Find the repeating jobs with a tick that has been due for so long, the most overdue first."""
+    return [
+        Fact(
+            row.job_id,
+            Occurrence(
+                event=_E.SCHEDULE_OVERDUE,
+                subject=row.name or row.first_version_id or row.job_id,
+                at=now,
+                example=row.job_id,
+                endpoints=(row.endpoint,),
+                labels=row.labels or {},
+            ),
+            (now - row.cron_next_run_at) / timedelta(seconds=1),
+        )
+        for row in database.fetch(OVERDUE, {"seconds": seconds})
+    ]
