@@ -10,6 +10,8 @@ from app.tracing.context import TraceContext, own_trace_id, span_id_of
 from app.tracing.exporting import Exporting
 from schema.states import EndpointType
 
+# Who gets it answers it, and does not take it from somewhere later on.
+_ANSWERED = frozenset({EndpointType.HTTP, EndpointType.NOTIFICATION})
 _NOWHERE = SpanContext(0, 0, is_remote=False)
 
 
@@ -48,7 +50,7 @@ def begin(exporting: Exporting, tried: Tried, links: Sequence[Link], began: int)
         "task_executor.queue": tried.queue,
         "task_executor.worker_id": tried.worker_id,
     }
-    kind = SpanKind.CLIENT if tried.endpoint_type == EndpointType.HTTP else SpanKind.PRODUCER
+    kind = SpanKind.CLIENT if tried.endpoint_type in _ANSWERED else SpanKind.PRODUCER
     context = TraceContext.stored(tried.trace_context or "")
     parent = headers.read(context.traceparent, context.tracestate)
     if parent.is_valid and context.is_link:
