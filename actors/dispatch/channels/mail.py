@@ -44,6 +44,17 @@ class _Smtp(smtplib.SMTP):
         with current().reaching(*self._server):
             return super().starttls(context=context)
 
+    def helo(self, name: str = "") -> tuple[int, bytes]:
+        """Greet in the old way, where the server refused the new one: that was no answer to the message then."""
+        current().answer = None
+        return super().helo(name)
+
+    def login(self, *arguments: Any, **options: Any) -> tuple[int, bytes]:
+        """Log in; in which ways the server did not let us do so says nothing of the message."""
+        code, text = super().login(*arguments, **options)
+        current().answer = Answer(code)
+        return code, text
+
     def getreply(self) -> tuple[int, bytes]:
         if self.file is None and self.sock is not None:
             self.file = _Lines(self.sock.makefile("rb"))

@@ -29,6 +29,11 @@ def failure(outlet: Outlet, channel: str, error: BaseException | None, *, is_sen
         return _refused(answer, channel, is_mail=is_mail, is_sent=is_sent)
     if outlet.is_over:
         error = TimeoutError()
+    if outlet.is_hasty:
+        message = (
+            f"{channel} takes one message after the other, with waits in between: they take longer than timeout_ms"
+        )
+        return DeliveryError("TIMEOUT", message, may_have_been_delivered=is_sent)
     type_, message = _said_nothing(error, channel, has_answer=answer is not None)
     said = {"body": answer.text} if answer is not None and answer.text and error is None else {}
     return DeliveryError(type_, message, may_have_been_delivered=is_sent, extra=said)

@@ -23,6 +23,8 @@ from app.executions.model import NotSentError
 
 T = TypeVar("T")
 MOST_TEXT = MAX_BODY_BYTES + SCRUB_MARGIN_BYTES
+# A thread has one connection at a time, and at most one more while it changes to another.
+_MOST_OPEN = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class Outlet:
         self.answer: Answer | None = None
         self.unreached: tuple[str, OSError] | None = None
         """The server that no connection could be made to last, and why."""
+        self.is_hasty = False
+        """Whether a service asked to wait for longer than there was time."""
         self.withdrawn: NotSentError | None = None
         """Why nothing may be sent any more; libraries swallow what is raised in them."""
 
@@ -67,7 +71,8 @@ class Outlet:
 
     def sleep(self, seconds: float) -> None:
         """Wait, as services ask for between messages; raises TimeoutError when that is longer than what is left."""
-        if seconds >= self.left() or self._closed.wait(max(0.0, seconds)):
+        self.is_hasty = seconds >= self.left()
+        if self.is_hasty or self._closed.wait(max(0.0, seconds)):
             raise TimeoutError("the service asks to wait for longer than the attempt may take")
 
     def connect(self, host: str, port: int) -> socket.socket:
@@ -136,6 +141,9 @@ class Outlet:
             if self._closed.is_set():
                 raise TimeoutError("the time of the attempt is up")
             self._open.append(sock.dup())
+            while len(self._open) > _MOST_OPEN:
+                # A message to a thousand chats is as many connections, which are not closed while this one is open.
+                self._open.pop(0).close()
 
 
 CURRENT: ContextVar[Outlet] = ContextVar("te_outlet")

@@ -49,6 +49,14 @@ class Mails:
         self.was_over_tls: list[bool] = []
         self.port = 0
 
+    async def handle_EHLO(  # noqa: N802 - as below
+        self, _server: SMTP, session: Session, _envelope: Envelope, name: str, responses: list[str]
+    ) -> list[str]:
+        if "ehlo" in self.answers:
+            return [self.answers["ehlo"]]
+        session.host_name = name
+        return responses
+
     async def handle_RCPT(  # noqa: N802 - aiosmtpd's name for it
         self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: list[str]
     ) -> str:
@@ -65,10 +73,12 @@ class Mails:
         self.was_over_tls.append(transport is not None and transport.get_extra_info("sslcontext") is not None)
         return "250 OK"
 
-
-def _is_user(_server: SMTP, _session: Session, _envelope: Envelope, _mechanism: str, given: Any) -> AuthResult:
-    is_right = isinstance(given, LoginPassword) and (given.login, given.password) == (USER.encode(), PASSWORD.encode())
-    return AuthResult(success=is_right, handled=False)
+    def is_user(self, _server: SMTP, _session: Session, _envelope: Envelope, mechanism: str, given: Any) -> AuthResult:
+        is_right = isinstance(given, LoginPassword) and (given.login, given.password) == (
+            USER.encode(),
+            PASSWORD.encode(),
+        )
+        return AuthResult(success=is_right and mechanism.lower() not in self.answers, handled=False)
 
 
 @asynccontextmanager
@@ -86,7 +96,7 @@ async def mail_server(
                 hostname="mail.test",
                 loop=loop,
                 tls_context=None if is_tls else tls,
-                authenticator=_is_user,
+                authenticator=mails.is_user,
                 auth_required=needs_login,
                 auth_require_tls=tls is not None and not is_tls,
             )

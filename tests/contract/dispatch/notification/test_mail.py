@@ -80,6 +80,9 @@ def refused(login: str = "", **options: Any) -> DeliveryError:
         ({"rcpt": "550 no such user"}, 550, True),
         ({"rcpt": "451 come again"}, 451, False),
         ({"data": "452 full"}, 452, False),
+        # What was refused before another way was found is no answer to the message.
+        ({"ehlo": "502 what", "rcpt": "451 come again"}, 451, False),
+        ({"login": f"{LOGIN}@", "needs_login": True, "plain": "535 no", "rcpt": "451 come again"}, 451, False),
     ],
 )
 def test_what_the_server_refuses_for_good_is_not_tried_again(

@@ -5,7 +5,9 @@ import logging
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -111,6 +113,41 @@ def test_an_answer_without_an_end_is_cut_off() -> None:
             return await notifier.send(spec(url.replace("http", "json", 1)), identity())
 
     assert run(dispatcher(), body)["channels"][0]["status_code"] == 200
+
+
+def to_many(url: Callable[[str], str], **fields: Any) -> tuple[dict[str, Any], list[int]]:
+    """Send to a server that takes all; returns the output, and how many descriptors were open at each request."""
+    opened = list[int]()
+
+    async def body(notifier: NotificationDispatcher) -> dict[str, Any]:
+        async def handle(reader: Any, writer: Any, _number: int) -> None:
+            await read_request(reader)
+            opened.append(descriptors())
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+            writer.close()
+
+        async with server(handle) as address:
+            return await notifier.send(spec(url(address.rstrip("/")), **fields), identity())
+
+    return run(dispatcher(), body), opened
+
+
+def descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def test_a_message_to_many_opens_no_more_descriptors_than_one_to_few() -> None:
+    chats = ",".join(f"chat{number}" for number in range(60))
+    _, opened = to_many(lambda url: f"{url.replace('http', 'mmost', 1)}/{'a' * 26}?channels={chats}")
+    assert len(opened) == 60
+    assert max(opened) - opened[0] < 20
+
+
+def test_a_service_that_asks_to_wait_for_too_long_is_out_of_time() -> None:
+    """Apprise waits for 5.5 s between two topics of ntfy."""
+    with pytest.raises(DeliveryError, match="longer than timeout_ms") as raised:
+        to_many(lambda url: f"{url.replace('http', 'ntfy', 1)}/one/two", timeout_ms=2_000)
+    assert (raised.value.type, raised.value.may_have_been_delivered) == ("TIMEOUT", True)
 
 
 @pytest.mark.parametrize("url", ["json://metadata.example/", "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ"])
