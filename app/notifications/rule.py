@@ -105,7 +105,7 @@ def _faults(rule: Rule) -> Iterator[tuple[str, str]]:
     elif not given:
         yield "", 'The rule matches everything: give an endpoint, a label or a queue, or say so by "all": true.'
     for name in ("endpoint", "queue"):
-        if name in given and not selectors[name].strip("*"):
+        if name in given and "*" in selectors[name] and not selectors[name].strip("*?"):
             yield f"/{name}", f'It matches every {name}: name some of them, or say so by "all": true.'
     for event in sorted(rule.events) if given else ():
         needed = needed_for(event)

@@ -61,6 +61,8 @@ def test_what_a_rule_tells(values: dict[str, Any], kind: NotificationEvent, is_t
         ({}, []),
         ({"endpoint": None}, [""]),
         ({"endpoint": "**"}, ["/endpoint"]),
+        ({"endpoint": "?*"}, ["/endpoint"]),
+        ({"endpoint": "???"}, []),
         ({"endpoint": None, "all": True}, []),
         ({"all": True}, ["/endpoint"]),
         ({"events": ["queue.late"]}, ["/events"]),
