@@ -167,9 +167,10 @@ class Network:
             return nullcontext()
         return self._turns.take(target, self.patience(timeout_ms), identity.begin)
 
-    def patience(self, timeout_ms: int, most_seconds: float = PATIENCE_SECONDS) -> float:
-        """Return for how many seconds a delivery may wait before its own time begins."""
-        return min(most_seconds, self._stuck_seconds - timeout_ms / 1000)
+    def patience(self, timeout_ms: int, most_seconds: float | None = None) -> float:
+        """Return for how many seconds a delivery may wait before its own time begins: PATIENCE_SECONDS at most."""
+        most = PATIENCE_SECONDS if most_seconds is None else most_seconds
+        return min(most, self._stuck_seconds - timeout_ms / 1000)
 
     def limited(self, limit: int) -> PerHostLimit:
         """Return a limit of what a transport does at a time, for which nobody waits once this is drained."""

@@ -67,8 +67,9 @@ def enqueue(
 ) -> Enqueued:
     """Enqueue a job in the transaction that `connection` is in: it exists if and only if that is committed.
 
-    `connection` is one of SQLAlchemy (Connection or Session), of psycopg2 or psycopg, or Django's. Raises EnqueueError
-    for what the function refuses; errors of the connection are raised as they are.
+    In autocommit there is no such transaction: it exists at once. `connection` is one of SQLAlchemy (Connection or
+    Session), of psycopg2 or psycopg, or Django's. Raises EnqueueError for what the function refuses; errors of the
+    connection are raised as they are.
     """
     call = _Call.of(endpoint, input, options)
     with _explained():
@@ -128,7 +129,7 @@ class _Call:
         run_at, labels, schema = options.get("run_at"), options.get("labels"), options.get("schema")
         values = (
             endpoint,
-            encoded(data or {}).decode(),
+            encoded({} if data is None else data).decode(),
             options.get("idempotency_key"),
             None if run_at is None else instant(run_at),
             options.get("name"),

@@ -170,7 +170,7 @@ def api_scraper(api: Api) -> requests.Session:
 def api_told(url: str, session: requests.Session) -> Scrape | None:
     told = Scrape(session.get(f"{url}/metrics", timeout=30))
     is_whole = told.sum("processes") == 2 and told.sum("tasks_scheduled_total") >= 15
-    return told if is_whole else None
+    return told if is_whole and told.sum("http_requests_total", status_class="4xx") else None
 
 
 def waiting_told(port: int) -> Scrape | None:

@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
 # Distributions that only others need.
 FOREIGN = {
     "web": {"dramatiq", "confluent-kafka", "apscheduler", "httptools", "uvloop"},
-    "worker": {"flask", "gunicorn", "werkzeug", "apscheduler", "cronsim", "click"},
+    "worker": {"flask", "gunicorn", "werkzeug", "apscheduler", "cronsim"},
     "scheduler": {"flask", "gunicorn", "werkzeug", "dramatiq", "confluent-kafka", "uvloop", "httptools"},
 }
 # As the image runs: as nobody in particular, with nothing below / that it could write. It may read what root may, in

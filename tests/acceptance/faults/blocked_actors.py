@@ -10,7 +10,7 @@ from typing import Any
 
 from actors import broker, deliver
 from app import workers
-from brokers import finalizer
+from brokers import outcomes
 
 __all__ = ["broker"]
 
@@ -44,4 +44,4 @@ match os.environ["TEST_BLOCKED"]:
     case "delivery":
         deliver.deliver = _deliver
     case "finalizer":
-        finalizer.conclude = _conclude
+        outcomes.conclude = _conclude

@@ -134,7 +134,7 @@ def test_a_retry_by_hand_happens_once(
     execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
     api.post(f"/executions/{execution_id}/cancel")
     proxy.arm(
-        "max_attempts = attempt_count +", fault, meanwhile=partial(claim_everything, database) if is_claimed else None
+        "max_attempts = e.attempt_count +", fault, meanwhile=partial(claim_everything, database) if is_claimed else None
     )
     answer = api.post(f"/executions/{execution_id}/retry")
     assert proxy.fired == 1
