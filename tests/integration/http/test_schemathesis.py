@@ -109,13 +109,13 @@ def examples(count: int) -> Callable[[Any], Any]:
 
 
 @schema.parametrize()
-@examples(30)
+@examples(20)
 def test_operation(case: schemathesis.Case, call: Call) -> None:
     call(case)
 
 
 @schema.include(path_regex="{").parametrize()
-@examples(20)
+@examples(12)
 def test_operation_on_what_is_there(case: schemathesis.Case, call: Call, there: dict[str, str]) -> None:
     case.path_parameters = {name: there[name] for name in case.path_parameters}
     call(case)
