@@ -67,7 +67,7 @@ def next_letters(database: Database, wanted: LetterFilter, after: Position, limi
     if index.leading is not None:
         query = query.where(index.leading == index.value)
     if wanted.failed_after is not None:
-        query = query.where(_D.failed_at >= wanted.failed_after)
+        query = query.where(_D.failed_at > wanted.failed_after)
     if wanted.failed_before is not None:
         query = query.where(_D.failed_at < wanted.failed_before)
     rows = database.fetch(query.order_by(*order).limit(limit))

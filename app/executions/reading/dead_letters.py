@@ -91,7 +91,7 @@ class LetterFilter:
         conditions: list[ColumnElement[bool]] = []
         if self.endpoint is not None and self.error_type is not None:
             conditions.append(_D.error_type == self.error_type)
-        if self.labels is not None:
+        if self.labels:
             conditions.append(func.coalesce(_D.labels.contains(self.labels), false()))
         return conditions
 

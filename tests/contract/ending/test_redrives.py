@@ -7,8 +7,9 @@ from sqlalchemy import text
 
 from app import db
 from app.db import Database
+from app.db.paging import PageRequest
 from app.errors import ConflictError, UnavailableError
-from app.executions.reading.dead_letters import LetterFilter
+from app.executions.reading.dead_letters import LetterFilter, page_of_letters
 from app.jobs import redrives
 from app.jobs import walker as walking
 from app.jobs.creation import Creator
@@ -61,6 +62,18 @@ def test_the_letters_of_a_filter_are_redriven_in_their_order_at_the_rate(databas
     assert rows.execution(database, later[0]).status == "FAILED"
     resolved = database.fetch(text("SELECT DISTINCT resolution, resolved_by FROM dead_letters"))
     assert {tuple(row) for row in resolved} == {(None, None), ("REDRIVEN", "me")}
+
+
+def test_a_filter_means_the_letters_that_the_list_shows(database: Database) -> None:
+    first, mine, last = add_letters(database, 3)
+    after, before = (rows.execution(database, each).completed_at for each in (first, last))
+    for wanted, meant in (
+        (LetterFilter(failed_after=after, failed_before=before), [mine]),
+        (LetterFilter(labels={}), [first, mine, last]),
+    ):
+        shown = page_of_letters(database, wanted, PageRequest()).items
+        assert [letter.execution_id for letter in reversed(shown)] == meant, wanted
+        assert [letter.execution_id for letter in preview(database, kind(database), wanted).sample] == meant, wanted
 
 
 def test_who_goes_on_after_a_death_begins_behind_the_last_letter(
