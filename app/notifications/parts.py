@@ -10,8 +10,7 @@ from typing import Any
 
 from app import ids
 from app.notifications.grouping import tallied, tallies_as_json
-from app.notifications.matching import MOST_SUBJECT, Occurrence, tells
-from app.notifications.rule import Rule
+from app.notifications.matching import Occurrence
 from app.notifications.rules import Run
 from app.sql import statement
 from schema.states import NotificationEvent
@@ -51,12 +50,6 @@ Condition = tuple[NotificationEvent, str, str]
 """An event that goes on, the rule that was told of it, and its subject."""
 
 
-def put(run: Run, rules: Iterable[Rule], what: Sequence[Occurrence]) -> int:
-    """Note what these rules tell of; returns of how many events, each counted for each rule."""
-    told = {rule.name: found for rule in rules if (found := [each for each in what if tells(rule, each)])}
-    return put_matched(run, told)
-
-
 def put_matched(run: Run, told: Mapping[str, Sequence[Occurrence]]) -> int:
     """Note what the rules of these names tell of."""
     names = sorted(name for name, found in told.items() if found)
@@ -83,11 +76,6 @@ def end(run: Run, over: Iterable[Condition]) -> set[Condition]:
     """Forget what is over; returns what this transaction is the one to have ended."""
     ordered = sorted(over)
     return {_condition(row) for row in run(END, _columns(ordered))} if ordered else set()
-
-
-def condition_of(rule: Rule, what: Occurrence) -> Condition:
-    """Return the condition that an event of a rule is the beginning of."""
-    return what.event, rule.name, what.subject[:MOST_SUBJECT]
 
 
 def _columns(ordered: Sequence[Condition]) -> dict[str, Any]:

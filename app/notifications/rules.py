@@ -12,7 +12,13 @@ from app.catalog import validation
 from app.catalog.endpoints.callbacks import LOCK_NAMED
 from app.catalog.named_table import Named, NamedTable
 from app.db import Database
-from app.errors import ConflictError, Detail, InvalidNotificationRuleError, NotificationRuleNotFoundError
+from app.errors import (
+    ConflictError,
+    Detail,
+    InvalidNotificationRuleError,
+    NotificationRuleNotFoundError,
+    UnavailableError,
+)
 from app.formats import EPOCH
 from app.notifications.grouping import Group, tallied
 from app.notifications.matching import Occurrence
@@ -92,8 +98,14 @@ def check(name: str, value: Mapping[str, Any]) -> Rule:
 
 
 def get(database: Database, name: str) -> Rule:
-    """Read a rule; raises NotificationRuleNotFoundError."""
-    return Rule.from_json(name, RULES.get(database, name).value)
+    """Read a rule; raises NotificationRuleNotFoundError, and UnavailableError where only others can read it."""
+    rule = readable(name, RULES.get(database, name).value)
+    if rule is None:
+        raise UnavailableError(
+            f"the notification rule {name} is of a newer release than this process, or in a zone "
+            "that it does not know; try again"
+        )
+    return rule
 
 
 def read_all(run: Run) -> list[Rule]:

@@ -83,7 +83,7 @@ def test_a_killed_child_ends_its_worker_and_only_its_own_work_is_repeated(
 def test_every_tick_runs_once_while_schedulers_freeze_and_die(
     database: Database, stack: Stack, api: Api, receiver: Receiver
 ) -> None:
-    path = "/ok/ticks"
+    path = "/ok/every-tick"
     stack.web()
     api.post(
         "/endpoints", {"name": "ticks", "type": "HTTP", "spec": {"url": receiver.base_url + path, "method": "POST"}}

@@ -109,7 +109,7 @@ def test_what_a_killed_worker_had_claimed_and_not_sent_is_delivered_all_the_same
 def test_a_frozen_worker_that_wakes_after_its_lease_changes_nothing(
     database: Database, stack: Stack, receiver: Receiver
 ) -> None:
-    path = "/held/frozen"
+    path = "/held/woken-too-late"
     target(database, receiver, path)
     victim = stack.worker(**SHORT_LEASE)
     stack.scheduler(**SHORT_LEASE)

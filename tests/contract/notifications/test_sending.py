@@ -10,10 +10,11 @@ from app.audit import SYSTEM
 from app.audit.change import AuditedChange
 from app.db import Database
 from app.db.paging import PageRequest
+from app.errors import UnavailableError
 from app.executions.ending.followers import Followed
 from app.notifications import listing, sending
 from app.notifications.pacing import Wait
-from app.notifications.rules import RULES
+from app.notifications.rules import RULES, get
 from app.notifications.sending import go_on, waiting
 from app.notifications.watching import Watcher
 from app.outbox.handling import Handler
@@ -175,3 +176,5 @@ def test_what_only_a_newer_release_can_read_holds_up_no_other_rule(database: Dat
     assert [(message["rule"], message["count"]) for message in messages(database)] == [("r", 2)]
     left = database.fetch(text("SELECT event, rule FROM notification_conditions ORDER BY event, rule"))
     assert [tuple(row) for row in left] == [("job.failing", "a"), ("worker.lost", "a")]
+    with pytest.raises(UnavailableError, match="rule a is of a newer release"):
+        get(database, "a")

@@ -78,9 +78,9 @@ def test_what_is_asked_for_by_hand_is_in_the_trace_of_who_asked(
     again = {"traceparent": f"00-{TRACE[::-1]}-{SPAN}-00"}
     retried = f"/executions/{extra['idempotency-key']}/retry"
     assert api.post(retried, headers=again).status_code == 200
-    *_, second = attempt("/status/400/by-hand", 1, in_all=2)
+    *_, second = attempt("/status/400/traced-by-hand", 1, in_all=2)
     assert (second["traceparent"], second.get("tracestate")) == (again["traceparent"], None)
 
     assert api.post(retried).status_code == 200
-    *_, third = attempt("/status/400/by-hand", 1, in_all=3)
+    *_, third = attempt("/status/400/traced-by-hand", 1, in_all=3)
     assert third["traceparent"] == again["traceparent"], "nobody else has asked in a trace since"
