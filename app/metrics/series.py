@@ -232,9 +232,11 @@ WORKERS = _gauge(
     "state",
     merge=Merge.NEWEST,
 )
-FLEET_SLOTS = _gauge("fleet_slots", "Slots of all live worker processes.", merge=Merge.NEWEST)
+FLEET_SLOTS = _gauge("fleet_slots", "Slots of all live worker processes, also of those that drain.", merge=Merge.NEWEST)
 FLEET_IN_FLIGHT = _gauge(
-    "fleet_jobs_in_flight", "Claims that live worker processes held at their last heartbeats.", merge=Merge.NEWEST
+    "fleet_jobs_in_flight",
+    "Claims that live worker processes held at their last heartbeats, also those that drain.",
+    merge=Merge.NEWEST,
 )
 DEAD_LETTERS = _gauge(
     "dead_letters_open",

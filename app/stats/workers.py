@@ -77,7 +77,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """How many workers there are by their state, and the slots of those that are alive."""
+    """How many workers there are by their state, and the slots of those that live, also where they drain."""
 
     by_state: dict[WorkerState, int]
     capacity: int
@@ -107,9 +107,9 @@ def get(database: Database, worker_id: str) -> Worker:
 def count(database: Database) -> Workers:
     """Count them."""
     rows = {WorkerState(row.state): row for row in database.fetch(COUNTS)}
-    alive = rows.get(WorkerState.ALIVE)
-    slots = (0, 0) if alive is None else (alive.capacity, alive.in_flight)
-    return Workers({state: rows[state].n if state in rows else 0 for state in WorkerState}, *slots)
+    by_state = {state: rows[state].n if state in rows else 0 for state in WorkerState}
+    living = [rows[state] for state in (WorkerState.ALIVE, WorkerState.DRAINING) if state in rows]
+    return Workers(by_state, sum(each.capacity for each in living), sum(each.in_flight for each in living))
 
 
 def _worker(row: Row[Any]) -> Worker:

@@ -19,6 +19,8 @@ from app.stats import queues
 from tests import rows
 
 NAMES = ["a-full", "b-rate", "c-rate", "d-open", "e-paused", "f-idle"]
+DRAIN = """INSERT INTO worker_commands (command_id, worker_id, command, asked_by, expires_at, acknowledged_at)
+           VALUES ('cmd_1', :worker, 'drain', 'test', now() + INTERVAL '1 minute', now()) RETURNING 1"""
 CAPPED, RATED = {"max_in_flight": 1}, {"rate": {"count": 1, "per": "1h", "burst": 1}}
 
 
@@ -71,9 +73,11 @@ def test_all_that_the_database_tells(database: Database) -> None:
     database.fetch(text("INSERT INTO paused_queues (queue, paused_by) VALUES ('a-named', 'test') RETURNING 1"))
     database.fetch(text("UPDATE endpoints SET queue = 'a-named' WHERE name = 'f-idle' RETURNING 1"))
     database.fetch(text("UPDATE executions SET queue = 'bulk' WHERE endpoint = 'e-paused' RETURNING 1"))
-    for worker_id, lease_ms in (("well", 600_000), ("lost", 0)):
+    for worker_id, lease_ms in (("well", 600_000), ("leaving", 600_000), ("lost", 0)):
         workers.register(database, worker_id=worker_id, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms)
     workers.renew(database, worker_id="well", in_flight=4, lease_ms=600_000)
+    workers.renew(database, worker_id="leaving", in_flight=3, lease_ms=600_000)
+    database.fetch(text(DRAIN), {"worker": "leaving"})
     rows.add_breaker(database, "http:a:80", "open", open_for=timedelta(hours=1))
     rows.add_breaker(database, "http:b:80", "closed")
     late = """UPDATE jobs SET trigger_type = 'INTERVAL', interval_ms = 1,
@@ -110,9 +114,9 @@ def test_all_that_the_database_tells(database: Database) -> None:
         "endpoint_waiting": {("a-full", "concurrency"): 3, ("other", "rate"): 6, ("other", "paused"): 3},
         "endpoints_paused": {(): 1},
         "breakers": {("open",): 1, ("half_open",): 0},
-        "workers": {("alive",): 1, ("draining",): 0, ("lost",): 1, ("drained",): 0, ("dead",): 0},
-        "fleet_slots": {(): 9},
-        "fleet_jobs_in_flight": {(): 4},
+        "workers": {("alive",): 1, ("draining",): 1, ("lost",): 1, ("drained",): 0, ("dead",): 0},
+        "fleet_slots": {(): 18},
+        "fleet_jobs_in_flight": {(): 7},
         "dead_letters_open": {("a-full",): 2, ("other",): 1},
         "outbox_ends_late": {(): 1},
     }
