@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.dev.stack.definitions import Definition, http, kafka, redis_stream
+from app.dev.stack.definitions import Definition, http, kafka, notification, redis_stream
 from app.dev.stack.targets import Targets
 
 TOPIC = "demo.orders"
@@ -12,6 +12,7 @@ SPEC = "demo-order"
 CONFIG = "demo-targets"
 RECEIVER_PATH = "/ok/orders"
 FLAKY_PATH = "/flaky/1/orders"
+PEOPLE_PATH = "/ok/people"
 
 _RETRIES = {"max_attempts": 5, "backoff": "exponential", "initial_delay_ms": 500, "max_delay_ms": 5000}
 _COMMON: dict[str, Any] = {"payload_spec": SPEC, "config": CONFIG, "retry_policy": _RETRIES}
@@ -39,10 +40,19 @@ _REDIS_STREAM = {
 }
 
 
+# Mail, Slack, Teams, ntfy … differ from this webhook by their URLs only.
+_NOTIFICATION = {
+    "url": "json://{{config.receiver}}" + PEOPLE_PATH,
+    "title": "{{input.order_id}}",
+    "body": "An order of {{input.amount}}.",
+}
+
+
 def definitions(targets: Targets, secret: str) -> list[Definition]:
     """List what is registered, in the order in which one thing refers to another."""
     config = {
         "receiver_url": targets.receiver.base_url,
+        "receiver": targets.receiver.base_url.removeprefix("http://"),
         "bootstrap_servers": targets.kafka.bootstrap,
         "topic": TOPIC,
         "redis_url": targets.valkey.url,
@@ -59,6 +69,7 @@ def definitions(targets: Targets, secret: str) -> list[Definition]:
         _http("demo-http-flaky", FLAKY_PATH, "HTTP that fails once: to see a retry"),
         kafka("demo-kafka", _KAFKA, f"Kafka topic {TOPIC}", **_COMMON),
         redis_stream("demo-redis", _REDIS_STREAM, f"Redis stream {STREAM}", **_COMMON),
+        notification("demo-people", _NOTIFICATION, f"people, here by a webhook: {PEOPLE_PATH}", **_COMMON),
     ]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import redis
 from confluent_kafka import Message
 
-from app.dev.demo.definitions import FLAKY_PATH, RECEIVER_PATH, STREAM, TOPIC
+from app.dev.demo.definitions import FLAKY_PATH, PEOPLE_PATH, RECEIVER_PATH, STREAM, TOPIC
 from app.dev.receiver import Received
 from app.dev.servers.contents import record_headers, record_text, stream_entries, topic_records
 from app.dev.stack.targets import Targets
@@ -27,7 +27,12 @@ class Delivery:
 def http(targets: Targets) -> list[Delivery]:
     """Return the requests that the receiver got."""
     found = targets.receiver.record.matching(RECEIVER_PATH) + targets.receiver.record.matching(FLAKY_PATH)
-    return [_of_request(received) for received in found]
+    return [_of_request(received, "order_id") for received in found]
+
+
+def notification(targets: Targets) -> list[Delivery]:
+    """Return the messages to people that a webhook got."""
+    return [_of_request(received, "title") for received in targets.receiver.record.matching(PEOPLE_PATH)]
 
 
 def kafka(targets: Targets, expected: int, patience: float) -> list[Delivery]:
@@ -45,8 +50,8 @@ def redis_stream(targets: Targets) -> list[Delivery]:
         ]
 
 
-def _of_request(received: Received) -> Delivery:
-    order = json.loads(received.body).get("order_id", "")
+def _of_request(received: Received, key: str) -> Delivery:
+    order = json.loads(received.body).get(key, "")
     headers = [(name, value) for name, value in received.headers.items() if name not in _UNINTERESTING]
     return Delivery(order, f"{received.method} {received.path}", headers, received.body.decode())
 

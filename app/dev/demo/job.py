@@ -77,13 +77,18 @@ class DemoJob:
 
 def script() -> list[DemoJob]:
     """List the jobs: each trigger on each transport, and one whose receiver fails at first."""
-    transports = [("demo-http", "HTTP"), ("demo-kafka", "KAFKA"), ("demo-redis", "REDIS_STREAM")]
+    transports = {
+        "demo-http": "HTTP",
+        "demo-kafka": "KAFKA",
+        "demo-redis": "REDIS_STREAM",
+        "demo-people": "NOTIFICATION",
+    }
     jobs = [
         DemoJob(f"{endpoint}-{trigger.lower()}", endpoint, transport, trigger)
         for trigger in ("IMMEDIATE", "DELAYED", "CRON")
-        for endpoint, transport in transports
+        for endpoint, transport in transports.items()
     ]
-    return [*jobs[:3], DemoJob("demo-http-flaky-immediate", "demo-http-flaky", "HTTP", "IMMEDIATE"), *jobs[3:]]
+    return [*jobs[:4], DemoJob("demo-http-flaky-immediate", "demo-http-flaky", "HTTP", "IMMEDIATE"), *jobs[4:]]
 
 
 def _instant(text: str) -> datetime:

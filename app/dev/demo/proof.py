@@ -33,6 +33,7 @@ def show_deliveries(
         "HTTP": ("HTTP, as the receiver got it", deliveries.http(targets)),
         "KAFKA": ("Kafka, read back with confluent_kafka", deliveries.kafka(targets, wanted["KAFKA"], patience)),
         "REDIS_STREAM": ("Redis, read back with redis-py", deliveries.redis_stream(targets)),
+        "NOTIFICATION": ("People, as their webhook got it", deliveries.notification(targets)),
     }
     missing: list[str] = []
     for transport, (title, messages) in found.items():

@@ -45,5 +45,10 @@ def redis_stream(name: str, spec: Fields, why: str = "", **fields: Any) -> Defin
     return _endpoint(name, EndpointType.REDIS_STREAM, spec, fields, why)
 
 
+def notification(name: str, spec: Fields, why: str = "", **fields: Any) -> Definition:
+    """Define a channel to people as an endpoint."""
+    return _endpoint(name, EndpointType.NOTIFICATION, spec, fields, why)
+
+
 def _endpoint(name: str, type_: EndpointType, spec: Fields, fields: Fields, why: str) -> Definition:
     return Definition("/endpoints", {"name": name, "type": type_.value, "spec": spec} | fields, why)

@@ -24,7 +24,7 @@ def test_the_demo_delivers_every_trigger_by_every_transport() -> None:
     rows = [line.split() for line in done.stdout.splitlines() if line.startswith("  job_")]
     assert {(transport, trigger) for _job, transport, trigger, *_rest in rows} == {
         (transport, trigger)
-        for transport in ("HTTP", "KAFKA", "REDIS_STREAM")
+        for transport in ("HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION")
         for trigger in ("IMMEDIATE", "DELAYED", "CRON")
     }
     assert {row[3] for row in rows} == {"SUCCESS"}

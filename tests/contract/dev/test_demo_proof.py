@@ -37,7 +37,7 @@ def terminal(printed: io.StringIO) -> Terminal:
 
 def jobs() -> list[DemoJob]:
     """Two jobs for each transport, `a` and `b`."""
-    transports = ("HTTP", "KAFKA", "REDIS_STREAM")
+    transports = ("HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION")
     return [DemoJob(f"{transport}-{name}", "any", transport, "IMMEDIATE") for transport in transports for name in "ab"]
 
 
@@ -46,6 +46,7 @@ def deliver(targets: Targets, name: str) -> None:
         client.trust_env = False
         body = {"order_id": f"HTTP-{name}"}
         client.post(targets.receiver.url("/ok/orders"), json=body, headers={"Authorization": f"Bearer {SECRET}"})
+        client.post(targets.receiver.url("/ok/people"), json={"title": f"NOTIFICATION-{name}"})
     producer = Producer({"bootstrap.servers": targets.kafka.bootstrap})
     producer.produce(TOPIC, json.dumps({"order_id": f"KAFKA-{name}"}), headers={"ce-type": "order.placed"})
     assert producer.flush(10) == 0
@@ -65,7 +66,8 @@ def test_everything_arrived(targets: Targets, terminal: Terminal, printed: io.St
 
 def test_what_did_not_arrive_is_named(targets: Targets, terminal: Terminal) -> None:
     deliver(targets, "a")
-    assert show_deliveries(jobs(), targets, SECRET, terminal, patience=1.0) == ["HTTP-b", "KAFKA-b", "REDIS_STREAM-b"]
+    missing = ["HTTP-b", "KAFKA-b", "REDIS_STREAM-b", "NOTIFICATION-b"]
+    assert show_deliveries(jobs(), targets, SECRET, terminal, patience=1.0) == missing
 
 
 def test_lateness_is_that_of_the_first_attempt() -> None:
