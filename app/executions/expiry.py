@@ -42,7 +42,10 @@ SHORTEST_AGES = statement(
      GROUP BY v.endpoint
     """,  # noqa: S608 - as above
 )
-AGES_OF_ALL = statement("executions.shortest_ages_of_all", f"{_AGES} GROUP BY v.endpoint")
+AGES_OF = statement(
+    "executions.shortest_ages_of",
+    f"{_AGES} AND v.endpoint = ANY (CAST(:endpoints AS TEXT[])) GROUP BY v.endpoint",
+)
 PAUSED_QUEUES = statement("executions.paused_queues", "SELECT queue FROM paused_queues")
 # A plain read: a scan that locks would hide the lane from claims. Of what may wait longer, which may be very much, it
 # only tells how far it came, and the ages that those versions allow.
@@ -126,27 +129,25 @@ class Expired:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where executions may wait for long: endpoints that bound this, with the least that a version of each allows.
+    """Where executions may wait for long: at endpoints that are `held`, in each queue, and at all in `paused` queues.
 
-    In milliseconds; `held` have rules, or a target that is shut, and so bound it in each queue, `all` in those that are
-    paused.
+    Endpoints are held by rules, or by a target that is shut. Each has the least that a version of it allows, in
+    milliseconds: who bounds no age is not among them.
     """
 
     held: Mapping[str, int]
-    all: Mapping[str, int]
     paused: frozenset[str]
-
-    def of(self, queue: str) -> Mapping[str, int]:
-        """Return those that bound it in a queue."""
-        return self.all if queue in self.paused else self.held
 
 
 def bounds(database: Database) -> Bounds:
     """Read them."""
     held = {row.endpoint: row.max_age_ms for row in database.fetch(SHORTEST_AGES)}
-    paused = frozenset(row.queue for row in database.fetch(PAUSED_QUEUES))
-    every = {row.endpoint: row.max_age_ms for row in database.fetch(AGES_OF_ALL)} if paused else {}
-    return Bounds(held, every, paused)
+    return Bounds(held, frozenset(row.queue for row in database.fetch(PAUSED_QUEUES)))
+
+
+def shortest_ages_ms(database: Database, endpoints: Sequence[str]) -> dict[str, int]:
+    """Read the least that a version of each allows, of those that bound an age."""
+    return {row.endpoint: row.max_age_ms for row in database.fetch(AGES_OF, {"endpoints": list(endpoints)})}
 
 
 def expire(database: Database, queue: str, lane: Lane, *, max_age_ms: int, limit: int, after: Mark = START) -> Expired:

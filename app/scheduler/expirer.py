@@ -40,12 +40,12 @@ class Expirer:
         self._walks = {
             (endpoint, queue): walk
             for (endpoint, queue), walk in self._walks.items()
-            if (queue in bounds.paused and endpoint in bounds.all if queue else endpoint in bounds.held)
+            if (queue in bounds.paused if queue else endpoint in bounds.held)
         }
         for visit in self._survey.go_on(bounds, self._shards(), began + RUN_SECONDS / 2, self._stopping):
             endpoint, queue = visit.left.endpoint, visit.left.queue
             walk = self._walks.setdefault((endpoint, "" if endpoint in bounds.held else queue), ExpiryWalk())
-            walk.add(queue, visit.left.shard, visit.lanes, bounds.of(queue)[endpoint])
+            walk.add(queue, visit.left.shard, visit.lanes, visit.age_ms)
         return self._go_on(began + RUN_SECONDS)
 
     def _go_on(self, over_at: float) -> Counts:

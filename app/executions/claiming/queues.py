@@ -1,4 +1,4 @@
-"""Queues: which of them have something to claim, now or later, and which are those of endpoints and routes."""
+"""Queues: which of them have something to claim, now or later, for which endpoints, and which are named anywhere."""
 
 from collections.abc import Collection
 
@@ -21,6 +21,19 @@ CLAIMABLE_OF = statement(
         f"(SELECT queue FROM executions WHERE queue = :queue_{number} AND {_ENTRY})"  # noqa: S608 - as above
         for number in range(AT_ONCE)
     ),
+)
+# Several entries, as most endpoints have little in a shard: 64 of those cost one statement, and a deep one costs one.
+ENTRIES = 64
+NEXT_ENDPOINTS = statement(
+    "executions.next_endpoints",
+    f"""
+    SELECT DISTINCT endpoint, entries
+      FROM (SELECT endpoint, count(*) OVER () AS entries
+              FROM (SELECT endpoint FROM executions
+                     WHERE queue = :queue AND shard = :shard AND {CLAIMABLE}{of_regions()} AND endpoint > :after
+                     ORDER BY endpoint, limit_key, priority, run_at, execution_id LIMIT {ENTRIES}) AS found) AS counted
+     ORDER BY endpoint
+    """,  # noqa: S608 - constants of this module
 )
 NAMED = statement(
     "executions.named_queues",
@@ -57,6 +70,15 @@ def claimable_of(database: Database, queues: Collection[str], most: int) -> list
         params = {f"queue_{number}": asked[number] if number < len(asked) else "" for number in range(AT_ONCE)}
         found += sorted(row.queue for row in database.fetch(CLAIMABLE_OF, params))
     return found[:most]
+
+
+def next_endpoints(database: Database, queue: str, shard: int, after: str) -> tuple[list[str], bool]:
+    """Find the next endpoints behind that name with such executions in a shard of a queue, ENTRIES of them at most.
+
+    Returns them in the order of their names, and whether there may be more.
+    """
+    rows = database.fetch(NEXT_ENDPOINTS, {"queue": queue, "shard": shard, "after": after})
+    return [row.endpoint for row in rows], bool(rows) and rows[0].entries >= ENTRIES
 
 
 def named_queues(database: Database) -> set[str]:

@@ -27,6 +27,7 @@ LIMITS = {"max_in_flight": 10}
 CHOOSING = {
     *("claim_1", "claim_4", "claim_16", "claim_gated_1", "claim_gated_16", "look_1", "look_16", "next_lanes"),
     *("promote", "due_jobs", "lost", "stuck", "depth", "next_queue", "claimable_of_queues", "lanes_of_endpoints"),
+    "next_endpoints",
 }
 EVERY_ROW = """
     SELECT execution_id AS id, crdb_region, to_jsonb(e) AS content FROM executions AS e

@@ -2,13 +2,15 @@
 
 import math
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from app.db import Database
 from app.executions.claiming.lane import Lane
 from app.executions.claiming.of_endpoints import ENTRIES, MOST_STRETCHES
+from app.executions.claiming.queues import ENTRIES as PAGE
 from app.executions.expiry import Bounds
 from app.scheduler.expiry_survey import ExpirySurvey
 from tests import rows
@@ -38,9 +40,9 @@ def test_the_walk_through_very_many_lanes_ends_where_the_scheduler_stops(aged: D
         return len(asked) > 1
 
     survey = ExpirySurvey(aged)
-    assert len([*survey.go_on(Bounds({"aged": 60_000}, {}, frozenset()), 1, math.inf, stopping)]) < 1
+    assert len([*survey.go_on(Bounds({"aged": 60_000}, frozenset()), 1, math.inf, stopping)]) < 1
     assert len(asked) == 2
-    (visit,) = survey.go_on(Bounds({"aged": 60_000}, {}, frozenset()), 1, math.inf, lambda: False)
+    (visit,) = survey.go_on(Bounds({"aged": 60_000}, frozenset()), 1, math.inf, lambda: False)
     assert {lane.limit_key for lane in visit.lanes} == {f"={number}" for number in range(150)}
 
 
@@ -85,3 +87,33 @@ def test_each_queue_has_its_turn(aged: Database, monkeypatch: pytest.MonkeyPatch
         aged.fetch(move, {"queue": "z", "id": late})
         assert sum(expire()["expired"] for _ in range(5)) == 1
         assert rows.execution(aged, late).status == "FAILED"
+
+
+def test_of_a_paused_queue_only_those_with_something_there_are_asked_for_their_age(
+    aged: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many endpoints bound an age, and with as many others in the queue as fill pages."""
+    monkeypatch.setattr("app.scheduler.expirer.RUN_SECONDS", 0.0)
+    rows.add_endpoint(aged, "elsewhere", retry_policy={"max_age_ms": 60_000})
+    others = [rows.add_endpoint(aged, f"a{number:03}") for number in range(2 * PAGE)]
+    added = rows.add_executions(aged, len(others), due_in=timedelta(seconds=-90))
+    fill = """UPDATE executions AS e SET endpoint = u.name FROM unnest(CAST(:ids AS TEXT[]), CAST(:names AS TEXT[]))
+                                                                 AS u (id, name) WHERE e.execution_id = u.id"""
+    aged.fetch(text(f"{fill} RETURNING 1"), {"ids": added, "names": others})
+    aged.fetch(text(RULES["a pause of its queue"]), {"name": "test"})
+    (late,) = add_to(aged, AGED, due_in=-90)
+    (elsewhere,) = add_to(aged, Lane(0, "elsewhere", "", 128), due_in=-90)
+    aged.fetch(text("UPDATE executions SET queue = 'another' WHERE execution_id = :id"), {"id": elsewhere})
+    asked: list[str] = []
+
+    @event.listens_for(aged.engine, "before_cursor_execute")
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        if "endpoint_versions" in statement and "AS passed" not in statement:
+            asked.extend(parameters.get("endpoints", ["all of them"] if "FROM endpoints" not in statement else []))
+
+    expire = chores(aged).expire
+    assert [sum(expire().values()) for _ in range(3)] == [0, 0, 1], "no run reads more than a page of what has no age"
+    assert asked == [*others, "aged"]
+    assert [rows.execution(aged, one).status for one in (late, elsewhere)] == ["FAILED", "QUEUED"]
+    aged.fetch(text("DELETE FROM paused_queues RETURNING 1"))
+    assert expire() == {}
