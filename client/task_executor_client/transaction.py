@@ -17,6 +17,7 @@ _CODES = {
     "TE422": "INPUT_VALIDATION_FAILED",
     "TE503": "SERVICE_UNAVAILABLE",
 }
+_UNSTORABLE = "input, labels: a NUL character or half of a surrogate pair, which PostgreSQL cannot hold in JSON"
 _HINTS = {
     "42883": "te_enqueue is not there: it needs PostgreSQL (CockroachDB has none), the migrations of the service in "
     "this database, and a search_path with their schema, or `schema`",
@@ -166,6 +167,8 @@ def _known(error: BaseException) -> EnqueueError | None:
         if state in _CODES:
             message = getattr(getattr(each, "diag", None), "message_primary", None) or str(each)
             return EnqueueError(_CODES[state], message.removeprefix("te_enqueue: "))
+        if state == "22P05" or (state == "22P02" and "json" in str(each)):
+            return EnqueueError("INVALID_REQUEST", _UNSTORABLE)
         if state in _HINTS and "te_enqueue" in str(each):
             return EnqueueError("SERVICE_UNAVAILABLE", _HINTS[state])
     return None

@@ -176,6 +176,13 @@ SCHEMA = (
 )
 
 
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"endpoint": "none"}, "ENDPOINT_NOT_FOUND", "'none'"),
     ({"input": {}}, "INPUT_VALIDATION_FAILED", "/input/id: is required"),
@@ -185,6 +192,10 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"input": {"id": 7, "other": 1}}, "INPUT_VALIDATION_FAILED", "/input/other: is no property"),
     *(({"input": wrong}, "INVALID_REQUEST", "input: must be a JSON object") for wrong in ([1], [])),
     ({"input": {"id": "x" * 1_100_000}}, "INVALID_REQUEST", "input: must have at most"),
+    ({"input": {"id": 7, "more": nested(100)}}, "INVALID_REQUEST", "input: must be nested no deeper"),
+    *(({"input": {"id": sign * 10**309}}, "INVALID_REQUEST", "input: a number is too large") for sign in (1, -1)),
+    ({"input": {"id": "\0"}}, "INVALID_REQUEST", "NUL"),
+    ({"input": {"id": "\ud800"}}, "INVALID_REQUEST", "surrogate"),
     ({"idempotency_key": ""}, "INVALID_REQUEST", "idempotency_key"),
     ({"name": "n" * 201}, "INVALID_REQUEST", "name"),
     ({"queue": "No"}, "INVALID_REQUEST", "queue"),
@@ -208,7 +219,7 @@ def test_what_cannot_be_is_refused(database: Database, database_url: str) -> Non
                 enqueue(connection, **(right | given))
             assert refused.value.code == code
             connection.rollback()
-        assert enqueue(connection, "target", {"id": 7.0, "tags": []}).is_new
+        assert enqueue(connection, "target", {"id": 7.0, "tags": [], "more": nested(99)}).is_new
         assert enqueue(connection, **right).is_new
     assert jobs(database) == []
 
