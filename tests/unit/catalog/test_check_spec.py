@@ -1,5 +1,9 @@
 """The shape of a spec: what registration accepts, what it refuses, and where it points."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 
 from app.catalog.check_spec import check_spec
@@ -10,6 +14,19 @@ from tests.unit.catalog.example_specs import EXAMPLES, HEADER, HTTP, KAFKA, REDI
 @pytest.mark.parametrize("transport", EXAMPLES)
 def test_an_endpoint_of_each_transport_is_fine(transport):
     check(transport, {})
+
+
+def test_the_endpoint_that_receivers_are_told_to_register_is_fine():
+    manual = (Path(__file__).parents[3] / "docs/receiving.md").read_text(encoding="utf-8")
+    (example,) = (json.loads(block) for block in re.findall(r"```json\n(.*?)```", manual, re.DOTALL))
+    check_spec(
+        HTTP,
+        example["spec"],
+        config=None,
+        secret_names_exist=set,
+        payload_schema=None,
+        stuck_timeout_ms=60_000,
+    )
 
 
 MINIMAL = {
