@@ -29,6 +29,9 @@ class AsyncClient(AsyncService):
         self._retries = retries or Retries()
         self._transport = AsyncTransport(self._address, connections)
         self._declared = Declarations()
+        # The other half is for all other calls: they would wait until the service lets go of one.
+        self._most_held = connections // 2
+        self._held = 0
         super().__init__(self)
 
     def __repr__(self) -> str:
@@ -66,11 +69,21 @@ class AsyncClient(AsyncService):
 
         async def do(step: Call | Pause) -> Any:
             if isinstance(step, Call):
-                return await self.send(step)
+                return await (self._hold(step) if step.held_seconds else self.send(step))
             await asyncio.sleep(step.seconds)
             return None
 
         return await drive_async(until_ended(id_, timeout), do)
+
+    async def _hold(self, call: Call) -> Any:
+        """Send a call that the service holds, unless half of the connections have one: then return None."""
+        if self._held >= self._most_held:
+            return None
+        self._held += 1
+        try:
+            return await self.send(call)
+        finally:
+            self._held -= 1
 
     def endpoint(
         self,

@@ -60,10 +60,11 @@ def _was_held(execution: models.Execution, end: float, clock: Callable[[], float
         timeout=max(0.001, end - began),
     )
     try:
-        result: models.Result = yield call
+        result: models.Result | None = yield call
     except (ConnectionFailedError, ApiError):
         return False  # 410: over, and its result is kept no longer; 503: too many wait. The next look tells.
-    return result["status"] in FINAL or clock() - began >= HELD
+    # Without a connection for it nothing was sent.
+    return result is not None and (result["status"] in FINAL or clock() - began >= HELD)
 
 
 def _look(id_: str, left: float) -> Generator[Call, Any, models.Execution | None]:

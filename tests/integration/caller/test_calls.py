@@ -1,5 +1,6 @@
 """Both clients against the API on a port: calls, retries, errors, pages, waiting, closing."""
 
+import asyncio
 import logging
 import pickle
 import socket
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from task_executor_client import (
     ApiError,
+    AsyncClient,
     ConnectionFailedError,
     NotModifiedError,
     Retries,
@@ -164,6 +166,47 @@ def test_the_service_holds_the_request_of_who_waits(te: Any, weather: Weather, s
     asked = [each["path"] for each in weather.seen if each["method"] == "GET"]
     assert "wait=20s" in asked[1]
     assert len(asked) <= 5, "it does not ask while it is held"
+
+
+class Counting(AsyncClient):
+    """Counts the calls that the service holds at the same time."""
+
+    holding = most = 0
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.is_held = asyncio.Event()
+
+    async def send(self, call: Any) -> Any:
+        held = call.held_seconds > 0
+        self.holding += held
+        self.most = max(self.most, self.holding)
+        if held:
+            self.is_held.set()
+        try:
+            return await super().send(call)
+        finally:
+            self.holding -= held
+
+
+def test_who_waits_for_many_leaves_connections_to_other_calls(address: str, shared_api: Api, name: str) -> None:
+    async def wait_and_cancel() -> list[tuple[str, int]]:
+        found = []
+        async with Counting(address, shared_api.key, connections=2) as te:
+            await te.endpoints.create(**http_endpoint(name))
+            for _ in range(2):
+                job = await te.jobs.create(
+                    endpoint=name, trigger="DELAYED", run_at=datetime.now(UTC) + timedelta(hours=1)
+                )
+                waits = [asyncio.create_task(te.wait(job["job_id"], timeout=60)) for _ in range(3)]
+                await te.is_held.wait()
+                await te.jobs.cancel(job["job_id"])
+                found += [(execution["status"], te.most) for execution in await asyncio.gather(*waits)]
+                te.most = 0
+                te.is_held.clear()
+        return found
+
+    assert asyncio.run(wait_and_cancel()) == [("CANCELLED", 1)] * 6
 
 
 def test_waiting_is_bounded(te: Any, name: str) -> None:
