@@ -52,6 +52,8 @@ OUTCOME_SCHEMA: dict[str, Any] = {
     "properties": _PROPERTIES,
     "required": list(_PROPERTIES),
 }
+FIELDS = frozenset(_PROPERTIES)
+"""What each outcome has, though it may be null."""
 
 
 def samples(event: CallbackEvent) -> list[dict[str, Any]]:

@@ -10,10 +10,11 @@ from typing import Any
 from sqlalchemy import Connection, Row, TextClause, null
 
 from app.catalog import revision, validation
-from app.catalog.outcome import samples
+from app.catalog.outcome import FIELDS, samples
+from app.catalog.specs import compile_spec
 from app.errors import Detail, InvalidCallbackError
 from app.sql import statement
-from schema.states import CallbackEvent
+from schema.states import CallbackEvent, EndpointType
 
 MOST_STEPS = 8
 
@@ -22,7 +23,7 @@ Callbacks = Mapping[str, str | None]
 Way = tuple[str, ...]
 
 _NAMED = """
-    SELECT e.name, e.callbacks, p.schema_json FROM endpoints AS e
+    SELECT e.name, e.callbacks, e.endpoint_type, e.spec, p.schema_json FROM endpoints AS e
       LEFT JOIN payload_specs AS p ON p.name = e.payload_spec_ref
      WHERE e.name = ANY (CAST(:names AS TEXT[])) AND e.deleted_at IS NULL"""
 NAMED = statement("callbacks.named", _NAMED)
@@ -81,6 +82,18 @@ def check(fetch: Fetch, name: str, callbacks: Callbacks | None, *, before: Way =
     _refuse_ways(fetch, name, named, found, before)
     for event, target in named.items():
         refuse_deaf(event, target, found[target].schema_json)
+        _refuse_in_need(event, found[target])
+
+
+def _refuse_in_need(event: CallbackEvent, target: Row[Any]) -> None:
+    """Refuse an endpoint whose templates need what no outcome has: each of its deliveries would fail."""
+    for needed in compile_spec(EndpointType(target.endpoint_type), target.spec).placeholders:
+        if needed.namespace == "input" and needed.path[0] not in FIELDS:
+            raise _refused(
+                event,
+                f"The endpoint {target.name!r} needs {needed} at {needed.pointer}, which no outcome has. "
+                "GET /callbacks/schema has what it is given.",
+            )
 
 
 def refuse_deaf(event: CallbackEvent, target: str, schema: Mapping[str, Any] | None) -> None:

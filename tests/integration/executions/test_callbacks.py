@@ -250,7 +250,7 @@ def test_the_callbacks_that_jobs_of_a_batch_have_in_common_are_checked_once(
     jobs = [one_shot(f"key {number}", callbacks={"on_failure": "hook"}) for number in range(20)]
     answer = called.post("/jobs/batch", {"jobs": jobs}).json
     assert {item["job"]["callbacks"]["on_failure"] for item in answer["items"]} == {"hook"}
-    assert sum("e.callbacks, p.schema_json FROM endpoints AS e" in sql for sql in statements.texts) == 1
+    assert sum("e.spec, p.schema_json FROM endpoints AS e" in sql for sql in statements.texts) == 1
 
 
 @pytest.mark.parametrize(
@@ -261,6 +261,7 @@ def test_the_callbacks_that_jobs_of_a_batch_have_in_common_are_checked_once(
         ({"on_success": "second"}, "target -> second -> third -> target"),
         ({"on_success": "deaf"}, "GET /callbacks/schema"),
         ({"on_failure": "attempted"}, "without an attempt: /error"),
+        ({"on_failure": "message"}, "{{input.title}} at /spec/title, which no outcome has"),
     ],
 )
 def test_a_callback_that_cannot_be_is_refused(api: Api, named: dict[str, str], words: str) -> None:
@@ -271,6 +272,8 @@ def test_a_callback_that_cannot_be_is_refused(api: Api, named: dict[str, str], w
     register(api, "deaf", payload_spec="deaf")
     api.post("/payload-specs", {"name": "attempted", "schema": {"properties": {"error": {"type": "object"}}}})
     register(api, "attempted", payload_spec="attempted")
+    assert api.post("/secrets", {"name": "hook", "value": "json://127.0.0.1:9/"}).status_code == 201
+    register(api, "message", type="NOTIFICATION", spec={"url": "{{secret.hook}}"})
     for response in (
         api.put("/endpoints/target", http_endpoint(callbacks=named)),
         api.post("/jobs", one_shot("first", callbacks=named)),

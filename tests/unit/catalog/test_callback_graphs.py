@@ -25,7 +25,8 @@ class Registry(dict[str, Callbacks]):
         names = (
             params["names"] if query is not CALLERS else [at for name in params["names"] for at in self.callers(name)]
         )
-        return [SimpleNamespace(name=name, callbacks=self[name], schema_json=None) for name in sorted(set(names))]
+        target = {"endpoint_type": "HTTP", "spec": {"url": "http://h/"}, "schema_json": None}
+        return [SimpleNamespace(name=name, callbacks=self[name], **target) for name in sorted(set(names))]
 
     def callers(self, name: str) -> list[str]:
         return [each for each, callbacks in self.items() if name in merged(None, callbacks).values()]
