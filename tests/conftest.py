@@ -14,6 +14,9 @@ from app.dev.receiver import Receiver
 from app.dev.servers import Postgres, Tansu, Valkey
 from tests.servers import Cluster, Copies, start_or_skip
 
+# The hundreds of processes that tests start find compiled what the first of them has compiled, as installed ones do.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 Lend = Callable[[], AbstractContextManager[str]]
 
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 import schemathesis
-from flask import Flask
 from hypothesis import HealthCheck, settings
+from schemathesis.checks import load_all_checks
 from schemathesis.config import SchemathesisConfig
+from schemathesis.pytest.lazy import get_all_tests
+from schemathesis.schemas import BaseSchema
 from sqlalchemy import text
 
 from app.config import Settings
@@ -19,13 +21,13 @@ from tests.integration.client import SECRET_KEY, Api, administrator, running, se
 from tests.integration.http.document import document
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
 
-# The operations are needed when tests are collected, the application when they run.
-applications: list[Flask] = []
 # A batch that is too long by its number may be too large by its bytes first: 413 is a refusal as well.
 REFUSALS = [400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 428, 429, "5xx"]
 config = SchemathesisConfig.from_dict({"checks": {"negative_data_rejection": {"expected-statuses": REFUSALS}}})
-schema = schemathesis.openapi.from_dict(document(), config=config)
-schema.app = lambda *request: applications[0](*request)  # noqa: PLW0108 - there is none yet
+OPERATIONS = [
+    (method.upper(), path) for path, found in document()["paths"].items() for method in found if method != "parameters"
+]
+WITH_PATH = [(method, path) for method, path in OPERATIONS if "{" in path]
 
 NAME = "thing"
 NAMED = {
@@ -50,11 +52,16 @@ def known(module_database_url: str) -> Iterator[Api]:
         rate_limit_bad_keys="9999/second",
     )
     with running(served) as app:
-        applications[:] = [app]
         api = administrator(app)
         register_all(api)
         yield api
-    applications.clear()
+
+
+@pytest.fixture(scope="module")
+def schema(known: Api) -> BaseSchema:
+    schema = schemathesis.openapi.from_dict(document(), config=config)
+    schema.app = known.app
+    return schema
 
 
 @pytest.fixture(scope="module")
@@ -102,20 +109,42 @@ def break_target(known: Api) -> None:
     services(known.app).database.fetch(text(f"{add} {again}"), {"target": TARGET})
 
 
-def examples(count: int) -> Callable[[Any], Any]:
-    return settings(
+def each(operations: list[tuple[str, str]]) -> Any:
+    return pytest.mark.parametrize(("method", "path"), operations, ids=map(" ".join, operations))
+
+
+def try_out(schema: BaseSchema, method: str, path: str, *, count: int, call: Call) -> None:
+    """Call one operation with what is made of its description, and with `count` random cases.
+
+    This is what `schema.parametrize()` does while tests are collected, where it costs each process of a run more than
+    all other files together.
+    """
+    few = settings(
         max_examples=count, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
     )
 
+    @few
+    def tried(case: schemathesis.Case) -> None:
+        call(case)
 
-@schema.parametrize()
-@examples(20)
-def test_operation(case: schemathesis.Case, call: Call) -> None:
-    call(case)
+    load_all_checks()
+    one = schema.include(method=method, path=path)
+    (found,) = get_all_tests(schema=one, test_func=tried, settings=None, given_kwargs=None)
+    _operation, test = found.ok()
+    test()
 
 
-@schema.include(path_regex="{").parametrize()
-@examples(12)
-def test_operation_on_what_is_there(case: schemathesis.Case, call: Call, there: dict[str, str]) -> None:
-    case.path_parameters = {name: there[name] for name in case.path_parameters}
-    call(case)
+@each(OPERATIONS)
+def test_operation(method: str, path: str, schema: BaseSchema, call: Call) -> None:
+    try_out(schema, method, path, count=20, call=call)
+
+
+@each(WITH_PATH)
+def test_operation_on_what_is_there(
+    method: str, path: str, schema: BaseSchema, call: Call, there: dict[str, str]
+) -> None:
+    def found(case: schemathesis.Case) -> None:
+        case.path_parameters = {name: there[name] for name in case.path_parameters}
+        call(case)
+
+    try_out(schema, method, path, count=12, call=found)
