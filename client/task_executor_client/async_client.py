@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 from . import models
@@ -52,14 +53,16 @@ class AsyncClient(AsyncService):
 
     async def send(self, call: Call) -> Any:
         """Send a call, again if need be, and return its answer; raises TaskExecutorError."""
+        return await self._send(call, self._retries)
 
+    async def _send(self, call: Call, retries: Retries) -> Any:
         async def do(step: Send | Pause) -> Outcome:
             if isinstance(step, Send):
                 return await self._transport.attempt(call, step.timeout)
             await asyncio.sleep(step.seconds)
             return None
 
-        return read(call, await drive_async(exchange(call, self._retries, time.monotonic, time.time), do))
+        return read(call, await drive_async(exchange(call, retries, time.monotonic, time.time), do))
 
     async def wait(self, id_: str, /, *, timeout: float = 60.0) -> models.Execution:
         """Return an execution once it has ended; for a job's id its newest one.
@@ -76,12 +79,12 @@ class AsyncClient(AsyncService):
         return await drive_async(until_ended(id_, timeout), do)
 
     async def _hold(self, call: Call) -> Any:
-        """Send a call that the service holds, unless half of the connections have one: then return None."""
+        """Send a call that the service holds, once, unless half of the connections have one: then return None."""
         if self._held >= self._most_held:
             return None
         self._held += 1
         try:
-            return await self.send(call)
+            return await self._send(call, replace(self._retries, most_tries=1))
         finally:
             self._held -= 1
 

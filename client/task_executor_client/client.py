@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 from . import models
@@ -48,14 +49,16 @@ class Client(Service):
 
     def send(self, call: Call) -> Any:
         """Send a call, again if need be, and return its answer; raises TaskExecutorError."""
+        return self._send(call, self._retries)
 
+    def _send(self, call: Call, retries: Retries) -> Any:
         def do(step: Send | Pause) -> Outcome:
             if isinstance(step, Send):
                 return self._transport.attempt(call, step.timeout)
             time.sleep(step.seconds)
             return None
 
-        return read(call, drive(exchange(call, self._retries, time.monotonic, time.time), do))
+        return read(call, drive(exchange(call, retries, time.monotonic, time.time), do))
 
     def wait(self, id_: str, /, *, timeout: float = 60.0) -> models.Execution:
         """Return an execution once it has ended; for a job's id its newest one.
@@ -65,7 +68,9 @@ class Client(Service):
 
         def do(step: Call | Pause) -> Any:
             if isinstance(step, Call):
-                return self.send(step)
+                # One that cannot be held is not tried again: who waits looks instead.
+                retries = replace(self._retries, most_tries=1) if step.held_seconds else self._retries
+                return self._send(step, retries)
             time.sleep(step.seconds)
             return None
 

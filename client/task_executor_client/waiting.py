@@ -8,7 +8,7 @@ from typing import Any
 from . import models
 from .call import Call
 from .exchange import Pause
-from .failures import ApiError, ConnectionFailedError, WaitTimeoutError
+from .failures import ApiError, ConnectionFailedError, UnexpectedAnswerError, WaitTimeoutError
 
 FINAL = frozenset({"SUCCESS", "FAILED", "CANCELLED"})
 FIRST_WAIT = 0.1
@@ -61,7 +61,7 @@ def _was_held(execution: models.Execution, end: float, clock: Callable[[], float
     )
     try:
         result: models.Result | None = yield call
-    except (ConnectionFailedError, ApiError):
+    except (ConnectionFailedError, ApiError, UnexpectedAnswerError):
         return False  # 410: over, and its result is kept no longer; 503: too many wait. The next look tells.
     # Without a connection for it nothing was sent.
     return result is not None and (result["status"] in FINAL or clock() - began >= HELD)

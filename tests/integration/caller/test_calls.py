@@ -168,6 +168,21 @@ def test_the_service_holds_the_request_of_who_waits(te: Any, weather: Weather, s
     assert len(asked) <= 5, "it does not ask while it is held"
 
 
+def test_who_cannot_be_held_looks_instead(te: Any, weather: Weather, shared_api: Api, name: str) -> None:
+    te.endpoints.create(**http_endpoint(name))
+    job = te.jobs.create(endpoint=name, trigger="DELAYED", run_at=datetime.now(UTC) + timedelta(hours=1))
+    weather.clear()
+    weather.then("", 503)
+
+    def end() -> None:
+        eventually(lambda: len(weather.seen) >= 3)
+        assert shared_api.post(f"/jobs/{job['job_id']}/cancel").status_code == 200
+
+    ended, _ = at_once(lambda: te.wait(job["job_id"], timeout=60), end)
+    assert ended["status"] == "CANCELLED"
+    assert ["/result" in each["path"] for each in weather.seen[:3]] == [False, True, False]
+
+
 class Counting(AsyncClient):
     """Counts the calls that the service holds at the same time."""
 
@@ -177,14 +192,14 @@ class Counting(AsyncClient):
         super().__init__(*args, **options)
         self.is_held = asyncio.Event()
 
-    async def send(self, call: Any) -> Any:
+    async def _send(self, call: Any, retries: Retries) -> Any:
         held = call.held_seconds > 0
         self.holding += held
         self.most = max(self.most, self.holding)
         if held:
             self.is_held.set()
         try:
-            return await super().send(call)
+            return await super()._send(call, retries)
         finally:
             self.holding -= held
 
