@@ -15,6 +15,7 @@ from schemathesis.pytest.lazy import get_all_tests
 from schemathesis.schemas import BaseSchema
 from sqlalchemy import text
 
+from app.api.executions import results
 from app.config import Settings
 from tests import rows
 from tests.integration.client import SECRET_KEY, Api, administrator, running, services
@@ -45,13 +46,15 @@ BULK = {"action": "retry", "wanted": {}, "all": True}
 
 @pytest.fixture(scope="module")
 def known(module_database_url: str) -> Iterator[Api]:
+    """A catalogue, in an application that waits shortly where it is asked to wait, as nothing is ever sent."""
     served = Settings(
         database_url=module_database_url,
         secret_encryption_key=SECRET_KEY,
         db_pool_size=4,
         rate_limit_bad_keys="9999/second",
     )
-    with running(served) as app:
+    with pytest.MonkeyPatch.context() as patch, running(served) as app:
+        patch.setattr(results, "LONGEST_ON_THREAD_SECONDS", 0.02)
         api = administrator(app)
         register_all(api)
         yield api
