@@ -29,7 +29,7 @@ FLOW = "isolation,limits,keys,overload,catch-up"
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What the commands print, two of which run beside each other, as they mostly wait, and where they keep things."""
+    """What the commands print, which run beside each other, as they mostly wait, and where they keep things."""
 
     all: str
     history: str
@@ -40,10 +40,10 @@ class Runs:
 
 @pytest.fixture(scope="module")
 def runs() -> Iterator[Runs]:
-    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(2) as pool:
+    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(4) as pool:
         kept = Path(directory)
         kept.chmod(0o755)  # PostgreSQL's user has to enter it
-        everything = ("--only", "ours", "--in-flight", "50", "--held", "0.5", "--keep", "--results", directory)
+        everything = ("--only", "ours", "--in-flight", "50", "--held", "1", "--keep", "--results", directory)
         parts = ("--parts", "lists,prune", "--filters", "1")  # the other parts are those of `all`
         size = ("--finished", "1000", "--future", "100")
         outputs = [
