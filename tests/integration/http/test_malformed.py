@@ -145,8 +145,8 @@ def test_content_types(method: str, path: str, send: Send, there: dict[str, str]
 
 @ALL
 def test_paths(method: str, path: str, send: Send, there: dict[str, str]) -> None:
-    for written in WRITTEN if "{" in path else []:
-        for name in there:
+    for name in (name for name in there if f"{{{name}}}" in path):
+        for written in WRITTEN:
             send(method, path.format(**{**there, name: written}), **body(method, path))
 
 
