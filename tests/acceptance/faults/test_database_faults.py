@@ -30,7 +30,7 @@ from tests.waiting import HUNG_SECONDS, eventually
 
 pytestmark = pytest.mark.acceptance
 
-SETTINGS = {"TE_DB_POOL_SIZE": "4", "TE_WEB_WORKERS": "1", "TE_WEB_THREADS": "4"}
+SETTINGS = {"TE_DB_POOL_SIZE": "4", "TE_WEB_WORKERS": "1", "TE_WEB_THREADS": "4", "TE_REQUEST_TIMEOUT_SEC": "8"}
 # Every outage but the last is shorter than the lease, however slow the machine.
 LONG_LEASE, SHORT_LEASE = {"TE_WORKER_TIMEOUT_SEC": "120"}, {"TE_WORKER_TIMEOUT_SEC": "6"}
 RETRIES = {"max_attempts": 5, "backoff": "fixed", "initial_delay_ms": 100}
