@@ -25,7 +25,7 @@ def verify(*options: str, env: dict[str, str] | None = None) -> subprocess.Compl
 def test_everything_holds_under_all_faults(tmp_path: Path) -> None:
     """Takes a minute or two: a cron job ticks at the full minute."""
     files = ["--json", str(tmp_path / "report.json"), "--junit", str(tmp_path / "report.xml")]
-    done = verify("--duration", "35s", "--rate", "15", "--seed", "4", "--all", "--open-deliveries", "200", *files)
+    done = verify("--duration", "25s", "--rate", "15", "--seed", "4", "--all", "--open-deliveries", "200", *files)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["holds"] is True
