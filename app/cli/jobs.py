@@ -101,7 +101,7 @@ def _row(job: Job) -> tuple[object, ...]:
 
 def _when(job: Job) -> object:
     if job.timetable is None:
-        return job.run_at or (job.execution.status if job.execution is not None else None)
+        return job.planned_at or (job.execution.status if job.execution is not None else None)
     if job.timetable.every_ms is not None:
         return f"every {show_duration(job.timetable.every_ms)}"
     return f"{job.timetable.cron} {job.timetable.timezone}"

@@ -222,4 +222,5 @@ def inserted(new: NewJob, params: Mapping[str, Any], row: Row[Any]) -> Job:
     """Build the job that one of the statements inserted, as a read would."""
     given = {"input": new.input, "labels": new.labels, "callbacks": new.callbacks}
     given["execution_created_at"] = row.created_at
+    given["execution_scheduled_at"] = given["execution_run_at"] = max(new.run_at or row.created_at, row.created_at)
     return Job.from_columns({**DEFAULTS, **params, **row._asdict(), **given})

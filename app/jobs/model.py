@@ -37,12 +37,14 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionSummary:
-    """The execution of a one-shot job, in short."""
+    """The execution of a one-shot job, in short; `scheduled_at` is its plan, `run_at` when it is due or was last."""
 
     execution_id: str
     queue: str
     status: ExecutionStatus
     created_at: datetime
+    scheduled_at: datetime
+    run_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +90,8 @@ class Job:
         trigger, execution = Trigger(row["trigger_type"]), None
         if row["execution_id"] is not None:
             status = ExecutionStatus(row["execution_status"])
-            execution = ExecutionSummary(
-                row["execution_id"], row["execution_queue"], status, row["execution_created_at"]
-            )
+            instants = (row[f"execution_{name}"] for name in ("created_at", "scheduled_at", "run_at"))
+            execution = ExecutionSummary(row["execution_id"], row["execution_queue"], status, *instants)
         values = {name: row[column] for name, column in _COLUMNS.items()}
         values["endpoint_type"] = EndpointType(row["endpoint_type"])
         values["status"] = JobStatus(row["status"])
@@ -102,6 +103,15 @@ class Job:
     def first_id(self) -> str:
         """The id of the first version."""
         return self.first_version_id or self.job_id
+
+    @property
+    def planned_at(self) -> datetime | None:
+        """When a delayed job is to run: as it was asked for, unless somebody has moved its execution since."""
+        execution = self.execution
+        if self.run_at is None or execution is None:
+            return self.run_at
+        was_moved = execution.scheduled_at != max(self.run_at, execution.created_at)
+        return execution.scheduled_at if was_moved else self.run_at
 
 
 # The columns of the fields that have one of their own.

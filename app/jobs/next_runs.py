@@ -18,8 +18,10 @@ def next_runs(job: Job, count: int) -> list[NextRun]:
     A fixed delay counts from the end of an execution, so only one run of such a job is known.
     """
     if job.timetable is None:
-        waits = job.execution is not None and job.execution.status in _WAITING and job.paused_at is None
-        return [_run(job.run_at or job.created_at)] if waits else []
+        if job.execution is None:
+            return []
+        waits = job.execution.status in _WAITING and job.paused_at is None
+        return [_run(job.execution.run_at)] if waits else []
     if job.next_run_at is None or job.timetable.is_over(job.next_run_at):
         return []
     if job.timetable.cron is None:

@@ -95,6 +95,8 @@ def _select() -> Select[Any]:
         _E.queue.label("execution_queue"),
         _E.status.label("execution_status"),
         _E.created_at.label("execution_created_at"),
+        _E.scheduled_at.label("execution_scheduled_at"),
+        _E.run_at.label("execution_run_at"),
     ]
     return select(*tables.jobs.c, *execution).select_from(_WITH_EXECUTION)
 

@@ -43,6 +43,8 @@ BRING_FORWARD = statement(
        WHERE job_id = :job_id AND completed_at IS NULL AND status IN ('PENDING', 'QUEUED', 'RETRYING')
        ORDER BY execution_id FOR UPDATE)
     UPDATE executions AS e SET run_at = now(), on_hold = false,
+                               scheduled_at = CASE WHEN e.attempt_count > 0 THEN e.scheduled_at
+                                                   ELSE LEAST(e.scheduled_at, now()) END,
                                status = CASE WHEN e.status = 'RETRYING' THEN 'RETRYING' ELSE 'QUEUED' END
       FROM waiting
      WHERE e.execution_id = waiting.execution_id AND e.status IN ('PENDING', 'QUEUED', 'RETRYING')

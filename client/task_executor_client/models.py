@@ -871,7 +871,7 @@ class CreatedJob(TypedDict):
     callback_of: str | None
     """The execution whose end it tells."""
     run_at: NotRequired[str]
-    """DELAYED only."""
+    """DELAYED only; after a rescheduling or `POST /jobs/{job_id}/run` the new instant."""
     cron: NotRequired[str]
     """CRON only."""
     timezone: NotRequired[str]
@@ -928,7 +928,7 @@ class Job(TypedDict):
     callback_of: str | None
     """The execution whose end it tells."""
     run_at: NotRequired[str]
-    """DELAYED only."""
+    """DELAYED only; after a rescheduling or `POST /jobs/{job_id}/run` the new instant."""
     cron: NotRequired[str]
     """CRON only."""
     timezone: NotRequired[str]

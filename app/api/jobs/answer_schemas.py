@@ -55,7 +55,9 @@ class JobSchema(WrittenSchema):
         allow_none=True,
         metadata={"description": "the execution whose end it tells", "example": None},
     )
-    run_at = Instant(metadata={"description": "DELAYED only"})
+    run_at = Instant(
+        metadata={"description": "DELAYED only; after a rescheduling or `POST /jobs/{job_id}/run` the new instant"}
+    )
     cron = fields.String(metadata={"description": "CRON only"})
     timezone = fields.String(metadata={"description": "CRON only"})
     every = fields.String(metadata={"description": "INTERVAL only", "example": "5m"})
@@ -106,7 +108,7 @@ def shape_job(job: Job) -> dict[str, Any]:
     if table is not None:
         shaped |= _shape_timetable(table) | {"next_run_at": show_in_zone(table, job.next_run_at)}
     elif job.trigger is Trigger.DELAYED:
-        shaped["run_at"] = _instant(job.run_at)
+        shaped["run_at"] = _instant(job.planned_at)
     shaped["input"] = job.input
     if job.execution is not None:
         shaped["execution"] = _shape_execution(job.execution)

@@ -43,6 +43,8 @@ _S = ExecutionStatus
 _RECLAIMED = frozenset({"WORKER_LOST", "STUCK"})
 _WITHIN = frozenset({Reason.CANCEL_REQUESTED, Reason.ABORT_REQUESTED, Reason.SOFT_LIMIT})  # an attempt that had begun
 
+_MOVES = frozenset({Reason.RUN_BY_HAND, Reason.RESCHEDULED})  # what has not begun has another plan from then on
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -164,7 +166,7 @@ def _claim(at: datetime, attempt: int, worker_id: str | None, noted_at: datetime
 
 def _steps(life: _Life, facts: list[_Fact], look_ahead: timedelta) -> list[Step]:
     promoted_at = life.scheduled_at - look_ahead
-    first = _S.PENDING if promoted_at > life.created_at else _S.QUEUED
+    first = _moved_from(facts) or (_S.PENDING if promoted_at > life.created_at else _S.QUEUED)
     steps = [Step(life.created_at, None, first, 0, None, "CREATED")]
     for fact, later in zip(facts, [*facts[1:], None], strict=False):
         _fill(steps, fact.before, promoted_at, fact.at)
@@ -174,6 +176,12 @@ def _steps(life: _Life, facts: list[_Fact], look_ahead: timedelta) -> list[Step]
         steps.append(Step(fact.at, steps[-1].after, after, fact.attempt, fact.actor, str(reason)))
     _fill(steps, life.status, promoted_at, life.completed_at)
     return steps
+
+
+def _moved_from(facts: list[_Fact]) -> ExecutionStatus | None:
+    """Return the state that it was in before anything happened, where its plan says nothing of it: it was moved."""
+    was_moved = any(fact.reason in _MOVES and fact.attempt == 0 for fact in facts)
+    return facts[0].before if was_moved else None
 
 
 def _outcome(later: _Fact | None, now: ExecutionStatus) -> ExecutionStatus:

@@ -43,13 +43,21 @@ def test_one_is_previewed_begun_looked_at_and_steered(api: Api, database: Databa
 
 def test_what_is_moved_shows_when_it_is_due_and_why(api: Api, database: Database) -> None:
     register(api)
-    mine = created(api, one_shot("mine"))["execution"]["execution_id"]
+    job = created(api, one_shot("mine", trigger="DELAYED", run_at="2099-01-01T00:00:00Z"))
+    mine = job["execution"]["execution_id"]
     body = {"action": "reschedule", "wanted": {"endpoint": "target"}, "run_at": "2100-01-01T00:00:00Z"}
     assert api.post("/bulk-operations", body).json["run_at"] == "2100-01-01T00:00:00Z"
     walk(database)
     shown = api.get(f"/executions/{mine}").json
     assert (shown["status"], shown["run_at"], shown["scheduled_at"]) == ("PENDING", body["run_at"], body["run_at"])
-    assert api.get(f"/executions/{mine}/history").json["items"][-1]["reason"] == "RESCHEDULED"
+    assert api.get(f"/jobs/{job['job_id']}").json["run_at"] == body["run_at"]
+    assert api.get(f"/jobs/{job['job_id']}/next-runs").json["runs"][0]["run_at"] == body["run_at"]
+    api.post("/bulk-operations", body | {"run_at": "2020-01-01T00:00:00Z"})
+    walk(database)
+    history = api.get(f"/executions/{mine}/history").json["items"]
+    assert [(step["to"], step["reason"]) for step in history] == [
+        *(("PENDING", "CREATED"), ("PENDING", "RESCHEDULED"), ("QUEUED", "RESCHEDULED")),
+    ]
 
 
 def test_a_filter_that_matches_nothing_is_done_at_once(api: Api, database: Database) -> None:

@@ -36,6 +36,8 @@ def test_a_delayed_job_is_brought_forward(api: Api, database: Database) -> None:
     assert (ran.status_code, ran.json["execution_id"]) == (200, job["execution"]["execution_id"])
     assert ran.json["status"] == "QUEUED"
     assert datetime.fromisoformat(ran.json["run_at"]) <= rows.database_now(database)
+    assert api.get(f"/jobs/{job['job_id']}").json["run_at"] == ran.json["run_at"] == ran.json["scheduled_at"]
+    assert api.get(f"/jobs/{job['job_id']}/next-runs").json["runs"][0]["run_at"] == ran.json["run_at"]
     database.fetch(
         text("UPDATE executions SET status = 'RUNNING', worker_id = 'w', started_at = now(), attempt_count = 1")
     )

@@ -34,6 +34,8 @@ EXECUTION = {
     "execution_queue": "http",
     "execution_status": "QUEUED",
     "execution_created_at": NOW,
+    "execution_scheduled_at": NOW,
+    "execution_run_at": NOW,
 }
 
 # What the database fills in by itself, and what a client is not shown.

@@ -45,7 +45,7 @@ ONCE = Job(
     created_at=AT,
     paused_at=None,
     retired_at=None,
-    execution=ExecutionSummary("exec_1", "http", ExecutionStatus.QUEUED, WHOLE),
+    execution=ExecutionSummary("exec_1", "http", ExecutionStatus.QUEUED, *[WHOLE] * 3),
 )
 LATER = replace(ONCE, trigger=Trigger.DELAYED, run_at=WHOLE.astimezone(timezone(timedelta(hours=5, minutes=30))))
 DAILY = Timetable(cron="@daily", timezone="Asia/Kolkata", starts_at=WHOLE)
