@@ -7,6 +7,7 @@ look is one transaction, and of two schedulers that look at the same moment one 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +25,8 @@ from schema.states import JobStatus, NotificationEvent
 
 _E = NotificationEvent
 MOST_STREAKS = 500  # failing jobs that one look asks after
+MOST_NOTED = 2_000  # conditions of an event that one look asks after
+MOST_BEGUN = 5_000  # of an event: what goes on, each counted for each rule, that one look tries to note
 _WATCHED = (_E.WORKER_LOST, _E.BREAKER_OPENED, _E.SCHEDULE_OVERDUE, _E.QUEUE_LATE)
 
 # Not the lock but the rows of conditions make that each is told once; with it nobody acts on what was true before.
@@ -38,17 +41,10 @@ LOCK = statement(
 NOTED = statement(
     "notifications.noted_conditions",
     """
-    SELECT event, rule, subject FROM notification_conditions
-     WHERE event = ANY (CAST(:events AS TEXT[])) ORDER BY event, rule, subject
-    """,
-)
-STREAKS = statement(
-    "notifications.noted_streaks",
-    f"""
     SELECT rule, subject, details FROM notification_conditions
-     WHERE event = 'job.failing' AND (rule, subject) > (CAST(:rule AS TEXT), CAST(:subject AS TEXT))
-     ORDER BY event, rule, subject LIMIT {MOST_STREAKS}
-    """,  # noqa: S608 - as above
+     WHERE event = :event AND (rule, subject) > (CAST(:rule AS TEXT), CAST(:subject AS TEXT))
+     ORDER BY event, rule, subject LIMIT :limit
+    """,
 )
 # The newest version of a job, and whether its newest end is a success.
 LATEST = statement(
@@ -78,59 +74,79 @@ LATEST = statement(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the next look goes on with an event: after this condition, and for the noting with this rule."""
+
+    rule: str = ""
+    subject: str = ""
+    first: str = ""
+
+
+@dataclass(slots=True)
+class _Look:
+    """What one look has found, and where the next one goes on."""
+
+    begins: dict[Condition, Occurrence] = field(default_factory=dict)
+    over: set[Condition] = field(default_factory=set)
+    places: dict[NotificationEvent, _Place] = field(default_factory=dict)
+
+
 class Watcher:
-    """Looks for what goes on, for one scheduler; of very many failing jobs at some in each look."""
+    """Looks for what goes on, for one scheduler; of very many conditions at some in each look."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._reached = ("", "")
+        self._places: Mapping[NotificationEvent, _Place] = {}
 
     def look(self) -> int:
         """Note what has begun since the last look, and what is over; returns of how many events rules tell."""
         run = self._database.fetch
         if not rules.read_all(run):
             return 0
-        told, self._reached = self._database.transact_jointly(self._look)
+        told, self._places = self._database.transact_jointly(self._look)
         return told
 
-    def _look(self) -> tuple[int, tuple[str, str]]:
+    def _look(self) -> tuple[int, Mapping[NotificationEvent, _Place]]:
         run = self._database.fetch
         locked = run(LOCK)
         if not locked:
-            return 0, self._reached
-        by_name, now = rules.read_each(run), locked[0].now
-        told, reached = self._works_again(by_name)
-        begins, over = self._compare([rule for rule in by_name.values() if rule is not None], now)
-        # What goes on of a rule that only others can read is theirs to end.
-        over = {each for each in over if by_name.get(each[1], each) is not None}
-        fresh = parts.begin(run, dict.fromkeys(begins))
-        parts.end(run, over)
-        for condition in sorted(fresh):
-            told.setdefault(condition[1], []).append(begins[condition])
-        return parts.put_matched(run, told), reached
-
-    def _compare(self, all_rules: Sequence[Rule], now: datetime) -> tuple[dict[Condition, Occurrence], set[Condition]]:
-        """Return what goes on now, of which rules tell, and what they were told of that does not any more."""
-        going_on: dict[Condition, Occurrence] = {}
-        complete = set[NotificationEvent]()
+            return 0, self._places
+        by_name, look = rules.read_each(run), _Look()
+        told = self._works_again(by_name, look)
         for event in _WATCHED:
-            wanting = [rule for rule in all_rules if rule.wants(event)]
-            found = self._facts(event, wanting, now) if wanting else []
-            if len(found) < facts.MOST:
-                complete.add(event)
-            for rule in wanting:
-                going_on |= {
-                    (event, rule.name, fact.key): fact.what
-                    for fact in found
-                    if tells(rule, fact.what) and fact.for_seconds >= _least_seconds(rule, event)
-                }
-        events = [event.value for event in _WATCHED]
-        noted = {
-            (NotificationEvent(row.event), row.rule, row.subject)
-            for row in self._database.fetch(NOTED, {"events": events})
-        }
+            self._compare(event, by_name, look, locked[0].now)
+        fresh = parts.begin(run, dict.fromkeys(look.begins))
+        parts.end(run, look.over)
+        for condition in sorted(fresh):
+            told.setdefault(condition[1], []).append(look.begins[condition])
+        return parts.put_matched(run, told), look.places
+
+    def _compare(
+        self, event: NotificationEvent, by_name: Mapping[str, Rule | None], look: _Look, now: datetime
+    ) -> None:
+        """Find what goes on now, of which rules tell, and what they were told of that does not any more."""
+        wanting = [rule for rule in by_name.values() if rule is not None and rule.wants(event)]
+        found = self._facts(event, wanting, now) if wanting else []
+        begins, first = _begins(wanting, found, self._place(event).first)
+        look.begins |= begins
+        rows = self._noted(event, MOST_NOTED, look, first)
         # Of more than are looked at nobody knows which of the rest are over.
-        return going_on, {each for each in noted - going_on.keys() if each[0] in complete}
+        if len(found) < facts.MOST:
+            known = {fact.key: fact for fact in found}
+            look.over |= {(event, row.rule, row.subject) for row in rows if _is_over(row, by_name, known)}
+
+    def _noted(self, event: NotificationEvent, most: int, look: _Look, first: str = "") -> Sequence[Row[Any]]:
+        """Read the next conditions of an event."""
+        place = self._place(event)
+        params = {"event": event.value, "rule": place.rule, "subject": place.subject, "limit": most}
+        rows = self._database.fetch(NOTED, params)
+        rule, subject = (rows[-1].rule, rows[-1].subject) if len(rows) == most else ("", "")
+        look.places[event] = _Place(rule, subject, first)
+        return rows
+
+    def _place(self, event: NotificationEvent) -> _Place:
+        return self._places.get(event, _Place())
 
     def _facts(self, event: NotificationEvent, wanting: Sequence[Rule], now: datetime) -> list[facts.Fact]:
         if event is _E.WORKER_LOST:
@@ -141,12 +157,10 @@ class Watcher:
             return facts.late_queues(self._database, now)
         return facts.overdue_jobs(self._database, now, min(rule.late_seconds for rule in wanting))
 
-    def _works_again(self, by_name: Mapping[str, Rule | None]) -> tuple[dict[str, list[Occurrence]], tuple[str, str]]:
+    def _works_again(self, by_name: Mapping[str, Rule | None], look: _Look) -> dict[str, list[Occurrence]]:
         """Find the jobs that kept failing and work again, or are gone."""
-        rule, subject = self._reached
-        rows = self._database.fetch(STREAKS, {"rule": rule, "subject": subject})
         over: dict[Condition, Occurrence | None] = {}
-        for row in rows:
+        for row in self._noted(_E.JOB_FAILING, MOST_STREAKS, look):
             condition = _E.JOB_FAILING, row.rule, row.subject
             followed_by = by_name.get(row.rule)
             if followed_by is None and row.rule in by_name:
@@ -164,7 +178,32 @@ class Watcher:
             follower = by_name.get(condition[1])
             if what is not None and follower is not None and tells(follower, what):
                 told.setdefault(condition[1], []).append(what)
-        return told, (rows[-1].rule, rows[-1].subject) if len(rows) == MOST_STREAKS else ("", "")
+        return told
+
+
+def _begins(
+    wanting: Sequence[Rule], found: Sequence[facts.Fact], first: str
+) -> tuple[dict[Condition, Occurrence], str]:
+    """Return what goes on of which rules tell, some from the rule `first` on; and the one to begin with next time."""
+    begins: dict[Condition, Occurrence] = {}
+    ordered = sorted(wanting, key=lambda rule: (rule.name < first, rule.name))
+    for rule in ordered:
+        if len(begins) >= MOST_BEGUN:
+            return begins, rule.name
+        begins |= {(fact.what.event, rule.name, fact.key): fact.what for fact in found if _goes_on(rule, fact)}
+    return begins, ""
+
+
+def _goes_on(rule: Rule, fact: facts.Fact) -> bool:
+    return tells(rule, fact.what) and fact.for_seconds >= _least_seconds(rule, fact.what.event)
+
+
+def _is_over(noted: Row[Any], by_name: Mapping[str, Rule | None], known: Mapping[str, facts.Fact]) -> bool:
+    """Return whether what a rule was told of goes on no more; of a rule that only others can read is theirs to end."""
+    rule, fact = by_name.get(noted.rule), known.get(noted.subject)
+    if rule is None:
+        return noted.rule not in by_name
+    return fact is None or not _goes_on(rule, fact)
 
 
 def _least_seconds(rule: Rule, event: NotificationEvent) -> float:

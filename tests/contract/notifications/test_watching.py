@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from app import ids, workers
 from app.db import Database
-from app.notifications import preview, rules
+from app.notifications import preview, rules, watching
 from app.notifications.rule import EVENTS
 from app.notifications.sending import waiting
 from app.notifications.watching import Watcher
@@ -96,6 +96,32 @@ def test_each_occurrence_is_told_once_by_several_schedulers(database: Database, 
     database.fetch(text("UPDATE breakers SET state = 'half_open' WHERE target = 'http:h:80'"))
     look(database)
     assert waiting(database) == [], "it has not closed meanwhile"
+
+
+def test_of_very_many_each_look_takes_some_and_goes_on_the_next_time(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MOST_NOTED", "MOST_BEGUN"):
+        monkeypatch.setattr(watching, name, 2)
+    for number in range(3):
+        lose_worker(database, f"wrk_{number}")
+    names = ["a", "b", "c"]
+    for name in names:
+        add_rule(database, name, endpoint=None, all=True, events=["worker.lost"])
+    watcher, left = Watcher(database), list[int]()
+    for _ in range(4):
+        watcher.look()
+        left.append(len(database.fetch(text("SELECT 1 FROM notification_conditions"))))
+    assert left == [3, 6, 9, 9], "a rule in each look"
+    assert [len(told(database, name)[0][1]) for name in names] == [3, 3, 3]
+    database.fetch(text("UPDATE workers SET status = 'DEAD'"))
+    left.clear()
+    for _ in range(6):
+        watcher.look()
+        left.append(len(database.fetch(text("SELECT 1 FROM notification_conditions"))))
+    assert left[-1] == 0
+    assert all(before - after <= 2 for before, after in zip([9, *left], left, strict=False))
+    assert [told(database, name) for name in names] == [[], [], []]
 
 
 def test_what_is_over_is_told_when_it_begins_again(database: Database) -> None:
