@@ -4,7 +4,7 @@ That a job works again nobody notices here, because a success that nobody follow
 the few jobs that were failing (app.notifications.watching).
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -12,7 +12,8 @@ from sqlalchemy import Connection, Row
 
 from app.executions.ending.followers import Followed
 from app.executions.ending.outbox import End
-from app.metrics import PROCESS, series
+from app.metrics import series
+from app.metrics.series import Series
 from app.notifications import parts, rules
 from app.notifications.matching import Occurrence, tells
 from app.notifications.rule import Rule
@@ -50,10 +51,10 @@ STREAK = statement(
 )
 
 
-def note_failures(connection: Connection, ends: Sequence[End]) -> Collection[str]:
-    """Note what rules tell of these failures; nothing of those of notifications themselves, which are counted."""
+def note_failures(connection: Connection, ends: Sequence[End]) -> dict[Series, int]:
+    """Note what rules tell of these failures, and nothing of those of notifications themselves; returns the counts."""
     of_others = [end for end in ends if Followed.NOTIFICATION not in end.followed]
-    PROCESS.add(series.NOTIFICATIONS_FAILED, amount=len(ends) - len(of_others))
+    counts = {series.NOTIFICATIONS_FAILED: len(ends) - len(of_others)}
     run = cast("Run", connection.execute)
     concerned = [rule for rule in rules.read_all(run) if any(map(rule.wants, _OF_ENDS))] if of_others else []
     if concerned:
@@ -64,8 +65,8 @@ def note_failures(connection: Connection, ends: Sequence[End]) -> Collection[str
         told = {rule.name: [each for each in what if tells(rule, each)] for rule in concerned}
         for rule, each in _failing(run, concerned, known):
             told[rule.name].append(each)
-        PROCESS.add(series.NOTIFICATION_EVENTS, amount=parts.put_matched(run, told))
-    return ()
+        counts[series.NOTIFICATION_EVENTS] = parts.put_matched(run, told)
+    return counts
 
 
 def occurrence(event: NotificationEvent, end: End, row: Row[Any]) -> Occurrence:

@@ -35,6 +35,8 @@ Run = Callable[[Executable, Mapping[str, Any]], Iterable[Row[Any]]]
 """Runs a statement: what it belongs to is a transaction."""
 
 ALL = statement("notifications.rules", "SELECT name, rule_json FROM notification_rules ORDER BY name")
+# Whoever adds a rule waits for others who do, and counts afterwards; a scheduler leaves its look to the next time.
+LOCK = statement("notifications.lock_rules", "SELECT id FROM catalog_revision WHERE id = 'notifications' FOR UPDATE")
 COUNT = statement("notifications.count_rules", "SELECT count(*) AS n FROM notification_rules")
 FORGET = [
     statement(
@@ -52,8 +54,10 @@ FORGET = [
 
 def _check_references(connection: Connection, name: str, value: Mapping[str, Any], *, is_new: bool) -> None:
     """Check what only the database can tell; the channels are locked against deletion until the transaction ends."""
-    if is_new and connection.execute(COUNT).scalar_one() >= MOST_RULES:
-        raise ConflictError(f"There are {MOST_RULES} notification rules already, which is all there may be.")
+    if is_new:
+        connection.execute(LOCK)
+        if connection.execute(COUNT).scalar_one() >= MOST_RULES:
+            raise ConflictError(f"There are {MOST_RULES} notification rules already, which is all there may be.")
     rule = Rule.from_json(name, value)
     rows = connection.execute(LOCK_NAMED, {"names": sorted(set(rule.channels))})
     schemas = {row.name: row.schema_json for row in rows}

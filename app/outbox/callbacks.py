@@ -20,7 +20,7 @@ from app.formats import rfc3339
 from app.jobs import insertion
 from app.jobs.endpoint_cache import CachedEndpoint, read_targets
 from app.jobs.model import NewJob
-from app.outbox.effect import Effect
+from app.outbox.effect import Brought, Effect
 from app.sql import statement
 from schema.states import CallbackEvent, ExecutionStatus, LogLevel, Trigger
 
@@ -93,8 +93,8 @@ def events_of(end: End) -> list[CallbackEvent]:
     return events
 
 
-def call_back(connection: Connection, ends: Sequence[End]) -> Collection[str]:
-    """Create the jobs of those that are called back on these ends; returns the queues that they wait in."""
+def call_back(connection: Connection, ends: Sequence[End]) -> Brought:
+    """Create the jobs of those that are called back on these ends; they wait in the queues that it returns."""
     calls = _calls(connection, ends)
     targets = read_targets(connection, {call.name for call in calls})
     made: dict[str, tuple[_Call, dict[str, Any]]] = {}
@@ -112,7 +112,7 @@ def call_back(connection: Connection, ends: Sequence[End]) -> Collection[str]:
         for job_id, (call, _) in made.items()
     ]
     _tell(connection, told)
-    return queues
+    return Brought(queues)
 
 
 def outcome_of(end: End, event: CallbackEvent, facts: Row[Any]) -> dict[str, Any]:

@@ -1,8 +1,12 @@
 """Dead letters: what has failed waits for somebody to see to it."""
 
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
 from app.executions.ending.letters import leave_letters
 from app.executions.ending.outbox import End
-from app.outbox.effect import Effect
+from app.outbox.effect import Brought, Effect
 from schema.states import ExecutionStatus
 
 
@@ -10,4 +14,9 @@ def _concerns(end: End) -> bool:
     return end.status is ExecutionStatus.FAILED and not end.is_rejected
 
 
-DEAD_LETTERS = Effect("dead_letters", _concerns, leave_letters)
+def _leave(connection: Connection, ends: Sequence[End]) -> Brought:
+    leave_letters(connection, ends)
+    return Brought()
+
+
+DEAD_LETTERS = Effect("dead_letters", _concerns, _leave)

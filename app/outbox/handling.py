@@ -7,8 +7,9 @@ an endpoint that very many ends call back: that effect has failed then.
 
 import logging
 import traceback
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from sqlalchemy import Connection
@@ -20,6 +21,7 @@ from app.errors import UnavailableError
 from app.executions.ending import taking
 from app.executions.ending.outbox import End
 from app.metrics import PROCESS, series
+from app.metrics.series import Series
 from app.metrics.values import Values
 from app.outbox.effect import Effect
 from app.outbox.effects import EFFECTS
@@ -41,6 +43,14 @@ class Handled:
 
     def __add__(self, other: "Handled") -> "Handled":
         return Handled(self.ends + other.ends, self.put_off + other.put_off, self.queues | other.queues)
+
+
+@dataclass(slots=True)
+class _Followed:
+    """What the effects of a transaction have brought about."""
+
+    queues: set[str] = field(default_factory=set)
+    counts: Counter[Series] = field(default_factory=Counter)
 
 
 class _EffectError(Exception):
@@ -84,7 +94,7 @@ class Handler:
         failed = set[str]()
         while True:
             try:
-                done = self._database.transact(partial(self._try_alone, end_id, failed))
+                done, followed = self._database.transact(partial(self._try_alone, end_id, failed))
             except _EffectError as error:
                 failed.add(error.effect.name)
                 self._values.add(series.EFFECTS_FAILED, error.effect.name)
@@ -93,12 +103,12 @@ class Handler:
                 # Where the database takes this, it is about the end: another session may have locked what it needs.
                 return self._database.transact(partial(self._put_off, end_id))
             else:
-                self._values.add(series.ENDS_HANDLED, amount=done.ends)
+                self._count(done, followed)
                 return done
 
     def _handle_batch(self, end_ids: Sequence[str]) -> Handled:
         try:
-            done = self._database.transact(partial(self._take_and_follow, end_ids))
+            done, followed = self._database.transact(partial(self._take_and_follow, end_ids))
         except (_EffectError, UnavailableError):
             done = Handled()
             for end_id in end_ids:
@@ -106,28 +116,35 @@ class Handler:
                     break
                 done += self.handle_alone(end_id)
         else:
-            self._values.add(series.ENDS_HANDLED, amount=done.ends)
+            self._count(done, followed)
         return done
 
-    def _take_and_follow(self, end_ids: Collection[str], connection: Connection) -> Handled:
-        ends = taking.take(connection, end_ids)
-        return Handled(len(ends), queues=self._follow(connection, ends, frozenset()))
+    def _count(self, done: Handled, followed: _Followed) -> None:
+        """Count what is committed; a transaction may have run several times."""
+        self._values.add(series.ENDS_HANDLED, amount=done.ends)
+        for one, amount in followed.counts.items():
+            self._values.add(one, amount=amount)
 
-    def _try_alone(self, end_id: str, failed: Collection[str], connection: Connection) -> Handled:
+    def _take_and_follow(self, end_ids: Collection[str], connection: Connection) -> tuple[Handled, _Followed]:
+        ends = taking.take(connection, end_ids)
+        followed = self._follow(connection, ends, frozenset())
+        return Handled(len(ends), queues=frozenset(followed.queues)), followed
+
+    def _try_alone(self, end_id: str, failed: Collection[str], connection: Connection) -> tuple[Handled, _Followed]:
         """Bring about all effects of an end but those that `failed`, for which it is put off."""
         hardly_wait(connection)
         end = taking.lock_one(connection, end_id)
         if end is None:
-            return Handled()
+            return Handled(), _Followed()
         left = [effect.name for effect in self._left_of(end) if effect.name in failed] + self._foreign(end)
         if left:
             is_ours = taking.put_off(connection, end, left=left, delay_ms=wait_ms(end.tries))
         else:
             is_ours = taking.delete(connection, end)
         if not is_ours:
-            return Handled()
-        queues = self._follow(connection, [end], failed, is_alone=True)
-        return Handled(int(not left), int(bool(left)), queues)
+            return Handled(), _Followed()
+        followed = self._follow(connection, [end], failed, is_alone=True)
+        return Handled(int(not left), int(bool(left)), frozenset(followed.queues)), followed
 
     def _put_off(self, end_id: str, connection: Connection) -> Handled:
         end = taking.lock_one(connection, end_id)
@@ -138,19 +155,21 @@ class Handler:
 
     def _follow(
         self, connection: Connection, ends: Sequence[End], without: Collection[str], *, is_alone: bool = False
-    ) -> frozenset[str]:
-        queues = set[str]()
+    ) -> _Followed:
+        followed = _Followed()
         for effect in self._effects:
             concerned = [end for end in ends if effect.name not in without and effect in self._left_of(end)]
             if concerned:
                 try:
-                    queues.update(effect.apply(connection, concerned))
+                    brought = effect.apply(connection, concerned)
                 except Exception as error:
                     is_ends_fault = is_rows_fault(error) or (is_alone and is_lock_timeout(error))
                     if isinstance(error, DBAPIError) and not is_ends_fault:
                         raise  # the database's: the transaction is tried again
                     raise _EffectError(effect) from error
-        return frozenset(queues)
+                followed.queues.update(brought.queues)
+                followed.counts.update(brought.counts)
+        return followed
 
     def _left_of(self, end: End) -> list[Effect]:
         return [

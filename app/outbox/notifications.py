@@ -1,8 +1,12 @@
 """Notifications: what rules tell people of a failure is noted; a scheduler makes messages of it."""
 
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
 from app.executions.ending.outbox import End
 from app.notifications.ends import note_failures
-from app.outbox.effect import Effect
+from app.outbox.effect import Brought, Effect
 from schema.states import ExecutionStatus
 
 
@@ -10,4 +14,8 @@ def _concerns(end: End) -> bool:
     return end.status is ExecutionStatus.FAILED and not end.is_rejected
 
 
-NOTIFICATIONS = Effect("notifications", _concerns, note_failures)
+def _note(connection: Connection, ends: Sequence[End]) -> Brought:
+    return Brought(counts=note_failures(connection, ends))
+
+
+NOTIFICATIONS = Effect("notifications", _concerns, _note)

@@ -84,7 +84,7 @@ def kept_by_a_letter(executions: str) -> str:
                            OR d.resolved_at >= now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'))"""  # noqa: S608 - a part of a statement, composed at import
 
 
-def leave_letters(connection: Connection, ends: Sequence[End]) -> Collection[str]:
+def leave_letters(connection: Connection, ends: Sequence[End]) -> None:
     """Leave a letter for each of these failures; one that was retried meanwhile is resolved."""
     params = {
         "letters": [end.end_id for end in ends],
@@ -94,7 +94,6 @@ def leave_letters(connection: Connection, ends: Sequence[End]) -> Collection[str
         "instants": [end.ended_at for end in ends],
     }
     connection.execute(LEAVE, params)
-    return ()
 
 
 def resolve_of_executions(

@@ -11,7 +11,7 @@ from app.executions.ending.followers import Followed
 from app.executions.ending.outbox import End
 from app.executions.model import Claim, DeliveryError
 from app.executions.verdict import Verdict
-from app.outbox.effect import Effect
+from app.outbox.effect import Brought, Effect
 from tests import rows
 from tests.claiming import take
 
@@ -23,12 +23,12 @@ def counting(database: Database, name: str = "count", odd: Callable[[], Collecti
     """Make an effect of all ends that writes them down, and raises for ends of the executions that are `odd` now."""
     database.fetch(text("CREATE TABLE IF NOT EXISTS counted (name TEXT NOT NULL, end_id TEXT NOT NULL)"))
 
-    def apply(connection: Connection, ends: Sequence[End]) -> Collection[str]:
+    def apply(connection: Connection, ends: Sequence[End]) -> Brought:
         for end in ends:
             connection.execute(text("INSERT INTO counted VALUES (:name, :id)"), {"name": name, "id": end.end_id})
         if odd() & {end.execution_id for end in ends}:  # type: ignore[operator]
             raise LookupError("nothing there")
-        return ["http"]
+        return Brought(["http"])
 
     return Effect(name, lambda _end: True, apply)
 

@@ -1,23 +1,28 @@
 """From failures to messages: each event counted once, one message for each group and channel, whoever dies or races."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from app.audit import SYSTEM
 from app.audit.change import AuditedChange
 from app.db import Database
 from app.db.paging import PageRequest
-from app.errors import UnavailableError
+from app.errors import ConflictError, UnavailableError
 from app.executions.ending.followers import Followed
-from app.notifications import listing, sending
+from app.executions.ending.outbox import End
+from app.metrics.values import Values
+from app.notifications import listing, rules, sending
 from app.notifications.pacing import Wait
 from app.notifications.rules import RULES, get
 from app.notifications.sending import go_on, waiting
 from app.notifications.watching import Watcher
+from app.outbox.effect import Brought, Effect
 from app.outbox.handling import Handler
+from app.outbox.notifications import NOTIFICATIONS
 from app.scheduler.notifier import Notifier
 from tests import rows
 from tests.contract.notifications.telling import CHANNEL, add_rule, fail, handle, messages, pass_time, tell
@@ -96,6 +101,24 @@ def test_what_a_notification_causes_is_not_told_and_is_a_dead_letter(database: D
     assert len(database.fetch(text("SELECT 1 FROM dead_letters WHERE endpoint = 'ops'"))) == 2
 
 
+def test_what_is_counted_is_counted_once_however_often_the_transaction_runs(database: Database) -> None:
+    add_rule(database)
+    found = fail(database, 3) + fail(database, 2, endpoint=CHANNEL, followed=int(Followed.NOTIFICATION))
+    values, runs = Values(), list[int]()
+
+    def repeat(connection: Connection, ends: Sequence[End]) -> Brought:
+        runs.append(len(ends))
+        if len(runs) < 3:
+            connection.execute(text("DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$"))
+        return Brought()
+
+    effects = [NOTIFICATIONS, Effect("repeat", lambda _end: True, repeat)]
+    assert Handler(database, effects=effects, values=values).handle(found).ends == 5
+    assert runs == [5, 5, 5]
+    counted = {name: count for name, count in values.totals().items() if name.startswith("notification")}
+    assert counted == {"notification_events_total": 3, "notifications_failed_total": 2}
+
+
 def test_what_is_beyond_the_rate_waits_for_the_next_message(database: Database) -> None:
     add_rule(database, max_per_hour=2)
     for count in (1, 2, 3, 4):
@@ -139,6 +162,26 @@ def test_a_message_that_a_channel_refuses_is_told_by_the_others(database: Databa
         (CHANNEL, False, None),
         ("second", True, "the endpoint does not exist any more"),
     ]
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if "without" not in way])
+def test_of_those_who_add_rules_at_once_no_more_get_one_than_there_may_be(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    add_rule(database)
+    monkeypatch.setattr(rules, "MOST_RULES", 3)
+
+    def add(one: Database, name: str) -> bool:
+        try:
+            add_rule(one, name)
+        except ConflictError:
+            return False
+        return True
+
+    with schedulers(database_url, way, 6) as others:
+        added = at_once(*(partial(add, one, f"r{number}") for number, one in enumerate(others)))
+    assert sum(added) == 2
+    assert len(database.fetch(text("SELECT 1 FROM notification_rules"))) == 3
 
 
 def test_a_rule_that_is_deleted_forgets_what_it_has_gathered(database: Database) -> None:
