@@ -101,6 +101,7 @@ def test_what_a_notification_causes_is_not_told_and_is_a_dead_letter(database: D
     assert len(database.fetch(text("SELECT 1 FROM dead_letters WHERE endpoint = 'ops'"))) == 2
 
 
+@pytest.mark.postgresql_only
 def test_what_is_counted_is_counted_once_however_often_the_transaction_runs(database: Database) -> None:
     add_rule(database)
     found = fail(database, 3) + fail(database, 2, endpoint=CHANNEL, followed=int(Followed.NOTIFICATION))
