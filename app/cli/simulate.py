@@ -99,12 +99,20 @@ def _subjects(
 ) -> list[Subject]:
     if sum(map(bool, (job_ids, cron, every))) > 1:
         raise click.UsageError("use only one of --job, --cron and --every")
+    if cron or every:
+        return [_asked(begin, cron, timezone, every)]
+    return _stored(job_ids)
+
+
+def _asked(begin: datetime, cron: str | None, timezone: str, every: str | None) -> Subject:
     with one_line():
-        if cron or every:
+        try:
             every_ms = parse_every(every) if every else None
             table = Timetable(cron=cron, timezone=timezone if cron else None, every_ms=every_ms, starts_at=begin)
-            return [Subject(cron or f"every {every}", table, table.first_tick(begin, start_given=bool(cron)))]
-    return _stored(job_ids)
+            return Subject(cron or f"every {every}", table, table.first_tick(begin, start_given=bool(cron)))
+        except TaskExecutorError as error:
+            hint = next((each["pointer"].replace("/", "--", 1) for each in error.details), None)
+            raise click.BadParameter(plain(error.message), param_hint=hint) from error
 
 
 def _stored(job_ids: Sequence[str]) -> list[Subject]:
