@@ -9,7 +9,7 @@ import logging
 import traceback
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from sqlalchemy import Connection
@@ -40,17 +40,10 @@ class Handled:
     ends: int = 0
     put_off: int = 0
     queues: frozenset[str] = frozenset()
+    counts: Counter[Series] = field(default_factory=Counter, compare=False)  # of effects, until they are committed
 
     def __add__(self, other: "Handled") -> "Handled":
         return Handled(self.ends + other.ends, self.put_off + other.put_off, self.queues | other.queues)
-
-
-@dataclass(slots=True)
-class _Followed:
-    """What the effects of a transaction have brought about."""
-
-    queues: set[str] = field(default_factory=set)
-    counts: Counter[Series] = field(default_factory=Counter)
 
 
 class _EffectError(Exception):
@@ -94,7 +87,7 @@ class Handler:
         failed = set[str]()
         while True:
             try:
-                done, followed = self._database.transact(partial(self._try_alone, end_id, failed))
+                return self._counted(self._database.transact(partial(self._try_alone, end_id, failed)))
             except _EffectError as error:
                 failed.add(error.effect.name)
                 self._values.add(series.EFFECTS_FAILED, error.effect.name)
@@ -102,49 +95,43 @@ class Handler:
             except UnavailableError:
                 # Where the database takes this, it is about the end: another session may have locked what it needs.
                 return self._database.transact(partial(self._put_off, end_id))
-            else:
-                self._count(done, followed)
-                return done
 
     def _handle_batch(self, end_ids: Sequence[str]) -> Handled:
         try:
-            done, followed = self._database.transact(partial(self._take_and_follow, end_ids))
+            return self._counted(self._database.transact(partial(self._take_and_follow, end_ids)))
         except (_EffectError, UnavailableError):
             done = Handled()
             for end_id in end_ids:
                 if self._stopping():
                     break
                 done += self.handle_alone(end_id)
-        else:
-            self._count(done, followed)
-        return done
+            return done
 
-    def _count(self, done: Handled, followed: _Followed) -> None:
+    def _counted(self, done: Handled) -> Handled:
         """Count what is committed; a transaction may have run several times."""
         self._values.add(series.ENDS_HANDLED, amount=done.ends)
-        for one, amount in followed.counts.items():
+        for one, amount in done.counts.items():
             self._values.add(one, amount=amount)
+        return done
 
-    def _take_and_follow(self, end_ids: Collection[str], connection: Connection) -> tuple[Handled, _Followed]:
+    def _take_and_follow(self, end_ids: Collection[str], connection: Connection) -> Handled:
         ends = taking.take(connection, end_ids)
-        followed = self._follow(connection, ends, frozenset())
-        return Handled(len(ends), queues=frozenset(followed.queues)), followed
+        return self._follow(connection, ends, Handled(len(ends)))
 
-    def _try_alone(self, end_id: str, failed: Collection[str], connection: Connection) -> tuple[Handled, _Followed]:
+    def _try_alone(self, end_id: str, failed: Collection[str], connection: Connection) -> Handled:
         """Bring about all effects of an end but those that `failed`, for which it is put off."""
         hardly_wait(connection)
         end = taking.lock_one(connection, end_id)
         if end is None:
-            return Handled(), _Followed()
+            return Handled()
         left = [effect.name for effect in self._left_of(end) if effect.name in failed] + self._foreign(end)
         if left:
             is_ours = taking.put_off(connection, end, left=left, delay_ms=wait_ms(end.tries))
         else:
             is_ours = taking.delete(connection, end)
         if not is_ours:
-            return Handled(), _Followed()
-        followed = self._follow(connection, [end], failed, is_alone=True)
-        return Handled(int(not left), int(bool(left)), frozenset(followed.queues)), followed
+            return Handled()
+        return self._follow(connection, [end], Handled(int(not left), int(bool(left))), without=failed, is_alone=True)
 
     def _put_off(self, end_id: str, connection: Connection) -> Handled:
         end = taking.lock_one(connection, end_id)
@@ -154,9 +141,16 @@ class Handler:
         return Handled(put_off=int(taking.put_off(connection, end, left=left, delay_ms=wait_ms(end.tries))))
 
     def _follow(
-        self, connection: Connection, ends: Sequence[End], without: Collection[str], *, is_alone: bool = False
-    ) -> _Followed:
-        followed = _Followed()
+        self,
+        connection: Connection,
+        ends: Sequence[End],
+        done: Handled,
+        *,
+        without: Collection[str] = (),
+        is_alone: bool = False,
+    ) -> Handled:
+        """Bring about all effects of ends but those named `without`; returns what is `done` with what they brought."""
+        queues, counts = set[str](), Counter[Series]()
         for effect in self._effects:
             concerned = [end for end in ends if effect.name not in without and effect in self._left_of(end)]
             if concerned:
@@ -167,9 +161,9 @@ class Handler:
                     if isinstance(error, DBAPIError) and not is_ends_fault:
                         raise  # the database's: the transaction is tried again
                     raise _EffectError(effect) from error
-                followed.queues.update(brought.queues)
-                followed.counts.update(brought.counts)
-        return followed
+                queues.update(brought.queues)
+                counts.update(brought.counts)
+        return replace(done, queues=frozenset(queues), counts=counts)
 
     def _left_of(self, end: End) -> list[Effect]:
         return [
