@@ -9,13 +9,15 @@ from app.api.executions.schemas import ExecutionSchema
 from app.api.http.fields import Body, Instant
 from app.api.http.idempotency_keys import MAX_KEY
 from app.api.jobs.labels import labels_field
+from app.api.walk_schemas import all_field, check_all, rate_field
 from app.catalog.endpoints.flow_spec import queue_field
 from app.executions.cancellation import IfRunning
 from app.jobs.bulk_operations import AFFECTS, Parameters, Wanted
-from app.jobs.walker import MOST_COUNTED, MOST_RATE
+from app.jobs.walker import MOST_COUNTED
 from schema.states import BulkAction, ExecutionStatus, WalkStatus
 
 LONGEST_SECONDS = int(timedelta(days=366).total_seconds())
+_EVERYTHING = "`wanted` names no more than a state: all such executions are meant"
 _ONLY_FOR = {"if_running": BulkAction.CANCEL} | dict.fromkeys(
     ("run_at", "delay_seconds", "spread_seconds"), BulkAction.RESCHEDULE
 )
@@ -59,10 +61,7 @@ class NewBulkOperationSchema(Body):
 
     action = fields.Enum(BulkAction, by_value=True, required=True, metadata={"example": "cancel"})
     wanted = fields.Nested(WantedExecutionsSchema, required=True)
-    all = fields.Boolean(
-        load_default=False,
-        metadata={"description": "`true` where `wanted` names no more than a state: all such executions are meant"},
-    )
+    all = all_field(_EVERYTHING)
     if_running = fields.Enum(
         IfRunning,
         by_value=True,
@@ -88,12 +87,7 @@ class NewBulkOperationSchema(Body):
             "example": 600,
         },
     )
-    rate = fields.Integer(
-        strict=True,
-        load_default=100,
-        validate=validate.Range(1, MOST_RATE),
-        metadata={"description": "in a second", "example": 100},
-    )
+    rate = rate_field(100)
 
     @validates_schema(skip_on_field_errors=True)
     def check_action(self, data: dict[str, Any], **_: Any) -> None:
@@ -109,13 +103,7 @@ class NewBulkOperationSchema(Body):
             raise ValidationError("Needed for what is RUNNING: `request` or `abort`.", "if_running")
         if action is BulkAction.RESCHEDULE:
             _check_move(data)
-        if wanted.narrows == data["all"]:
-            more = (
-                "Leave it out: `wanted` names certain executions."
-                if data["all"]
-                else ("Must be true where `wanted` names no more than a state: all such executions are meant.")
-            )
-            raise ValidationError(more, "all")
+        check_all(data["all"], narrows=wanted.narrows, what=_EVERYTHING)
 
 
 class BulkOperationSchema(Schema):

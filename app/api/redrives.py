@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from marshmallow import Schema, fields, validate
+from marshmallow import Schema, fields, validate, validates_schema
 
 from app.access.api_keys import Scope
 from app.api.dead_letters import DeadLetterSchema
@@ -13,17 +13,20 @@ from app.api.http.pagination import PageQuery, page_answer, page_request, page_s
 from app.api.jobs.labels import labels_field
 from app.api.openapi.resource import Resource
 from app.api.services import services
+from app.api.walk_schemas import all_field, check_all, rate_field
 from app.catalog.endpoints import versions
+from app.db import Database
 from app.errors import ConflictError, EndpointNotFoundError, RedriveNotFoundError
 from app.executions.reading.dead_letters import LetterFilter
 from app.jobs import redrives
+from app.jobs.creation import Creator
 from app.jobs.redrive_walk import RedriveWalk
 from app.jobs.redrives import REDRIVES
-from app.jobs.walker import MOST_COUNTED, MOST_RATE
+from app.jobs.walker import MOST_COUNTED
 from app.jobs.walker import preview as preview_of
 from schema.states import WalkStatus
 
-DEFAULT_RATE = 10
+_EVERYTHING = "`wanted` is empty: all open letters are meant"
 
 resource = Resource(
     "redrives",
@@ -36,7 +39,7 @@ questions = Resource("redrive-previews", "What a redrive would see to.", write_s
 
 
 class WantedSchema(Body):
-    """Which of the open letters; without any field all of them."""
+    """Which of the open letters; all that is given has to hold."""
 
     endpoint = fields.String(validate=validate.Length(1, 128), metadata={"example": "send-welcome-email"})
     error_type = fields.String(validate=validate.Length(1, 128), metadata={"example": "HTTP_ERROR"})
@@ -49,16 +52,17 @@ class NewRedriveSchema(Body):
     """Which letters are redriven, where to, and how fast."""
 
     wanted = fields.Nested(WantedSchema, required=True)
+    all = all_field(_EVERYTHING)
     to_endpoint = Name(
         allow_none=True,
         metadata={"description": "a new job for this endpoint is made of each; without it its execution goes on"},
     )
-    rate = fields.Integer(
-        strict=True,
-        load_default=DEFAULT_RATE,
-        validate=validate.Range(1, MOST_RATE),
-        metadata={"description": "in a second"},
-    )
+    rate = rate_field(10)
+
+    @validates_schema(skip_on_field_errors=True)
+    def check_wanted(self, data: dict[str, Any], **_: Any) -> None:
+        """Check that a redrive of everything says so."""
+        check_all(data["all"], narrows=any(data["wanted"].values()), what=_EVERYTHING)
 
 
 class RedriveOfSeveralSchema(Schema):
@@ -105,20 +109,32 @@ def begin(body: dict[str, Any]) -> dict[str, Any]:
     """Let all letters of a filter run once more that are open now; a scheduler does so within seconds.
 
     Each is redriven as `POST /dead-letters/{id}/redrive` does, exactly once, the oldest first, whatever dies meanwhile.
+    A filter that matches nothing is a redrive of nothing; an empty one needs `all`.
     """
-    database, to_endpoint = services().database, body.get("to_endpoint")
-    if to_endpoint is not None:
-        versions.get(database, to_endpoint)
-    begun = redrives.begin(
-        database, LetterFilter(**body["wanted"]), to_endpoint=to_endpoint, rate=body["rate"], actor=actor().name
-    )
-    return asdict(begun)
+    database = services().database
+    wanted, to_endpoint = asked_in(database, body)
+    return asdict(redrives.begin(database, wanted, to_endpoint=to_endpoint, rate=body["rate"], actor=actor().name))
 
 
-@questions.route("POST", "/redrives/preview", body=WantedSchema, returns=PreviewSchema)
+@questions.route(
+    "POST", "/redrives/preview", body=NewRedriveSchema, returns=PreviewSchema, errors=[EndpointNotFoundError]
+)
 def preview(body: dict[str, Any]) -> dict[str, Any]:
     """Count what a redrive would see to, and show the first letters; nothing is changed."""
-    return asdict(preview_of(services().database, RedriveWalk(services().creator), LetterFilter(**body)))
+    return preview_in(services().creator, asked_in(services().database, body)[0])
+
+
+def asked_in(database: Database, body: dict[str, Any]) -> tuple[LetterFilter, str | None]:
+    """Return the filter of a body, and the endpoint that new jobs are made for; raises EndpointNotFoundError."""
+    to_endpoint = body.get("to_endpoint")
+    if to_endpoint is not None:
+        versions.get(database, to_endpoint)
+    return LetterFilter(**body["wanted"]), to_endpoint
+
+
+def preview_in(creator: Creator, wanted: LetterFilter) -> dict[str, Any]:
+    """Read what PreviewSchema shows."""
+    return asdict(preview_of(creator.database, RedriveWalk(creator), wanted))
 
 
 @resource.route("GET", "/redrives", query=PageQuery, returns=page_schema(RedriveOfSeveralSchema))

@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import click
-from marshmallow import ValidationError
 
 from app.api.bulk_operations import preview_in, shape
 from app.api.bulk_schemas import BulkOperationSchema, BulkPreviewSchema, NewBulkOperationSchema, parameters, wanted_of
@@ -14,9 +13,9 @@ from app.cli.completion import OF_ENDPOINTS, OF_JOBS
 from app.cli.console import json_option, print_json, show_line, show_table
 from app.cli.options import LABELS, QUEUE, TEXT, Duration, Moment, enum_option
 from app.cli.session import actor, confirm, ready_database, yes_option
-from app.cli.walks import INSTANT, Shown, add_commands, dry_run_option, rate_option, wait_option
+from app.cli.walks import INSTANT, Shown, add_commands, dry_run_option, rate_option, read_body, wait_option
 from app.executions.cancellation import IfRunning
-from app.formats import marshmallow_faults, rfc3339
+from app.formats import rfc3339
 from app.jobs import bulk_operations
 from app.jobs.bulk_operations import BULK_OPERATIONS, BulkOperation
 from schema.states import BulkAction, ExecutionStatus
@@ -82,9 +81,10 @@ def start(
     if later is not None and sooner is not None:
         raise click.UsageError("--later and --sooner exclude each other")
     delay = later if sooner is None else -sooner
-    body = _body(
+    body = read_body(
+        NewBulkOperationSchema(),
+        filters,
         action=action,
-        wanted={name: _written(value) for name, value in filters.items() if value is not None},
         all=all_,
         if_running=if_running,
         run_at=run_at and rfc3339(run_at),
@@ -102,22 +102,6 @@ def start(
         begun = bulk_operations.begin(database, what, wanted, given, rate=body["rate"], actor=actor().name)
         SHOWN.tell(database, begun, wait=wait, as_json=as_json)
     return None
-
-
-def _body(**values: Any) -> dict[str, Any]:
-    """Return what the API would read; raises click's UsageError."""
-    try:
-        body: dict[str, Any] = NewBulkOperationSchema().load(
-            {name: value for name, value in values.items() if value is not None}
-        )
-    except ValidationError as error:
-        faults = marshmallow_faults(error.messages)
-        raise click.UsageError("; ".join(f"{'.'.join(path)}: {message}" for path, message in faults)) from None
-    return body
-
-
-def _written(value: Any) -> Any:
-    return rfc3339(value) if isinstance(value, datetime) else value
 
 
 def _show(seen: dict[str, Any], *, as_json: bool) -> None:

@@ -6,20 +6,16 @@ from typing import Any
 import click
 
 from app.api.dead_letters import RedriveSchema
-from app.api.redrives import DEFAULT_RATE, PreviewSchema, RedriveOfSeveralSchema
+from app.api.redrives import NewRedriveSchema, PreviewSchema, RedriveOfSeveralSchema, asked_in, preview_in
 from app.api.services import services
-from app.catalog.endpoints import versions
 from app.cli.commands import Group
 from app.cli.completion import OF_ENDPOINTS
 from app.cli.console import json_option, print_json, show_line, show_table
 from app.cli.options import LABELS, TEXT, Moment, Value
 from app.cli.session import actor, confirm, ready_database, yes_option
-from app.cli.walks import Shown, add_commands, dry_run_option, rate_option, wait_option
-from app.executions.reading.dead_letters import DeadLetter, LetterFilter
+from app.cli.walks import Shown, add_commands, dry_run_option, rate_option, read_body, wait_option
 from app.jobs import redrives
-from app.jobs.redrive_walk import RedriveWalk
 from app.jobs.redrives import REDRIVES, Redrive
-from app.jobs.walker import Preview, preview
 
 group = Group("redrives", help="Redrives: dead letters of a filter that run once more.")
 
@@ -39,6 +35,7 @@ add_commands(group, SHOWN)
 @click.option("--labels", type=LABELS, help="only those with all of these: team=billing,env=prod")
 @click.option("--failed-after", type=Moment(), help="30m, 2h, 7d ago, or a time with offset")
 @click.option("--failed-before", type=Moment(), help="30m, 2h, 7d ago, or a time with offset")
+@click.option("--all", "all_", is_flag=True, help="needed where no option says which: all open letters are meant")
 @click.option(
     "--to-endpoint",
     type=Value("name", RedriveSchema().fields["endpoint"]),
@@ -51,30 +48,37 @@ add_commands(group, SHOWN)
 @wait_option
 @json_option
 def start(
-    *, to_endpoint: str | None, rate: int | None, dry_run: bool, yes: bool, wait: bool, as_json: bool, **filters: Any
+    *,
+    all_: bool,
+    to_endpoint: str | None,
+    rate: int | None,
+    dry_run: bool,
+    yes: bool,
+    wait: bool,
+    as_json: bool,
+    **filters: Any,
 ) -> None:
-    """Let the open dead letters of a filter run once more, the oldest first; without a filter all of them.
+    """Let the open dead letters of a filter run once more, the oldest first.
 
-    Exits with 3 when there is no such endpoint.
+    Exits with 2 where neither an option nor --all says which, with 3 when there is no such endpoint.
     """
-    wanted = LetterFilter(**filters)
+    body = read_body(NewRedriveSchema(), filters, all=all_, to_endpoint=to_endpoint, rate=rate)
     with ready_database() as database:
-        if to_endpoint is not None:
-            versions.get(database, to_endpoint)
-        seen = preview(database, RedriveWalk(services().creator), wanted)
+        wanted, _ = asked_in(database, body)
+        seen = PreviewSchema().dump(preview_in(services().creator, wanted))
         if dry_run:
             return _show(seen, as_json=as_json)
-        more = "" if seen.is_complete else " or more"
-        confirm(f"Let {seen.count:,}{more} dead letters run once more?", yes=yes)
-        begun = redrives.begin(database, wanted, to_endpoint=to_endpoint, rate=rate or DEFAULT_RATE, actor=actor().name)
+        more = "" if seen["is_complete"] else " or more"
+        confirm(f"Let {seen['count']:,}{more} dead letters run once more?", yes=yes)
+        begun = redrives.begin(database, wanted, to_endpoint=to_endpoint, rate=body["rate"], actor=actor().name)
         SHOWN.tell(database, begun, wait=wait, as_json=as_json)
     return None
 
 
-def _show(seen: Preview[DeadLetter], *, as_json: bool) -> None:
+def _show(seen: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
-        return print_json(PreviewSchema().dump(asdict(seen)))
-    header = ("LETTER", "FAILED", "ENDPOINT", "ERROR")
-    show_table(header, [(each.letter_id, each.failed_at, each.endpoint, each.error_type) for each in seen.sample])
-    show_line(f"{seen.count:,}{'' if seen.is_complete else ' or more'} would run once more; nothing is changed")
+        return print_json(seen)
+    rows = [(each["letter_id"], each["failed_at"], each["endpoint"], each["error_type"]) for each in seen["sample"]]
+    show_table(("LETTER", "FAILED", "ENDPOINT", "ERROR"), rows)
+    show_line(f"{seen['count']:,}{'' if seen['is_complete'] else ' or more'} would run once more; nothing is changed")
     return None

@@ -3,9 +3,11 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 import click
+from marshmallow import Schema, ValidationError
 
 from app.api.http.fields import Instant
 from app.cli.commands import Group
@@ -14,6 +16,7 @@ from app.cli.options import Value, gather, limit_option, tell_more
 from app.cli.progress import progress
 from app.cli.session import confirm, ready_database, yes_option
 from app.db import Database
+from app.formats import marshmallow_faults, rfc3339
 from app.jobs.walker import MOST_RATE
 from app.jobs.walks import Walk, Walks
 from schema.states import WalkStatus
@@ -58,6 +61,23 @@ class Shown(Generic[W]):
                 advance(seen - before)
                 before = seen
         return walk
+
+
+def read_body(schema: Schema, filters: Mapping[str, Any], **values: Any) -> dict[str, Any]:
+    """Return what the API would read, with the filters that are given as `wanted`; raises click's UsageError."""
+    wanted = {name: _written(value) for name, value in filters.items() if value is not None}
+    try:
+        body: dict[str, Any] = schema.load(
+            {"wanted": wanted} | {name: value for name, value in values.items() if value is not None}
+        )
+    except ValidationError as error:
+        faults = marshmallow_faults(error.messages)
+        raise click.UsageError("; ".join(f"{'.'.join(path)}: {message}" for path, message in faults)) from None
+    return body
+
+
+def _written(value: Any) -> Any:
+    return rfc3339(value) if isinstance(value, datetime) else value
 
 
 def add_commands(group: Group, shown: Shown[W]) -> None:

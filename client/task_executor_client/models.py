@@ -1342,6 +1342,8 @@ class Wanted(TypedDict):
 
 class NewRedrive(TypedDict):
     wanted: Wanted
+    all: NotRequired[bool]
+    """`true` where `wanted` is empty: all open letters are meant."""
     to_endpoint: NotRequired[str | None]
     """A new job for this endpoint is made of each; without it its execution goes on."""
     rate: NotRequired[int]

@@ -1602,7 +1602,7 @@ class Queues(Group):
 class RedrivePreviews(Group):
     """Operations on `redrive_previews`."""
 
-    def preview(self, *, timeout: float | None = None, **body: Unpack[models.Wanted]) -> models.Preview:
+    def preview(self, *, timeout: float | None = None, **body: Unpack[models.NewRedrive]) -> models.Preview:
         """Count what a redrive would see to, and show the first letters; nothing is changed."""
         call = Call.of(
             "redrive_previews.preview", "POST", "/redrives/preview", body=body, only_reads=True, timeout=timeout
@@ -1630,7 +1630,7 @@ class Redrives(Group):
         """Let all letters of a filter run once more that are open now; a scheduler does so within seconds.
 
         Each is redriven as `POST /dead-letters/{id}/redrive` does, exactly once, the oldest first, whatever
-        dies meanwhile.
+        dies meanwhile. A filter that matches nothing is a redrive of nothing; an empty one needs `all`.
 
         `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
         same key changes nothing more and gets the first answer again.

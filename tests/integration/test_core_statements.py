@@ -106,7 +106,7 @@ def ask_for_everything(api: Api, database: Database) -> None:
         "failed_after": "2026-01-01T00:00:00Z",
         "failed_before": "2100-01-01T00:00:00Z",
     }
-    assert api.post("/redrives/preview", wanted).status_code == 200
+    assert api.post("/redrives/preview", {"wanted": wanted}).status_code == 200
     redrive_id = api.post("/redrives", {"wanted": wanted}).json["redrive_id"]
     assert api.get(f"/redrives/{redrive_id}").status_code == 200
     of_bulk = {"endpoint": "target", "queue": "http", "limit_key": "a", "job_id": "job_a", "name": "report"} | {

@@ -176,6 +176,11 @@ WHOLE: Mapping[str, Mapping[str, Any]] = {
         "key that signs": {"name": "webhook_key", "value": "whsec_bmV3IGtleSBvZiB0aGUgc2hvcCdzIHdlYmhvb2tz"},
         "the one before": {"name": "webhook_key_before", "value": "whsec_b2xkIGtleSBvZiB0aGUgc2hvcCdzIHdlYmhvb2tz"},
     },
+    "NewRedriveSchema": {
+        "of an endpoint": {"wanted": {"endpoint": _EMAIL.name, "failed_after": _AT}, "rate": 20},
+        "of a tenant": {"wanted": {"labels": _LABELS}, "to_endpoint": _EMAIL.name},
+        "everything": {"wanted": {}, "all": True},
+    },
     "NewBulkOperationSchema": {
         "cancel": {"action": "cancel", "wanted": {"labels": _LABELS}, "if_running": "request"},
         "retry": {"action": "retry", "wanted": {"endpoint": _EMAIL.name, "created_after": _AT}, "rate": 50},

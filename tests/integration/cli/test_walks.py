@@ -14,10 +14,12 @@ def test_a_redrive_is_tried_begun_and_steered(api: Api, cli: Cli, database: Data
     of_team = ("--labels", "team=a", "--failed-after", "1h")
     seen = cli.json("redrives", "start", *of_team, "--dry-run")
     assert (seen["count"], [each["letter_id"] for each in seen["sample"]]) == (1, [letter_id])
-    assert "2 would run once more" in cli.run("redrives", "start", "--dry-run").stdout
+    assert "2 would run once more" in cli.run("redrives", "start", "--all", "--dry-run").stdout
+    for given in ((), ("--all", *of_team)):
+        assert "all: " in cli.run("redrives", "start", *given, "--yes", expect=2).stderr
     cli.run("redrives", "start", *of_team, expect=2)
     assert api.get("/redrives").json["items"] == []
-    cli.run("redrives", "start", "--to-endpoint", "nope", "--yes", expect=3)
+    cli.run("redrives", "start", "--all", "--to-endpoint", "nope", "--yes", expect=3)
     begun = cli.json("redrives", "start", *of_team, "--rate", "7", "--yes")
     assert (begun["status"], begun["rate"], begun["wanted"]["labels"]) == ("RUNNING", 7, {"team": "a"})
     steer("redrives", begun["redrive_id"], api, cli)

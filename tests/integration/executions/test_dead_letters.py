@@ -184,7 +184,7 @@ def test_a_redrive_of_several_is_begun_looked_at_and_steered(api: Api, database:
     mine = rows.add_letter(database, labels={"team": "a"})
     rows.add_letter(database)
     wanted = {"labels": {"team": "a"}, "failed_after": "2020-01-01T00:00:00Z"}
-    seen = api.post("/redrives/preview", wanted).json
+    seen = api.post("/redrives/preview", {"wanted": wanted}).json
     assert (seen["count"], seen["is_complete"], [each["letter_id"] for each in seen["sample"]]) == (1, True, [mine])
     begun = api.post("/redrives", {"wanted": wanted, "rate": 5})
     assert begun.status_code == 202
@@ -196,10 +196,25 @@ def test_a_redrive_of_several_is_begun_looked_at_and_steered(api: Api, database:
     ]
     assert api.get(path).json["ended_at"] is not None
     problem(api.post(f"{path}/resume"), 409, "CONFLICT")
-    problem(api.post("/redrives", {"wanted": {}, "to_endpoint": "nope"}), 404, "ENDPOINT_NOT_FOUND")
+
+
+@pytest.mark.parametrize("path", ["/redrives", "/redrives/preview"])
+def test_a_redrive_of_everything_says_so_and_what_does_not_fit_is_named(
+    api: Api, database: Database, path: str
+) -> None:
+    register(api)
+    rows.add_letter(database)
     for body, where in (
         ({}, "/wanted"),
+        ({"endpoint": "target"}, "/wanted"),
         ({"wanted": {"state": "open"}}, "/wanted/state"),
         ({"wanted": {}, "rate": 10_001}, "/rate"),
+        ({"wanted": {}}, "/all"),
+        ({"wanted": {"labels": {}}, "all": False}, "/all"),
+        ({"wanted": {"endpoint": "target"}, "all": True}, "/all"),
     ):
-        assert pointers(problem(api.post("/redrives", body), 400, "INVALID_REQUEST")) == [where]
+        assert pointers(problem(api.post(path, body), 400, "INVALID_REQUEST"))[:1] == [where]
+    problem(api.post(path, {"wanted": {}, "all": True, "to_endpoint": "nope"}), 404, "ENDPOINT_NOT_FOUND")
+    assert api.get("/redrives").json["items"] == []
+    everything = api.post(path, {"wanted": {}, "all": True}).json
+    assert everything.get("count", 1) == 1

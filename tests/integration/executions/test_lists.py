@@ -119,7 +119,7 @@ def add_letter(world: World) -> None:
 
 
 def add_redrive(world: World) -> None:
-    assert world.api.post("/redrives", {"wanted": {}}).status_code == 202
+    assert world.api.post("/redrives", {"wanted": {}, "all": True}).status_code == 202
 
 
 def add_rule(world: World) -> None:

@@ -52,7 +52,7 @@ def there(shared_api: Api) -> dict[str, str]:
     of_job = {"job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
     letter_id = add_letter(services(shared_api.app).database)
     nobody = {"target": "http:nobody:80", "queue": "nobody", "worker_id": "nobody"}
-    redrive_id = shared_api.post("/redrives", {"wanted": {}}).json["redrive_id"]
+    redrive_id = shared_api.post("/redrives", {"wanted": {}, "all": True}).json["redrive_id"]
     bulk = shared_api.post("/bulk-operations", {"action": "retry", "wanted": {}, "all": True}).json
     of_walks = {"redrive_id": redrive_id, "operation_id": bulk["operation_id"]}
     return of_job | nobody | of_walks | {"name": "config", "letter_id": letter_id}

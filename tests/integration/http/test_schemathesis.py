@@ -99,7 +99,7 @@ def there(known: Api) -> dict[str, str]:
     return (
         of_job
         | {"name": NAME, "target": TARGET, "queue": "http", "worker_id": "nobody", "letter_id": letter}
-        | {"redrive_id": known.post("/redrives", {"wanted": {}}).json["redrive_id"]}
+        | {"redrive_id": known.post("/redrives", {"wanted": {}, "all": True}).json["redrive_id"]}
         | {"operation_id": known.post("/bulk-operations", BULK).json["operation_id"]}
     )
 

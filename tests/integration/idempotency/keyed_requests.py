@@ -71,7 +71,7 @@ def letter(verb: str) -> Path:
 
 
 def a_redrive(verb: str) -> Path:
-    return a_walk("/redrives", {"wanted": {}}, "redrive_id", verb)
+    return a_walk("/redrives", {"wanted": {}, "all": True}, "redrive_id", verb)
 
 
 def a_bulk_operation(verb: str) -> Path:
