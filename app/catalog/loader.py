@@ -3,7 +3,6 @@
 Secrets are decrypted here, and where their key is rotated, and nowhere else.
 """
 
-import hashlib
 import logging
 import math
 import threading
@@ -16,9 +15,10 @@ from app.catalog import superseded
 from app.catalog.cache import Cache
 from app.catalog.crypto import HOW_TO_READ, VARIABLE, SecretBox, UndecryptableError
 from app.catalog.retry_policy import RetryPolicy
-from app.catalog.scrub import MASK, Scrubber
-from app.catalog.specs import TRANSPORTS, compile_spec
-from app.catalog.templates.compilation import STAND_IN, SpecTemplate
+from app.catalog.scrub import Scrubber
+from app.catalog.specs import compile_spec
+from app.catalog.target_name import apart_of, target_name
+from app.catalog.templates.compilation import SpecTemplate
 from app.db import Database
 from app.errors import TemplateError
 from app.sql import statement
@@ -29,7 +29,6 @@ log = logging.getLogger(__name__)
 MAX_VERSIONS = 10_000
 MAX_VALUES = 10_000
 MAX_SCRUBBER_WEIGHT = 500_000  # some 45 MB
-MAX_TARGET_CHARACTERS, KEPT_TARGET_CHARACTERS = 200, 150  # it is part of keys, whose size databases bound
 
 VERSION = statement(
     "loader.version",
@@ -145,7 +144,8 @@ class Catalog:
         target = version.target
         if target is None or target.config_revision != config_revision or target.revision != self._revision:
             masked = version.template.masked(input_, config) if secrets else spec
-            name = _target_of(version.endpoint_type, spec, masked, scrubber)
+            apart = apart_of(version.endpoint_type, version.template, config)
+            name = target_name(version.endpoint_type, spec, masked, scrubber, apart)
             target = version.target = _Target(config_revision, self._revision, name)
         return Prepared(version.endpoint_type, version.policy, spec, scrubber, version.keep_response, target.name)
 
@@ -221,26 +221,3 @@ class Catalog:
             log.error("%s; executions that need it wait: %s", message, HOW_TO_READ)
         self._reported.add(name)
         return SecretUnreadableError(message)
-
-
-def _target_of(
-    type_: EndpointType, spec: Mapping[str, Any], masked: Mapping[str, Any] | None, scrubber: Scrubber
-) -> str:
-    """Return the server that a spec leads to; what is secret of its name is masked, or too long is left out.
-
-    Such names are told apart by a digest. `masked` is the spec with other values for its secrets: a host is not spelt
-    as the secret that it holds, so no scrubber would find that.
-    """
-    target = TRANSPORTS[type_].target
-    try:
-        name = target(spec)
-    except ValueError:
-        return ""
-    try:
-        shown = name if masked is spec else target(masked or {})
-    except (KeyError, ValueError):
-        shown = f"{name.partition(':')[0]}:{STAND_IN}"
-    shown = scrubber.text(shown).replace(STAND_IN, MASK)
-    if len(shown) > MAX_TARGET_CHARACTERS:
-        shown = shown[:KEPT_TARGET_CHARACTERS]
-    return name if shown == name else f"{shown}~{hashlib.blake2b(name.encode(), digest_size=4).hexdigest()}"

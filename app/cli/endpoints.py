@@ -17,6 +17,7 @@ from app.catalog.endpoints.rows import Endpoint
 from app.catalog.scrub import MASK
 from app.catalog.secrets import SECRETS
 from app.catalog.specs import TRANSPORTS, compile_spec
+from app.catalog.target_name import apart_of, with_digest
 from app.catalog.templates.compilation import STAND_IN
 from app.cli import tail
 from app.cli.commands import Group
@@ -97,6 +98,8 @@ def _render(database: Database, name: str, input_: dict[str, Any]) -> Rendered:
     spec = template.render(input_, config, dict.fromkeys(template.secret_refs, STAND_IN))
     try:
         target = TRANSPORTS[definition.type].target(spec).replace(STAND_IN, MASK)
+        if apart := apart_of(definition.type, template, config):
+            target = with_digest(target, apart)
     except ValueError:
         target = None
     shown = json.loads(json.dumps(spec).replace(STAND_IN, MASK))

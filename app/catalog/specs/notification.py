@@ -1,6 +1,6 @@
 """Notifications: a message to people, by email, chat, push or text, through Apprise."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate
@@ -9,7 +9,7 @@ from app.catalog.specs import channels
 from app.catalog.specs.fields import Described, milliseconds, soft_milliseconds, templated
 from app.catalog.specs.transport import Example, Outcome, Transport
 from app.catalog.templates.compilation import STAND_IN, SpecTemplate
-from app.catalog.templates.nodes import Array, Constant, Node, Url, as_text, resolve
+from app.catalog.templates.nodes import Array, Constant, Node, Placeholder, Url, as_text, resolve
 from app.catalog.templates.rules import CONFIG, INPUT, SECRET, Kind
 from app.errors import Detail, TemplateError
 
@@ -81,22 +81,30 @@ def _target(spec: Mapping[str, Any]) -> str:
 def _faults(template: SpecTemplate, config: Mapping[str, Any]) -> Iterable[Detail]:
     """Find secrets that are written as they are, and parameters that are not allowed."""
     node = dict(template.root.items)["url"]
-    for pointer, url in _urls(node, "/spec/url", config):
+    for pointer, url in _urls(node, "/spec/url", config, lambda _: STAND_IN):
         for fault in channels.faults_of(url, STAND_IN):
             yield Detail(pointer=pointer, message=fault)
 
 
-def _urls(node: Node, pointer: str, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Return the URLs of a node, with STAND_IN for each secret."""
+def _apart(template: SpecTemplate, config: Mapping[str, Any]) -> str:
+    """Return the URLs, with names for secrets: services throttle accounts, and not all who send to them."""
+    node = dict(template.root.items)["url"]
+    return " ".join(sorted(url for _, url in _urls(node, "", config, str)))
+
+
+def _urls(
+    node: Node, pointer: str, config: Mapping[str, Any], secret: Callable[[Placeholder], str]
+) -> Iterator[tuple[str, str]]:
+    """Return the URLs of a node, with what `secret` says for each secret."""
     match node:
         case Url():
             try:
-                yield pointer, _known(node, config)
+                yield pointer, _known(node, config, secret)
             except TemplateError:
                 return  # what cannot be resolved was found already
         case Array(items):
             for index, item in enumerate(items):
-                yield from _urls(item, f"{pointer}/{index}", config)
+                yield from _urls(item, f"{pointer}/{index}", config, secret)
         case Constant(str() as url):
             yield pointer, url
         case Constant(list() as urls):
@@ -104,13 +112,13 @@ def _urls(node: Node, pointer: str, config: Mapping[str, Any]) -> Iterator[tuple
                 yield f"{pointer}/{index}", url
 
 
-def _known(node: Url, config: Mapping[str, Any]) -> str:
+def _known(node: Url, config: Mapping[str, Any], secret: Callable[[Placeholder], str]) -> str:
     url = ""
     for part, escape in node.pieces:
         if isinstance(part, str):
             url += part
         elif part.namespace == "secret":
-            url += STAND_IN
+            url += secret(part)
         else:
             text = as_text(resolve(part, {"config": config}))
             url += escape(text) if escape else text
@@ -145,4 +153,5 @@ TRANSPORT = Transport(
         ),
     ),
     faults=_faults,
+    apart=_apart,
 )

@@ -46,6 +46,11 @@ def _no_faults(_template: SpecTemplate, _config: Mapping[str, Any]) -> Iterable[
     return ()
 
 
+def _is_one(_template: SpecTemplate, _config: Mapping[str, Any]) -> str:
+    """Tell nothing apart: a server is one target, whoever sends what to it."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transport:
     """A way to deliver: what an endpoint says, what its attempts leave behind, and how to speak of it."""
@@ -58,6 +63,7 @@ class Transport:
     errors: tuple[str, ...]  # types of the errors of its attempts that are retried
     examples: tuple[Example, ...]
     faults: Callable[[SpecTemplate, Mapping[str, Any]], Iterable[Detail]] = _no_faults  # of a template and its config
+    apart: Callable[[SpecTemplate, Mapping[str, Any]], str] = _is_one  # what tells targets of one server apart
 
     def __post_init__(self) -> None:
         """Refuse a spec whose attempts have no time limit."""

@@ -278,3 +278,37 @@ def test_a_target_of_very_many_servers_has_a_name_that_fits_into_a_key(database,
     assert many[:150] == more[:150] == f"kafka:{servers}"[:150]
     assert many != more
     assert len(many) == len(more) < 200
+
+
+def test_each_channel_is_a_target_of_its_own_whatever_its_secrets_are(database, catalog):
+    """A service throttles an account: that is no reason to leave alone all who notify through the same service."""
+    urls = {
+        "one": "slack://{{secret.token}}/#ops",
+        "same": "slack://{{secret.token}}/#ops",
+        "room": "slack://{{secret.token}}/#{{config.base}}",
+        "other": "slack://{{secret.other}}/#ops",
+        "whole": "{{secret.whole}}",
+        "own": ["json://h.example/a", "mailto://me:{{secret.token}}@mail.example"],
+    }
+    box = SecretBox.from_setting(KEY)
+    for secret, value in (("other", "hunter2"), ("whole", "slack://hunter2/#ops")):
+        secrets.SECRETS.create(database, secret, box.encrypt(value), AuditedChange(SYSTEM))
+    for name, url in urls.items():
+        spec = {"url": url, "title": "t", "body": "b"}
+        rows.add_endpoint(database, name, type_=EndpointType.NOTIFICATION, spec=spec, config_ref="conf")
+    catalog.observe(_revision(database))
+
+    def targets():
+        return {name: prepare(catalog, name, config_revision=_revision(database)).target for name in urls}
+
+    found = targets()
+    assert found["one"] == found["same"]
+    assert len(set(found.values())) == len(urls) - 1
+    servers = {name: target.rpartition("~")[0] for name, target in found.items()}
+    of_its_own = "json:h.example:80,mailto:mail.example:25"
+    slack = dict.fromkeys(("one", "same", "room", "other"), "slack")
+    assert servers == {**slack, "whole": f"slack:{MASK}", "own": of_its_own}
+
+    secrets.SECRETS.replace(database, "token", box.encrypt("correct-horse"), AuditedChange(SYSTEM))
+    catalog.observe(_revision(database))
+    assert targets() == found, "of the names of secrets, and not of what they hold"

@@ -11,6 +11,7 @@ import yaml
 from sqlalchemy import text
 
 from app.catalog.configs import CONFIGS
+from app.catalog.target_name import with_digest
 from app.cli.session import actor
 from app.db import Database
 from tests import rows
@@ -213,3 +214,9 @@ def test_it_is_sent_once_and_waited_for(filled: Api, cli: Cli, database: Databas
     assert job["execution"]["execution_id"] == sent["execution_id"]
     (most,) = database.fetch(text("SELECT max_attempts FROM executions"))
     assert most.max_attempts == 1, "whatever its retry policy says"
+
+
+def test_a_channel_is_shown_with_the_name_of_its_breaker(filled: Api, cli: Cli) -> None:
+    spec = {"url": "slack://{{secret.token}}/#ops", "title": "t", "body": "b"}
+    assert filled.post("/endpoints", {"name": "tell", "type": "NOTIFICATION", "spec": spec}).status_code == 201
+    assert cli.json("endpoints", "test", "tell")["target"] == with_digest("slack", spec["url"])
