@@ -32,6 +32,7 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.acceptance
 
 Start = Callable[..., Child]
+LETTERS = int(os.environ.get("TEST_LETTERS", "3000"))  # thousands; 100,000 with --timeout 900 take two minutes
 
 
 @pytest.fixture
@@ -80,19 +81,20 @@ def test_a_redrive_goes_on_where_it_was_when_its_scheduler_was_killed(
     start: Start, database: Database, database_url: str
 ) -> None:
     """And two others that come afterwards redrive no letter again."""
-    failed = rows.add_letters(database, 3_000)
-    begun = redrives.begin(database, LetterFilter(), to_endpoint=None, rate=1_000, actor=None)
+    failed = [each for _ in range(LETTERS // 1_000) for each in rows.add_letters(database, 1_000)]
+    rate, patience = min(LETTERS // 3, 10_000), 60 + LETTERS / 500
+    begun = redrives.begin(database, LetterFilter(), to_endpoint=None, rate=rate, actor=None)
     first = start(database_url)
-    eventually(lambda: REDRIVES.get(database, begun.redrive_id).redriven >= 1_000)
+    eventually(lambda: REDRIVES.get(database, begun.redrive_id).redriven >= LETTERS // 3, timeout=patience)
     first.kill()
     assert REDRIVES.get(database, begun.redrive_id).status is WalkStatus.RUNNING
     for _ in range(2):
         start(database_url)
-    eventually(lambda: REDRIVES.get(database, begun.redrive_id).status is WalkStatus.DONE)
+    eventually(lambda: REDRIVES.get(database, begun.redrive_id).status is WalkStatus.DONE, timeout=patience)
     redriven = database.fetch(text("SELECT execution_id FROM execution_events WHERE reason = 'RETRIED_BY_HAND'"))
     assert sorted(row.execution_id for row in redriven) == sorted(failed)
     done = REDRIVES.get(database, begun.redrive_id)
-    assert (done.redriven, done.refused) == (3_000, 0)
+    assert (done.redriven, done.refused) == (LETTERS, 0)
 
 
 def test_a_chore_that_stands_still_ends_the_process(start: Start, database: Database, database_url: str) -> None:
