@@ -228,7 +228,7 @@ NOT_CLOSED = _gauge(
 )
 WORKERS = _gauge(
     "workers",
-    "Worker processes of the last day, by their state: `alive`, `lost` without a word, or `dead`.",
+    "Worker processes of the last day, by their state: `alive`, `draining`, `lost` without a word, `drained`, `dead`.",
     "state",
     merge=Merge.NEWEST,
 )

@@ -48,3 +48,10 @@ def test_each_is_counted_somewhere() -> None:
     files = [path for package in ("actors", "app", "brokers") for path in (ROOT / package).rglob("*.py")]
     text = "\n".join(path.read_text() for path in files if path.name != "series.py")
     assert {name for name in names if not re.search(rf"\b{name}\b", text)} == set()
+
+
+def test_the_document_lists_each_with_its_help() -> None:
+    text = (ROOT / "docs" / "metrics.md").read_text().partition("## All series")[2].partition("\n## ")[0]
+    listed = [tuple(row) for row in re.findall(r"^\| `(\w+(?:\{[\w,]+\})?)` \| (\w+) \| (.*) \|$", text, re.MULTILINE)]
+    names = {name: f"{name}{{{','.join(each.labels)}}}" if each.labels else name for name, each in SERIES.items()}
+    assert listed == [(names[name], each.kind.name.lower(), each.help) for name, each in SERIES.items()]
