@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from schema.states import FINAL, TRANSITIONS
+from tests.integration.http.document import document as openapi
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(path.relative_to(ROOT) for pattern in ("*.md", "docs/*.md") for path in ROOT.glob(pattern))
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
+FOLDERS = "actors|app|benchmarks|brokers|client|deploy|docs|receiver|schema|tests"
 COMPOSITION_ROOTS = {"app/api/__init__.py", "app/api/server.py", "app/scheduler/__main__.py", "actors/__init__.py"}
 
 
@@ -53,11 +55,30 @@ def test_the_map_lists_the_packages_in_the_order_of_the_import_contracts() -> No
 def test_every_path_in_a_document_exists(document: Path) -> None:
     """Those in backticks that begin with a folder of the repository, and the targets of relative links."""
     text = (ROOT / document).read_text()
-    paths = re.findall(r"`((?:actors|app|benchmarks|brokers|docs|receiver|schema|tests)/[\w./*-]+)[^`]*`", text)
-    linked = [(ROOT / document).parent / target for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text)]
+    paths = re.findall(rf"`((?:{FOLDERS})/[\w./*-]+)[^`]*`", text)
     missing = [path for path in paths if not list(ROOT.glob(path.rstrip("/")))]
     assert missing == []
-    assert [path for path in linked if not path.exists()] == []
+    tests = re.findall(r"`(tests/[\w./]+)::(\w+)`", text)
+    assert [name for path, name in tests if f"def {name}(" not in (ROOT / path).read_text()] == []
+    for target, heading in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", text):
+        linked = (ROOT / document).parent / target if target else ROOT / document
+        assert linked.exists(), target
+        assert not heading or heading in headings(linked), (target, heading)
+
+
+def headings(document: Path) -> set[str]:
+    """Return the names by which links find the headings of a document."""
+    found = re.findall(r"^#+ (.*)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_every_operation_in_a_document_exists(document: Path) -> None:
+    operations = {
+        (method.upper(), re.sub(r"{\w+}", "{}", path)) for path, found in openapi()["paths"].items() for method in found
+    } | {("GET", "/openapi.json"), ("GET", "/docs")}
+    named = re.findall(r"`(GET|POST|PUT|PATCH|DELETE) (/[^`\s?]*)", (ROOT / document).read_text())
+    assert [each for each in named if (each[0], re.sub(r"{\w+}|NAME", "{}", each[1])) not in operations] == []
 
 
 def test_the_product_reads_the_environment_in_its_composition_roots_only() -> None:
