@@ -1,12 +1,12 @@
-"""Schema drift: what the database lacks of the tables, columns and indexes that this code expects."""
+"""Schema drift: what the database lacks of the tables, columns, indexes and constraints that this code expects."""
 
 from collections.abc import Iterator
-from typing import Any
 
-from sqlalchemy import Connection, Index, Inspector, inspect
+from sqlalchemy import Index, Inspector, inspect
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex
 
+from app.cli.doctor import constraints
 from app.cli.doctor.finding import Finding, Patient
 from app.sql import statement
 from schema import migrate
@@ -40,12 +40,17 @@ def revision(patient: Patient) -> Iterator[Finding]:
 
 
 def shape(patient: Patient) -> Iterator[Finding]:
-    """Compare tables, columns and indexes with those of this code."""
-    yield from patient.database.transact(lambda connection: list(_differences(inspect(connection))))
+    """Compare tables, columns, indexes and constraints with those of this code."""
+    found = patient.database.transact(lambda connection: list(_differences(inspect(connection))))
+    yield from found
+    # What newer code has exchanged would be refused by what this code has of it.
+    if not any(each.ends for each in found) and patient.database.transact(migrate.current) == migrate.head():
+        yield from patient.database.transact(lambda connection: list(constraints.differences(inspect(connection))))
     if not patient.database.is_cockroach:
-        for row in patient.database.transact(_invalid):
+        for row in patient.database.fetch(INVALID):
             fix = f"DROP INDEX CONCURRENTLY {row.name}; then create it again as schema/tables has it"
             yield Finding("schema", f"the index {row.name} is invalid: its creation was interrupted", fix)
+        yield from constraints.never_validated(patient.database.fetch(constraints.NOT_VALID))
 
 
 def _differences(inspector: Inspector) -> Iterator[Finding]:
@@ -66,7 +71,3 @@ def _differences(inspector: Inspector) -> Iterator[Finding]:
 def _creation(index: Index) -> str:
     written = str(CreateIndex(index).compile(dialect=postgresql.dialect()))  # type: ignore[no-untyped-call]
     return " ".join(written.split()).replace("INDEX", "INDEX CONCURRENTLY", 1)
-
-
-def _invalid(connection: Connection) -> list[Any]:
-    return list(connection.execute(INVALID))
