@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol, Self
 
 from actors.dispatch.egress import EgressGuard
-from actors.dispatch.per_host import PerHostLimit, at_any_time
+from actors.dispatch.per_host import FairLimit, PerHostLimit, at_any_time
 from actors.dispatch.resolver import Resolver
 from app.catalog.scrub import Scrubber
 from app.executions.model import Claim
@@ -157,7 +157,7 @@ class Network:
         self.connections_per_host = connections_per_host
         self._stuck_seconds = stuck_seconds
         self._turns = PerHostLimit(connections_per_host)
-        self._limits = [self._turns]
+        self._limits: list[PerHostLimit] = [self._turns]
         # Where a process can never have more deliveries than one host may get, none has to wait.
         self._has_to_wait = connections > connections_per_host
 
@@ -172,9 +172,9 @@ class Network:
         most = PATIENCE_SECONDS if most_seconds is None else most_seconds
         return min(most, self._stuck_seconds - timeout_ms / 1000)
 
-    def limited(self, limit: int) -> PerHostLimit:
+    def limited(self, limit: int, in_all: int) -> FairLimit:
         """Return a limit of what a transport does at a time, for which nobody waits once this is drained."""
-        made = PerHostLimit(limit)
+        made = FairLimit(limit, in_all)
         self._limits.append(made)
         return made
 

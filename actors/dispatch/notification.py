@@ -1,24 +1,25 @@
 """Notifications: a message to people, through each of an endpoint's channels.
 
 Apprise sends them, one thread for each message that is under way. What a channel's server says or not holds its thread
-no longer than the attempt may take: then its connections are broken off (`channels.outlet`).
+no longer than the attempt may take: then its connections are broken off (`channels.outlet`). Meanwhile a thread is left
+for each other channel, however many hang.
 """
 
 import asyncio
 import contextlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 from actors.dispatch.base import Dispatcher, Identity, Network
 from actors.dispatch.channels.outcome import ERROR, failure
 from actors.dispatch.channels.outlet import CURRENT, Outlet
 from actors.dispatch.progress import Progress, bounded
 from app.catalog.specs.channels import server_of
-from app.executions.model import DeliveryError, NotSentError
+from app.executions.model import DeliveryError
 
-THREADS, THREADS_PER_TARGET = 32, 8
+THREADS, THREADS_PER_CHANNEL = 32, 8  # THREADS beside the first one of each channel
 PATIENCE_SECONDS = 10.0
 MOST_BODY = 65_536  # characters
 # Kept of an attempt's time for what it does beside waiting for its channels.
@@ -35,8 +36,7 @@ class NotificationDispatcher:
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self._turns = network.limited(THREADS_PER_TARGET)
-        self._slots = network.limited(THREADS)
+        self._turns = network.limited(THREADS_PER_CHANNEL, in_all=THREADS)
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Send a message to each channel of a spec, one after the other; `timeout_ms` bounds all of them together.
@@ -44,12 +44,12 @@ class NotificationDispatcher:
         If one fails, the attempt has failed, and the next one sends to all of them again.
         """
         urls = [spec["url"]] if isinstance(spec["url"], str) else list(spec["url"])
-        timeout_ms = spec["timeout_ms"]
-        patience = self.network.patience(timeout_ms, PATIENCE_SECONDS)
-        async with self._turns.take(tuple(sorted(map(_shown, urls))), patience, identity.begin):
+        key, timeout_ms = tuple(sorted(urls)), spec["timeout_ms"]
+        await self._turns.enter(key, self.network.patience(timeout_ms, PATIENCE_SECONDS), identity.begin)
+        with _Turn(lambda: self._turns.leave(key)) as turn:
             await asyncio.to_thread(_prepare, urls)
             return await bounded(
-                timeout_ms, identity, _explain, lambda progress: self._send_all(urls, spec, progress, patience)
+                timeout_ms, identity, _explain, lambda progress: self._send_all(urls, spec, progress, turn)
             )
 
     async def sweep(self) -> None:
@@ -59,7 +59,7 @@ class NotificationDispatcher:
         """Do nothing: no thread outlives the attempt that it belongs to by long."""
 
     async def _send_all(
-        self, urls: list[str], spec: Mapping[str, Any], progress: Progress, patience: float
+        self, urls: list[str], spec: Mapping[str, Any], progress: Progress, turn: "_Turn"
     ) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
         until = loop.time() + progress.timeout_ms / 1000 - _RESERVE_SECONDS
@@ -71,8 +71,7 @@ class NotificationDispatcher:
             seconds = max(_RESERVE_SECONDS / 2, (until - loop.time()) / (len(urls) - index))
             one = _Message(self.network, loop, _shown(url), seconds, progress)
             try:
-                await self._enter(seconds if index else patience, progress)
-                told.append(await one.send(url, message, lambda: self._slots.leave("")))
+                told.append(await one.send(url, message, turn))
             except DeliveryError as error:
                 failures.append(error)
                 told.append({"channel": one.channel, "error": error.own_message})
@@ -80,14 +79,22 @@ class NotificationDispatcher:
             raise _joint(failures, told)
         return {"channels": told}
 
-    async def _enter(self, patience: float, progress: Progress) -> None:
-        """Wait until a thread is free; nothing is handed back of which a channel has seen something."""
-        try:
-            await self._slots.enter("", patience, progress.identity.begin)
-        except NotSentError:
-            if not progress.is_sent:
-                raise
-            raise DeliveryError("TIMEOUT", "no thread was free in time", may_have_been_delivered=True) from None
+
+class _Turn:
+    """The turn of a message, given back once it has ended and so has each thread of it, which may be a little later."""
+
+    def __init__(self, leave: Callable[[], None]) -> None:
+        self._leave = leave
+        self._held = 0
+
+    def __enter__(self) -> Self:
+        self._held += 1
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._held -= 1
+        if not self._held:
+            self._leave()
 
 
 class _Message:
@@ -108,18 +115,19 @@ class _Message:
         self._outlet = Outlet(network, loop, seconds, progress.begin_sending)
         self._ended: asyncio.Future[bool | BaseException] = loop.create_future()
 
-    async def send(self, url: str, message: tuple[str, str, str], on_end: Any) -> dict[str, Any]:
-        """Send it; `on_end` is called once the thread has ended, which may be a little later."""
+    async def send(self, url: str, message: tuple[str, str, str], turn: _Turn) -> dict[str, Any]:
+        """Send it; its thread holds the turn too."""
 
         def run() -> None:
             result = self._run(url, message)
             with contextlib.suppress(RuntimeError):  # the loop may be gone when the process is about to end
-                self._loop.call_soon_threadsafe(self._end, result, on_end)
+                self._loop.call_soon_threadsafe(self._end, result, turn)
 
+        turn.__enter__()
         try:
             threading.Thread(target=run, name="te-notify", daemon=True).start()
         except RuntimeError:
-            on_end()
+            turn.__exit__()
             raise DeliveryError(ERROR, "this worker can start no more threads") from None
         try:
             async with asyncio.timeout(self._seconds):
@@ -145,8 +153,8 @@ class _Message:
         except BaseException as error:  # noqa: BLE001 - whatever a library raises ends this message, and nothing else
             return error
 
-    def _end(self, result: bool | BaseException, on_end: Any) -> None:
-        on_end()
+    def _end(self, result: bool | BaseException, turn: _Turn) -> None:
+        turn.__exit__()
         if not self._ended.done():
             self._ended.set_result(result)
 

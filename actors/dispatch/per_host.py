@@ -64,22 +64,38 @@ class PerHostLimit:
         target = self._targets.get(key)
         if target is None:
             target = self._targets[key] = _Target()
-        if target.holders < self._limit:
-            target.holders += 1
+        if self._has_room(target):
+            self._count(target, 1)
         else:
             await self._wait(key, target, patience_seconds, on_turn)
 
     def leave(self, key: Hashable) -> None:
         """Pass a turn on, or give it back."""
         target = self._targets[key]
-        while target.waiting:
-            turn, _ = target.waiting.popitem(last=False)
-            if not turn.done():
-                turn.set_result(None)
-                return
-        target.holders -= 1
+        self._count(target, -1)
+        self._pass_on(key, target)
         if not target.holders:
             del self._targets[key]
+
+    def _has_room(self, target: _Target) -> bool:
+        return target.holders < self._limit
+
+    def _count(self, target: _Target, change: int) -> None:
+        target.holders += change
+
+    def _pass_on(self, _key: Hashable, target: _Target) -> None:
+        """Let somebody begin in the room that there is now."""
+        self._admit(target)
+
+    def _admit(self, target: _Target) -> bool:
+        """Let the next one who waits for a target begin, if there is room."""
+        while target.waiting and self._has_room(target):
+            turn, _ = target.waiting.popitem(last=False)
+            if not turn.done():
+                self._count(target, 1)
+                turn.set_result(None)
+                return True
+        return False
 
     async def _wait(self, key: Hashable, target: _Target, patience_seconds: float, on_turn: Callable[[], None]) -> None:
         """Wait until somebody who leaves passes the turn on."""
@@ -104,6 +120,36 @@ class PerHostLimit:
             target.waiting.pop(turn, None)
             if timer is not None:
                 timer.cancel()
+
+
+class FairLimit(PerHostLimit):
+    """At most `limit` at one target, and `in_all` at all of them beside the first of each: that one always may begin.
+
+    So whoever hangs, and be it many targets, keeps no other one from going on. Those that want more take turns.
+    """
+
+    def __init__(self, limit: int, in_all: int) -> None:
+        super().__init__(limit)
+        self._in_all = in_all
+        self._beside = 0
+
+    def _has_room(self, target: _Target) -> bool:
+        return not target.holders or (super()._has_room(target) and self._beside < self._in_all)
+
+    def _count(self, target: _Target, change: int) -> None:
+        self._beside -= max(0, target.holders - 1)
+        super()._count(target, change)
+        self._beside += max(0, target.holders - 1)
+
+    def _pass_on(self, key: Hashable, target: _Target) -> None:
+        if target.holders:
+            # It goes behind the others, of which the first that waits is next.
+            self._targets[key] = self._targets.pop(key)
+        elif self._admit(target):
+            return
+        for other in self._targets.values():
+            if self._admit(other):
+                return
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Messages over HTTP: what arrives, what the answers mean, and where none is sent."""
 
+import asyncio
 import json
 import logging
 import socket
@@ -16,7 +17,7 @@ from actors.dispatch.channels import plugins
 from actors.dispatch.channels.mail import Smtplib
 from actors.dispatch.channels.web import Requests
 from actors.dispatch.egress import EgressGuard
-from actors.dispatch.notification import NotificationDispatcher
+from actors.dispatch.notification import THREADS, THREADS_PER_CHANNEL, NotificationDispatcher
 from app.catalog.specs.channels import CHANNELS, Channel
 from app.dev.receiver import Receiver
 from app.executions.model import DeliveryError
@@ -97,6 +98,42 @@ def test_a_host_that_hangs_takes_no_longer_than_the_attempt_and_keeps_no_thread(
             f"{scheme}://127.0.0.1:{silent.getsockname()[1]}/?to=a@example.com&from=b@example.com", timeout_ms=3000
         )
     assert (error.type, error.may_have_been_delivered) == ("TIMEOUT", True)
+    eventually(lambda: not [thread for thread in threading.enumerate() if thread.name == "te-notify"])
+
+
+def test_channels_that_hang_starve_no_other_one() -> None:
+    """However many hang, with more messages each than all may have threads, and of the same server."""
+    hanging = 2 * THREADS // THREADS_PER_CHANNEL
+
+    async def body(notifier: NotificationDispatcher) -> dict[str, Any]:
+        hung, full = list[bytes](), asyncio.Event()
+
+        async def handle(reader: Any, writer: Any, _number: int) -> None:
+            head = await reader.readuntil(b"\r\n\r\n")
+            if b"/hang" in head:
+                hung.append(head)
+                if len(hung) == hanging + THREADS:
+                    full.set()
+                await reader.read()
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            writer.close()
+
+        async with server(handle) as address:
+            url = address.replace("http", "json", 1)
+            sending = [
+                asyncio.create_task(notifier.send(spec(f"{url}/hang/{number}"), identity()))
+                for number in range(hanging)
+                for _ in range(THREADS)
+            ]
+            await full.wait()
+            try:
+                return await notifier.send(spec(f"{url}/ok"), identity())
+            finally:
+                for task in sending:
+                    task.cancel()
+                await asyncio.gather(*sending, return_exceptions=True)
+
+    assert run(dispatcher(), body)["channels"][0]["status_code"] == 200
     eventually(lambda: not [thread for thread in threading.enumerate() if thread.name == "te-notify"])
 
 
