@@ -103,7 +103,8 @@ def explain(execution_id: str, as_json: bool) -> None:
 def retry(execution_id: str, as_json: bool) -> None:
     """Queue a FAILED or CANCELLED execution again, due now, with as many attempts more as its endpoint allows.
 
-    Exits with 3 when there is no such execution, with 4 when it did not end that way.
+    Exits with 3 when there is no such execution, with 4 when it did not end that way, or when its dead letter was
+    archived or redriven as a new job.
     """
     with ready_database() as database:
         wake(retry_execution(database, execution_id, actor=actor().name))

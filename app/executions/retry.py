@@ -23,7 +23,8 @@ from schema.states import ExecutionStatus, JobStatus, Resolution
 LOCK = statement(
     "executions.lock_for_retry",
     """
-    SELECT e.execution_id, e.job_id, e.endpoint, e.endpoint_version, e.queue, e.status, e.attempt_count
+    SELECT e.execution_id, e.job_id, e.endpoint, e.endpoint_version, e.queue, e.status, e.attempt_count,
+           e.completed_at
       FROM executions AS e WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) ORDER BY e.execution_id FOR UPDATE
     """,
 )
@@ -83,8 +84,8 @@ def retry_execution(
 
     Its further attempts go on in `trace`, where there is one.
 
-    Raises ExecutionNotFoundError, or ConflictError when it is neither FAILED nor CANCELLED, when its endpoint was
-    deleted, or when its job is paused.
+    Raises ExecutionNotFoundError, or ConflictError when it is neither FAILED nor CANCELLED, when its dead letter was
+    archived or redriven as a new job, when its endpoint was deleted, or when its job is paused.
     """
     event_id = ids.event_id()
 
@@ -177,10 +178,13 @@ def _retry(
     resolution: Resolution = Resolution.RETRIED,
 ) -> Treated:
     """Retry what is locked, in this order; each event has the id that is given, or a new one."""
+    failed = {row.execution_id: row.completed_at for row in locked if row.status == ExecutionStatus.FAILED}
+    # A redrive has locked the letter that it goes on from.
+    seen_to = letters.lock_of(connection, failed) if resolution is Resolution.RETRIED else {}
     attempts = _attempts_more(connection, locked)
     jobs = connection.execute(PAUSED, {"jobs": sorted({row.job_id for row in locked})})
     paused = {row.job_id for row in jobs if row.status == JobStatus.PAUSED}
-    refusals = {row.execution_id: _refusal(row, attempts, paused) for row in locked}
+    refusals = {row.execution_id: seen_to.get(row.execution_id) or _refusal(row, attempts, paused) for row in locked}
     rows = [row for row in locked if refusals[row.execution_id] is None]
     retried = [row.execution_id for row in rows]
     if rows:

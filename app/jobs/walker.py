@@ -210,7 +210,7 @@ class _Turn(Generic[W, Q, T]):
                 raise _NotHeldError
             treated = treat()
             lap = Lap(wanted - len(treated.refused), len(treated.refused))
-            refusal = next((error.message for error in treated.refused.values()), None)
+            refusal = next((error.message for error in [*treated.refused.values()][::-1]), None)
             step = Step(reached, lap.done, lap.refused, refusal, is_last=is_last)
             self._kind.walks.advance(self._database, self._walk_id, self._who, step)
             return treated, lap

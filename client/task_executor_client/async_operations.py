@@ -839,6 +839,9 @@ class AsyncExecutions(AsyncGroup):
         """Queue a FAILED or CANCELLED execution again, due now, with as many attempts more as its retry policy
         allows.
 
+        That resolves its dead letter. 409 where somebody has seen to the letter otherwise: archived,
+        nothing is to follow; redriven as a new job, it goes on as the execution that the message names.
+
         `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
         same key changes nothing more and gets the first answer again.
         """

@@ -102,7 +102,11 @@ def cancel(query: dict[str, Any], execution_id: str) -> tuple[Any, int]:
     errors=[ExecutionNotFoundError, ConflictError],
 )
 def retry(execution_id: str) -> dict[str, Any]:
-    """Queue a FAILED or CANCELLED execution again, due now, with as many attempts more as its retry policy allows."""
+    """Queue a FAILED or CANCELLED execution again, due now, with as many attempts more as its retry policy allows.
+
+    That resolves its dead letter. 409 where somebody has seen to the letter otherwise: archived, nothing is to follow;
+    redriven as a new job, it goes on as the execution that the message names.
+    """
     database = services().database
     wake(retry_execution(database, execution_id, actor=actor().name, trace=traces.trace_of_new_jobs()))
     execution = queries.get_execution(database, execution_id)

@@ -1,8 +1,10 @@
 """Dead letters: executions that have failed, each until somebody has seen to it."""
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from app.db import Database
 from app.errors import ConflictError, DeadLetterNotFoundError, TaskExecutorError
@@ -51,6 +53,16 @@ LOCK = statement(
     """
     SELECT letter_id, execution_id, resolution, redriven_as FROM dead_letters
      WHERE letter_id = ANY (CAST(:letters AS TEXT[])) ORDER BY letter_id FOR UPDATE
+    """,
+)
+# Open, or resolved by anything but a further run of the same execution.
+LOCK_OF_EXECUTIONS = statement(
+    "dead_letters.lock_of_executions",
+    """
+    SELECT letter_id, execution_id, failed_at, resolution, redriven_as FROM dead_letters
+     WHERE execution_id = ANY (CAST(:executions AS TEXT[]))
+       AND (resolved_at IS NULL OR resolution = 'ARCHIVED' OR redriven_as <> execution_id)
+     ORDER BY letter_id FOR UPDATE
     """,
 )
 FOUND = statement("dead_letters.found", "SELECT resolution, note FROM dead_letters WHERE letter_id = :letter_id")
@@ -141,6 +153,31 @@ def lock_several(
         ):
             refused[letter_id] = _resolved(letter_id, row.resolution)
     return {letter_id for letter_id, row in found.items() if row.resolution is None}, refused
+
+
+def lock_of(connection: Connection, failed: Mapping[str, datetime]) -> dict[str, TaskExecutorError]:
+    """Lock the letters of executions, whose rows are locked, and which failed at these instants.
+
+    Returns why some are not to be retried: somebody has seen to that failure otherwise.
+    """
+    found = connection.execute(LOCK_OF_EXECUTIONS, {"executions": sorted(failed)}) if failed else ()
+    return {
+        row.execution_id: _seen_to(row)
+        for row in found
+        if row.resolution is not None and row.failed_at == failed[row.execution_id]
+    }
+
+
+def _seen_to(row: Row[Any]) -> ConflictError:
+    if row.resolution == Resolution.ARCHIVED:
+        return ConflictError(
+            f"The dead letter {row.letter_id!r} of the execution {row.execution_id!r} was archived: nothing is to "
+            "follow. If something is after all, create a new job with its input."
+        )
+    return ConflictError(
+        f"The dead letter {row.letter_id!r} of the execution {row.execution_id!r} was redriven as a new job: look at "
+        f"its execution {row.redriven_as!r} instead."
+    )
 
 
 def _resolved(letter_id: str, resolution: str) -> ConflictError:

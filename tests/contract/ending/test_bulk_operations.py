@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import Database
+from app.executions import retry
 from app.executions.cancellation import IfRunning
 from app.jobs import bulk_operations
 from app.jobs import walker as walking
@@ -108,6 +109,31 @@ def test_it_retries_what_had_failed_when_it_began(database: Database) -> None:
     assert paused in (ended.last_refusal or "")
     queued = database.fetch(text("SELECT execution_id FROM executions WHERE status = 'QUEUED' ORDER BY run_at"))
     assert [row.execution_id for row in queued] == [each for each in failed if each != failed[1]]
+
+
+def test_it_retries_nothing_that_somebody_has_seen_to_otherwise(database: Database) -> None:
+    archived, redriven, retried, again = rows.add_letters(database, 4)
+    for execution_id, column in (
+        (archived, "resolution = 'ARCHIVED'"),
+        (redriven, "resolution = 'REDRIVEN', redriven_as = 'exec_new'"),
+    ):
+        mine = {"id": execution_id}
+        database.fetch(text(f"UPDATE dead_letters SET {column}, resolved_at = now() WHERE execution_id = :id"), mine)
+    retry.retry_execution(database, again, actor=None)
+    rows.add_letter(
+        database,
+        again,
+        resolution="REDRIVEN",
+        redriven_as=again,
+        failed_at=rows.database_now(database),
+        resolved_at=rows.database_now(database),
+    )
+    operation = begun(database, BulkAction.RETRY)
+    assert walker(database).walk() == (2, 2)
+    assert {rows.execution(database, each).status for each in (archived, redriven)} == {"FAILED"}
+    assert {rows.execution(database, each).status for each in (retried, again)} == {"QUEUED"}
+    refusal = BULK_OPERATIONS.get(database, operation.operation_id).last_refusal or ""
+    assert refusal.endswith("look at its execution 'exec_new' instead.")
 
 
 def test_it_reschedules_what_waits_to_an_instant(database: Database) -> None:

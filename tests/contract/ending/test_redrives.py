@@ -1,6 +1,6 @@
 """Redrives of several letters: each once, in order, at the rate, whoever dies, and no other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from sqlalchemy import text
@@ -9,15 +9,20 @@ from app import db
 from app.db import Database
 from app.db.paging import PageRequest
 from app.errors import ConflictError, UnavailableError
+from app.executions.ending.letters import archive
 from app.executions.reading.dead_letters import LetterFilter, page_of_letters
+from app.executions.retry import retry_execution
 from app.jobs import redrives
 from app.jobs import walker as walking
 from app.jobs.creation import Creator
+from app.jobs.redrive import Anew, redrive
 from app.jobs.redrive_walk import RedriveWalk
 from app.jobs.redrives import REDRIVES, Redrive
 from app.jobs.walker import Walker, preview
 from schema.states import WalkStatus
 from tests import rows
+from tests.contract.ending.following import letters
+from tests.contract.races.interleaving import interleavings, pair
 from tests.contract.races.racing import WAYS, schedulers
 from tests.racing import at_once
 
@@ -29,8 +34,12 @@ def walker(database: Database, who: str = "one", hint: Callable[[str], object] =
     return Walker(database, [kind(database)], who, hint=hint, stopping=lambda: False)
 
 
+def creator(database: Database) -> Creator:
+    return Creator(database, shards=1, look_ahead_ms=0)
+
+
 def kind(database: Database) -> RedriveWalk:
-    return RedriveWalk(Creator(database, shards=1, look_ahead_ms=0))
+    return RedriveWalk(creator(database))
 
 
 def begun(database: Database, wanted: LetterFilter = EVERYTHING, *, rate: int = 4, to: str | None = None) -> Redrive:
@@ -212,3 +221,42 @@ def test_what_is_not_as_it_should_be_is_counted_and_holds_up_no_other_letter(dat
     redrive = begun(database, rate=100)
     assert walker(database).walk() == (3, 1)
     assert REDRIVES.get(database, redrive.redrive_id).status is WalkStatus.DONE
+
+
+SEEING_TO: dict[str, Callable[[Database, str], object]] = {
+    "ARCHIVED": lambda one, letter: archive(one, letter, note="gone", actor="you"),
+    "REDRIVEN": lambda one, letter: redrive(creator(one), letter, Anew("other"), actor="you"),
+}
+
+
+@pytest.mark.parametrize("level", ["read committed", "serializable"])
+@pytest.mark.parametrize("otherwise", list(SEEING_TO))
+def test_of_a_retry_and_what_else_is_done_about_a_letter_one_comes_about(
+    database: Database, database_url: str, level: str, otherwise: str
+) -> None:
+    if database.is_cockroach:
+        pytest.skip("needs to see who waits for whose lock")
+    rows.add_endpoint(database, "other")
+    seen = set[str | None]()
+    with pair(database_url, level) as sides:
+
+        def run(choices: Sequence[int]) -> list[int]:
+            (execution_id,) = rows.add_executions(database)
+            letter_id = rows.add_letter(database, execution_id)
+            return sides.run(
+                [
+                    lambda one: SEEING_TO[otherwise](one, letter_id),
+                    lambda one: retry_execution(one, execution_id, actor="me"),
+                ],
+                choices,
+                with_reads=otherwise == "ARCHIVED",  # of the other there would be very many orders
+            )
+
+        for _ in interleavings(run):
+            (resolution,) = letters(database).values()
+            left = {"RETRIED": {"QUEUED": 1}, "ARCHIVED": {"FAILED": 1}, "REDRIVEN": {"FAILED": 1, "QUEUED": 1}}
+            assert rows.statuses(database) == left[resolution or ""], sides.taken
+            seen.add(resolution)
+            for table in ("dead_letters", "execution_events", "executions", "jobs"):
+                database.fetch(text(f"DELETE FROM {table}"))
+    assert seen == {"RETRIED"} | ({otherwise} if otherwise == "ARCHIVED" else set())

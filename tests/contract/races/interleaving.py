@@ -105,12 +105,16 @@ class Pair:
         self.sides = [Side(name, url, level, self.changed) for name in "ab"]
         self.watcher = db.connect(url, pool_size=1, application_name="te-test-watcher")
 
-    def run(self, bodies: Sequence[Body], choices: Sequence[int]) -> list[int]:
-        """Run both bodies; returns which side went on wherever the order matters."""
+    def run(self, bodies: Sequence[Body], choices: Sequence[int], *, with_reads: bool = False) -> list[int]:
+        """Run both bodies; returns which side went on wherever the order matters.
+
+        Who is about to read lets the other one come to its commit first, which leaves out the orders in which it reads
+        and comes to its next lock before that; `with_reads` tries these too, and so many more orders.
+        """
         threads = [side.start(body) for side, body in zip(self.sides, bodies, strict=True)]
         made, self.taken = list[int](), []
         while waiting := self._settled():
-            index = _only_choice(waiting)
+            index = _only_choice(waiting, with_reads=with_reads)
             if index is None:
                 index = choices[len(made)] if len(made) < len(choices) else 0
                 made.append(index)
@@ -146,7 +150,7 @@ class Pair:
         self.watcher.close()
 
 
-def _only_choice(waiting: Sequence[Side]) -> int | None:
+def _only_choice(waiting: Sequence[Side], *, with_reads: bool) -> int | None:
     """Return who goes on where the order makes no difference.
 
     A plain read takes no lock and sees nothing before the other's commit. What was undone, by a deadlock or a conflict,
@@ -156,7 +160,7 @@ def _only_choice(waiting: Sequence[Side]) -> int | None:
         return 0
     for index, side in enumerate(waiting):
         other = waiting[1 - index]
-        if side.was_undone or (_is_read(side.step) and other.step != COMMIT):
+        if side.was_undone or (not with_reads and _is_read(side.step) and other.step != COMMIT):
             return 1 - index
     return None
 

@@ -167,6 +167,18 @@ def test_a_manual_retry_resolves_the_letter(api: Api, letter_id: str, execution_
     assert (shown["resolution"], shown["resolved_by"], shown["redriven_as"]) == ("RETRIED", "test", execution_id)
 
 
+@pytest.mark.parametrize(("verb", "body"), [("archive", {"note": "gone"}), ("redrive", {"endpoint": "target"})])
+def test_what_was_seen_to_otherwise_is_not_retried(
+    api: Api, letter_id: str, execution_id: str, verb: str, body: dict[str, Any]
+) -> None:
+    shown = api.post(f"/dead-letters/{letter_id}/{verb}", body).json
+    message = problem(api.post(f"/executions/{execution_id}/retry"), 409, "CONFLICT")["message"]
+    assert letter_id in message
+    assert (shown["redriven_as"] or "create a new job") in message
+    assert api.get(f"/executions/{execution_id}").json["status"] == "FAILED"
+    assert api.get(f"/dead-letters/{letter_id}").json["resolution"] == shown["resolution"]
+
+
 def test_the_letter_of_a_tick_is_redriven_as_that_tick(api: Api, database: Database) -> None:
     register(api)
     job_id = created(api, cron())["job_id"]
