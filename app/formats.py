@@ -1,6 +1,7 @@
 """Formats of values: compact JSON, stored JSON, SQL arrays, RFC 3339, durations, JSON pointers."""
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -10,18 +11,55 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 _UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
+MOST_LEVELS = 500  # of stored JSON; a request may have a fifth of that
 MAX_DIGITS = 38  # of an integer; longer ones overflow a double, which is what most readers hold numbers in
+
+_CONTAINERS = frozenset({dict, list})
 
 compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """Write a value as JSON without spaces, with other scripts than Latin as they are."""
 
 
+class Unreadable(dict[str, str]):
+    """What stands for stored JSON that cannot be passed on: an object that says why, in `unreadable`."""
+
+    @property
+    def why(self) -> str:
+        """Why it cannot."""
+        return self["unreadable"]
+
+
 def stored_json(text: str) -> Any:
     """Parse JSONB as the database writes it: it keeps 1e300 as a decimal and shows it with three hundred digits.
 
-    An integer longer than a request may hold was a floating-point number.
+    An integer longer than a request may hold was a floating-point number. Whoever writes rows himself may store what no
+    parser here reads, or what cannot be written as JSON again. An error would end the statement that reads it, and
+    so the claims and the lists of all: it becomes an Unreadable.
     """
-    return _STORED.decode(text)
+    try:
+        value = _STORED.decode(text)
+    except RecursionError:
+        return _too_deep()
+    except _TooLargeError:
+        return Unreadable(unreadable="a number in it is too large")
+    # To count is much quicker than to look, and hardly anything has so many parts.
+    may_be_deep = len(text) > MOST_LEVELS and text.count("[") + text.count("{") > MOST_LEVELS
+    return _too_deep() if may_be_deep and is_deeper(value, MOST_LEVELS) else value
+
+
+def is_deeper(value: object, levels: int) -> bool:
+    """Return whether something in parsed JSON stands deeper in it than so many levels."""
+    level: list[Any] = [value] if type(value) in _CONTAINERS else []
+    for _ in range(levels):
+        level = [
+            part
+            for each in level
+            for part in (each.values() if type(each) is dict else each)
+            if type(part) in _CONTAINERS
+        ]
+        if not level:
+            return False
+    return any(level)
 
 
 def array_literal(values: Iterable[object]) -> str:
@@ -73,8 +111,21 @@ def marshmallow_faults(messages: Any, path: tuple[str, ...] = ()) -> Iterator[tu
         yield path, str(messages)
 
 
+class _TooLargeError(Exception):
+    """A number is beyond those of a double: it would become Infinity, which is not JSON."""
+
+
 def _integer(text: str) -> int | float:
-    return int(text) if len(text.lstrip("-")) <= MAX_DIGITS else float(text)
+    if len(text.lstrip("-")) <= MAX_DIGITS:
+        return int(text)
+    value = float(text)
+    if math.isinf(value):
+        raise _TooLargeError
+    return value
+
+
+def _too_deep() -> Unreadable:
+    return Unreadable(unreadable=f"it is nested deeper than {MOST_LEVELS} levels")
 
 
 _STORED = json.JSONDecoder(parse_int=_integer)

@@ -21,6 +21,7 @@ from app.catalog.target_name import apart_of, target_name
 from app.catalog.templates.compilation import SpecTemplate
 from app.db import Database
 from app.errors import TemplateError
+from app.formats import Unreadable
 from app.sql import statement
 from schema.states import EndpointType, KeepResponse
 
@@ -129,6 +130,8 @@ class Catalog:
         Raises TemplateError for a variable that can never be resolved, SecretUnreadableError for a secret that this
         process lacks the key of, and UnavailableError when the database fails.
         """
+        if isinstance(input_, Unreadable):
+            raise TemplateError(f"the input cannot be read: {input_.why}")
         version = self._version(endpoint, number)
         config = self._config(version.config_ref, config_revision) if version.config_ref else {}
         try:

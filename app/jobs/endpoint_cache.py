@@ -15,6 +15,7 @@ from app.catalog.retry_policy import RetryPolicy
 from app.catalog.validation import Validator
 from app.db import Database
 from app.errors import Detail, EndpointNotFoundError, InputValidationError
+from app.formats import Unreadable
 from app.sql import statement
 from schema.states import EndpointType
 
@@ -61,7 +62,9 @@ class CachedEndpoint:
         )
 
     def faults(self, input_: object) -> list[Detail]:
-        """Return what is wrong with the input of a job."""
+        """Return what is wrong with the input of a job: one that cannot be read was stored by somebody's own means."""
+        if isinstance(input_, Unreadable):
+            return [Detail(pointer="", message=f"{input_.why}; give another input")]
         return self.validator.faults(input_) if self.validator is not None else []
 
 

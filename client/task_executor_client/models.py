@@ -893,6 +893,7 @@ class CreatedJob(TypedDict):
     next_run_at: NotRequired[str | None]
     """CRON and INTERVAL only; in the job's time zone."""
     input: dict[str, Any]
+    """`{"unreadable": "why"}` stands for one that SQL has stored and that no process can read."""
     execution: NotRequired[ExecutionSummary]
     """IMMEDIATE and DELAYED only."""
     created_at: str
@@ -950,6 +951,7 @@ class Job(TypedDict):
     next_run_at: NotRequired[str | None]
     """CRON and INTERVAL only; in the job's time zone."""
     input: dict[str, Any]
+    """`{"unreadable": "why"}` stands for one that SQL has stored and that no process can read."""
     execution: NotRequired[ExecutionSummary]
     """IMMEDIATE and DELAYED only."""
     created_at: str
@@ -976,6 +978,7 @@ class Execution(TypedDict):
     """By which it shares `limits.per_key` of its endpoint; `null` where it has no key."""
     status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
     input: NotRequired[dict[str, Any]]
+    """`{"unreadable": "why"}` stands for one that SQL has stored and that no process can read."""
     output: HttpOutput | KafkaOutput | RedisStreamOutput | NotificationOutput | IgnoredError | None
     """What the receiver answered."""
     last_error: AttemptError | None

@@ -6,7 +6,7 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from app.api.executions.outcome_schemas import ERROR, OUTPUTS
-from app.api.http.fields import Body, Count, Instant, LimitKey, Name, QueryInstant
+from app.api.http.fields import OF_UNREADABLE, Body, Count, Instant, LimitKey, Name, QueryInstant
 from app.api.http.pagination import PageQuery
 from app.api.openapi.any_of import AnyOf
 from app.catalog.endpoints.flow_spec import queue_field
@@ -32,7 +32,7 @@ class ExecutionSchema(Schema):
         metadata={"description": "by which it shares `limits.per_key` of its endpoint; `null` where it has no key"},
     )
     status = fields.Enum(ExecutionStatus, required=True)
-    input = fields.Dict()
+    input = fields.Dict(metadata={"description": OF_UNREADABLE})
     output = AnyOf(*OUTPUTS, required=True, allow_none=True, metadata={"description": "what the receiver answered"})
     last_error = AnyOf(
         ERROR,

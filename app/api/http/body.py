@@ -13,7 +13,7 @@ from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from app.errors import Detail, InvalidRequestError
-from app.formats import MAX_DIGITS, marshmallow_faults, pointer
+from app.formats import MAX_DIGITS, is_deeper, marshmallow_faults, pointer
 
 MAX_DEPTH = 100
 MAX_DETAILS = 20
@@ -86,8 +86,8 @@ def parse_json(text: str) -> Any:
     except ValueError as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise InvalidRequestError(f"The body is not valid JSON: {reason}.") from None
-    if text.count("[") + text.count("{") > MAX_DEPTH:
-        _check_depth(value)
+    if text.count("[") + text.count("{") > MAX_DEPTH and is_deeper(value, MAX_DEPTH):
+        raise _too_deep()
     if _MAY_HIDE_UNSTORABLE.search(text):
         for string in _strings(value):
             check_text(string)
@@ -159,15 +159,6 @@ def _float(text: str) -> float:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer, parse_float=_float)
-
-
-def _check_depth(value: Any) -> None:
-    level: list[Any] = [value]
-    for _ in range(MAX_DEPTH + 1):
-        level = [child for parent in level for child in _children(parent)]
-        if not level:
-            return
-    raise _too_deep()
 
 
 def _children(value: Any) -> Iterator[Any]:

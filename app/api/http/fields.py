@@ -18,6 +18,9 @@ LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
+OF_UNREADABLE = '`{"unreadable": "why"}` stands for one that SQL has stored and that no process can read'
+
+
 class Body(Schema):
     """A request body or query; unknown fields are refused."""
 

@@ -7,7 +7,7 @@ from marshmallow import Schema, fields
 
 from app.api.callbacks import CallbacksSchema
 from app.api.executions.result_schemas import ResultSchema
-from app.api.http.fields import Instant, LimitKey, Name, WrittenSchema, shown_key
+from app.api.http.fields import OF_UNREADABLE, Instant, LimitKey, Name, WrittenSchema, shown_key
 from app.formats import rfc3339, show_duration
 from app.jobs.model import ExecutionSummary, Job
 from app.schedule.timetable import Timetable
@@ -71,7 +71,7 @@ class JobSchema(WrittenSchema):
         allow_none=True,
         metadata={"description": "CRON and INTERVAL only; in the job's time zone", "format": "date-time"},
     )
-    input = fields.Dict(required=True)
+    input = fields.Dict(required=True, metadata={"description": OF_UNREADABLE})
     execution = fields.Nested(ExecutionSummarySchema, metadata={"description": "IMMEDIATE and DELAYED only"})
     created_at = Instant(required=True)
     paused_at = Instant(required=True, allow_none=True)

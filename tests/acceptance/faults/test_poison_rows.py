@@ -29,12 +29,16 @@ def change_execution(assignment: str, **params: Any) -> Callable[[Database, str]
 
 
 def change_input(value: Any) -> Callable[[Database, str], None]:
+    return store_input(json.dumps(value))
+
+
+def store_input(json_text: str) -> Callable[[Database, str], None]:
     def change(database: Database, execution_id: str) -> None:
         sql = (
             "UPDATE jobs SET input = CAST(:input AS JSONB) FROM executions AS e "
             "WHERE e.job_id = jobs.job_id AND e.execution_id = :id"
         )
-        database.fetch(text(sql), {"id": execution_id, "input": json.dumps(value)})
+        database.fetch(text(sql), {"id": execution_id, "input": json_text})
 
     return change
 
@@ -75,6 +79,7 @@ POISON: dict[str, tuple[Callable[[Database, str], None], str]] = {
     "an unknown endpoint": (change_execution("endpoint = 'nowhere'"), "TEMPLATE_RESOLUTION_FAILED"),
     "a config that is gone": (change_version("config_ref = 'gone'"), "TEMPLATE_RESOLUTION_FAILED"),
     "an input without the field": (change_version(WITH_INPUT), "TEMPLATE_RESOLUTION_FAILED"),
+    "an input that no process reads": (store_input('{"a":' * 3000 + "1" + "}" * 3000), "TEMPLATE_RESOLUTION_FAILED"),
     "a spec that is a list": (change_version(SPEC.format("[1]")), "INTERNAL_ERROR"),
     "a spec without its fields": (change_version(SPEC.format("{}")), "INTERNAL_ERROR"),
     "a URL that is a number": (change_version(SPEC.format('{"url": 5, "method": "POST"}')), "INTERNAL_ERROR"),

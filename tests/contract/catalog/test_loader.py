@@ -13,6 +13,7 @@ from app.catalog.retry_policy import RetryPolicy
 from app.catalog.scrub import MASK
 from app.db import Database
 from app.errors import TemplateError, UnavailableError
+from app.formats import Unreadable
 from schema.states import EndpointType
 from tests import rows
 
@@ -70,6 +71,12 @@ def change_behind_its_back(database, config=None, secret=None):
 def seen(catalog):
     spec = prepare(catalog).spec
     return spec["url"], spec["headers"]["Authorization"]
+
+
+def test_an_input_that_cannot_be_read_fails_for_good_whatever_the_spec_asks_for(database, catalog):
+    rows.add_endpoint(database, "constant", spec={"url": "http://127.0.0.1:9/", "method": "POST"})
+    with pytest.raises(TemplateError, match="the input cannot be read: it is odd"):
+        prepare(catalog, "constant", input_=Unreadable(unreadable="it is odd"))
 
 
 def test_an_input_is_rendered(catalog):

@@ -1,9 +1,15 @@
-"""Lists of jobs with large inputs: a page is bounded by bytes too, and no job is missed."""
+"""Lists of jobs with large inputs: a page is bounded by bytes too, and no job is missed; nor with unreadable ones."""
+
+import json
+from typing import NoReturn
 
 import pytest
+from sqlalchemy import text
 
+from app.db import Database
 from app.jobs import queries
-from tests.integration.client import Api, walk
+from tests import rows
+from tests.integration.client import Api, pointers, problem, walk
 from tests.integration.registered import created, interval, one_shot, register
 
 
@@ -32,3 +38,56 @@ def test_the_versions_of_a_job_are_bounded_alike(api: Api, monkeypatch: pytest.M
         job_ids.append(api.put(f"/jobs/{job_ids[-1]}", {"every": "10s"}).json["job_id"])
     assert walk(api, f"/jobs/{job_ids[-1]}/versions", "job_id", limit=10) == job_ids[::-1]
     assert len(api.get(f"/jobs/{job_ids[-1]}/versions", limit=10).json["items"]) == 2
+
+
+def nested(levels: int) -> str:
+    return '{"a":' * levels + "1" + "}" * levels
+
+
+def refuse(constant: str) -> NoReturn:
+    raise AssertionError(f"{constant} is not JSON")
+
+
+@pytest.mark.parametrize(
+    ("stored", "why"),
+    [
+        pytest.param(nested(3000), "deeper", id="no parser reads it"),
+        pytest.param(nested(600), "deeper", id="a parser may read it"),
+        pytest.param(f'{{"a": {10**400}}}', "number", id="beyond a double"),
+    ],
+)
+def test_an_input_that_no_process_reads_is_told_and_stops_nobody(
+    api: Api, database: Database, stored: str, why: str
+) -> None:
+    """As an SQL function of ours stored it before it looked, or somebody by hand."""
+    register(api)
+    register(api, "other")
+    jobs = [
+        created(api, interval())["job_id"],
+        created(api, one_shot("k"))["job_id"],
+        created(api, one_shot("l"))["job_id"],
+    ]
+    odd, once = jobs[:2]
+    change = "UPDATE jobs SET input = CAST(:input AS JSONB) WHERE job_id IN (:odd, :once)"
+    database.fetch(text(change), {"input": stored, "odd": odd, "once": once})
+    listed = json.loads(api.get("/jobs").get_data(), parse_constant=refuse)["items"]
+    assert [each["job_id"] for each in listed] == jobs[::-1]
+    assert why in listed[2]["input"]["unreadable"]
+    assert listed[0]["input"] == one_shot("l")["input"]
+    (run,) = api.get(f"/jobs/{once}/executions").json["items"]
+    assert api.get(f"/executions/{run['execution_id']}").json["input"] == api.get(f"/jobs/{odd}").json["input"]
+    # Nothing new is made of it, in whatever way.
+    assert pointers(problem(api.put(f"/jobs/{odd}", {"every": "10s"}), 422, "INPUT_VALIDATION_FAILED")) == ["/input"]
+    letter = f"/dead-letters/{rows.add_letter(database, run['execution_id'])}"
+    refused = problem(api.post(f"{letter}/redrive", {"endpoint": "other"}), 422, "INPUT_VALIDATION_FAILED")
+    assert "give another input" in refused["message"]
+    assert api.get(letter).json["execution"]["input"] == listed[1]["input"]
+    assert api.put(f"/jobs/{odd}", {"every": "10s", "input": {"user_id": "u"}}).json["input"] == {"user_id": "u"}
+
+
+def test_what_is_odd_and_can_be_passed_on_is_read_as_it_is(api: Api, database: Database) -> None:
+    register(api)
+    job_id = created(api, one_shot("k"))["job_id"]
+    for stored in (nested(400), '{"a": 1e300, "b": [' + "{}," * 600 + "[]]}"):
+        database.fetch(text("UPDATE jobs SET input = CAST(:input AS JSONB)"), {"input": stored})
+        assert api.get(f"/jobs/{job_id}").json["input"] == json.loads(stored)
