@@ -20,7 +20,8 @@ class Channel:
     plugin: str
     """Module and class, below apprise.plugins."""
     secrets: frozenset[str] = frozenset()
-    """Of `user`, `lone user` (without a password), `host`, `lone host` (without a user), `path 1` …, `last`."""
+    """Of `user`, `lone user` (without a password), `host`, `lone host` (without a user), `path 1` …, `last`; `tokens`:
+    where no part is one for certain, whatever looks like a token."""
     has_server: bool = False
     """Whether the host is a server; that of others stands for an account of the service."""
 
@@ -40,11 +41,13 @@ _GOTIFY, _HOME_ASSISTANT = (
 )
 _MATRIX = _server("matrix:NotifyMatrix", "lone user", "lone host")
 _MATTERMOST = _server("mattermost:NotifyMattermost", "last")
-_NTFY, _ROCKET = _server("ntfy:NotifyNtfy", "lone user"), _server("rocketchat:NotifyRocketChat", "lone user")
+# Whoever knows the topic reads what is sent to it.
+_NTFY = _server("ntfy:NotifyNtfy", "lone user", "tokens")
+_ROCKET = _server("rocketchat:NotifyRocketChat", "lone user")
 _SIGNAL, _TEAMS = _server("signal_api:NotifySignalAPI"), _server("workflows:NotifyWorkflows", "path 2")
 _WEBEX = _service("webexteams:NotifyWebexTeams", "host")
-_JSON, _XML = _server("custom_json:NotifyJSON"), _server("custom_xml:NotifyXML")
-_FORM = _server("custom_form:NotifyForm")
+_JSON, _XML = _server("custom_json:NotifyJSON", "tokens"), _server("custom_xml:NotifyXML", "tokens")
+_FORM = _server("custom_form:NotifyForm", "tokens")
 
 # The schemes that a channel may have; docs/notifications.md lists them.
 CHANNELS: Mapping[str, Channel] = {
@@ -115,6 +118,10 @@ _LOCATOR = re.compile(r"(?P<scheme>[A-Za-z0-9]+)://(?P<authority>[^/?]*)(?P<path
 _SECRETIVE = re.compile(r"pass|pwd|token|secret|key|auth|sig|cookie|webhook|session", re.IGNORECASE)
 # A channel of Slack, a user, a group: what may stand where otherwise a token would.
 _ADDRESSEE = ("#", "%23", "@", "%40", "+", "%2B", "%2b")
+_LEAST_TOKEN = 16  # characters
+_LEAST_CHANGES = 3  # words with a number or a date in them have fewer
+# Between a letter and a digit, and from a small letter to a capital one.
+_CHANGE = re.compile(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])")
 
 
 class Parts(NamedTuple):
@@ -154,12 +161,14 @@ def faults_of(url: str, mark: str) -> Iterator[str]:
     for name, _ in parts.query:
         if name in REFUSED_PARAMETERS:
             yield f"the parameter {name!r} is not allowed: {REFUSED_PARAMETERS[name]}"
-    for what, text in _secrets(parts):
+    remedy = "store it with POST /secrets, and write {{secret.…}} with its name instead of it"
+    certain = list(_secrets(parts))
+    for what, text in certain:
         if text and mark not in text:
-            yield (
-                f"{what} of a {parts.scheme}:// URL is a secret: store it with POST /secrets, and write "
-                "{{secret.…}} with its name instead of it"
-            )
+            yield f"{what} of a {parts.scheme}:// URL is a secret: {remedy}"
+    for what, text in _others(parts):
+        if (what, text) not in certain and mark not in text and looks_like_token(text):
+            yield f"{what} of a {parts.scheme}:// URL looks like a token, and whoever knows it can use it: {remedy}"
 
 
 def _secrets(parts: Parts) -> Iterator[tuple[str, str | None]]:
@@ -181,6 +190,24 @@ def _secrets(parts: Parts) -> Iterator[tuple[str, str | None]]:
     for name, value in parts.query:
         if _SECRETIVE.search(name):
             yield f"the parameter {name!r}", value
+
+
+def _others(parts: Parts) -> Iterator[tuple[str, str]]:
+    """Return the parts of a URL that are secrets where they are tokens, with how they are called."""
+    if "tokens" not in CHANNELS[parts.scheme].secrets:
+        return
+    yield "the part before @", parts.user or ""
+    for number, segment in enumerate(parts.path, 1):
+        yield f"part {number} of the path", segment
+    for name, value in parts.query:
+        yield f"the parameter {name!r}", value
+
+
+def looks_like_token(text: str) -> bool:
+    """Return whether a text is as long and as mixed as what is drawn by lot: an id, a key, the path of a webhook."""
+    plain = unquote(text)
+    is_mixed = any(map(str.isdigit, plain)) and len(_CHANGE.findall(plain)) >= _LEAST_CHANGES
+    return len(plain) >= _LEAST_TOKEN and is_mixed
 
 
 def server_of(url: str) -> str:
