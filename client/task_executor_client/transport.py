@@ -30,6 +30,13 @@ class _Key(AuthBase):
         return request
 
 
+class _Session(requests.Session):
+    """Takes a redirect as the answer that it is."""
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Return none: one that is not to be followed would be prepared all the same, its body read without an end."""
+
+
 class Transport:
     """Connections to the service, which threads share; a process that was forked opens its own."""
 
@@ -83,7 +90,7 @@ class Transport:
             return self._session
 
     def _new_session(self) -> requests.Session:
-        session = requests.Session()
+        session = _Session()
         session.headers.update({name: text for name, text in self._address.headers.items() if name != "Authorization"})
         session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         adapter = HTTPAdapter(pool_connections=1, pool_maxsize=self._connections)

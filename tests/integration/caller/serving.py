@@ -4,7 +4,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from flask import Flask
 from werkzeug.serving import WSGIRequestHandler, make_server
@@ -19,15 +19,22 @@ class Quiet(WSGIRequestHandler):
         """Say nothing."""
 
 
+class Redirect(NamedTuple):
+    """An answer that leads elsewhere."""
+
+    location: str
+    body: bytes = b""
+
+
 class Weather:
-    """What happens to the next requests: `lose` does them and cuts the answer off, `drop` cuts before, or a status."""
+    """What happens to the next requests: `lose` does them and cuts the answer off, `drop` cuts before; or the answer."""
 
     def __init__(self, app: WSGI) -> None:
         self._app = app
-        self._next: list[str | int] = []
+        self._next: list[str | int | Redirect] = []
         self.seen: list[dict[str, str]] = []
 
-    def then(self, *faults: str | int) -> None:
+    def then(self, *faults: str | int | Redirect) -> None:
         self._next += faults
 
     def clear(self) -> None:
@@ -48,6 +55,9 @@ class Weather:
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             start_response(f"{fault} Fault", [("Retry-After", "0"), ("Content-Type", "text/html")])
             return [b"<p>not the service</p>"]
+        if isinstance(fault, Redirect):
+            start_response("302 Found", [("Location", fault.location), ("Content-Length", str(len(fault.body)))])
+            return [fault.body]
         if fault == "drop":
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         answer = b"".join(self._app(environ, start_response)) if fault != "drop" else b""

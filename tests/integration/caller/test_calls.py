@@ -23,7 +23,7 @@ from task_executor_client import (
 )
 
 from tests.integration.caller.conftest import Connect
-from tests.integration.caller.serving import Weather
+from tests.integration.caller.serving import Redirect, Weather
 from tests.integration.client import Api
 from tests.integration.registered import INPUT, SCHEMA, http_endpoint
 from tests.racing import at_once
@@ -239,6 +239,20 @@ def test_what_is_not_the_service_is_told(te: Any, weather: Weather) -> None:
     weather.then(302)
     with pytest.raises(UnexpectedAnswerError, match="302"):
         te.jobs.get("job_1")
+
+
+def test_a_redirect_is_not_looked_into(te: Any, weather: Weather, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither where it leads, which may be nowhere, nor what it says, without an end."""
+    monkeypatch.setattr("task_executor_client.transport.MOST_BYTES", 1000)
+    monkeypatch.setattr("task_executor_client.async_transport.MOST_BYTES", 1000)
+    for location in ("http://[", "\xff", "https:///", "/elsewhere"):
+        weather.then(Redirect(location))
+        with pytest.raises(UnexpectedAnswerError, match="302"):
+            te.jobs.get("job_1")
+    weather.then(Redirect("/elsewhere", b"x" * 5000))
+    with pytest.raises(UnexpectedAnswerError, match="more than 1000 bytes"):
+        te.jobs.get("job_1")
+    assert {each["path"] for each in weather.seen} == {"/jobs/job_1"}
 
 
 def test_a_name_travels_as_it_is(te: Any, weather: Weather) -> None:
