@@ -77,7 +77,7 @@ def enqueue(
         if hasattr(connection, "cursor"):
             with connection.cursor() as cursor:
                 cursor.execute(call.statement(), call.values)
-                return Enqueued(*cursor.fetchone())
+                return _enqueued(cursor.fetchone())
         # A Session of SQLAlchemy has the connection of its transaction.
         own = connection if hasattr(connection, "exec_driver_sql") else connection.connection()
         statement = call.statement(numbered=own.dialect.paramstyle == "numeric_dollar")
@@ -103,7 +103,12 @@ async def enqueue_async(
             return Enqueued(*await connection.fetchrow(call.statement(numbered=True), *call.values))
         async with connection.cursor() as cursor:
             await cursor.execute(call.statement(), call.values)
-            return Enqueued(*await cursor.fetchone())
+            return _enqueued(await cursor.fetchone())
+
+
+def _enqueued(row: Any) -> Enqueued:
+    # By name where connections make dictionaries: these would give their keys.
+    return Enqueued(**row) if isinstance(row, Mapping) else Enqueued(*row)
 
 
 # How each argument is given, and what te_enqueue takes it as. Drivers that prepare statements encode by the former.

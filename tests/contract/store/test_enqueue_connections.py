@@ -16,6 +16,8 @@ import asyncpg
 import psycopg
 import psycopg2
 import pytest
+from psycopg.rows import dict_row
+from psycopg2.extras import RealDictCursor
 from sqlalchemy import create_engine, text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
@@ -42,17 +44,23 @@ class MindChangedError(Exception):
     """Raised by a caller that changes its mind."""
 
 
-@contextmanager
-def of_psycopg2(url: str) -> Iterator[Any]:
-    with psycopg2.connect(url) as connection:
-        yield connection
-    connection.close()
+def of_psycopg2(**options: Any) -> Any:
+    @contextmanager
+    def opened(url: str) -> Iterator[Any]:
+        with psycopg2.connect(url, **options) as connection:
+            yield connection
+        connection.close()
+
+    return opened
 
 
-@contextmanager
-def of_psycopg(url: str) -> Iterator[Any]:
-    with psycopg.connect(url) as connection:
-        yield connection
+def of_psycopg(**options: Any) -> Any:
+    @contextmanager
+    def opened(url: str) -> Iterator[Any]:
+        with psycopg.connect(url, **options) as connection:
+            yield connection
+
+    return opened
 
 
 @contextmanager
@@ -118,8 +126,10 @@ async def async_session(engine: Any) -> AsyncIterator[AsyncSession]:
 
 
 KINDS = {
-    "psycopg2": of_psycopg2,
-    "psycopg": of_psycopg,
+    "psycopg2": of_psycopg2(),
+    "psycopg2-dictionaries": of_psycopg2(cursor_factory=RealDictCursor),
+    "psycopg": of_psycopg(),
+    "psycopg-dictionaries": of_psycopg(row_factory=dict_row),
     "django": of_django,
     "sqlalchemy": of_sqlalchemy("psycopg2", lambda engine: engine.begin()),
     "sqlalchemy-psycopg": of_sqlalchemy("psycopg", lambda engine: engine.begin()),
