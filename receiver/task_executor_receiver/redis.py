@@ -8,7 +8,8 @@ What it can't promise:
 - Redis forgets: what was confirmed is lost with a crash unless it is written at once (`appendonly yes`, `appendfsync
   always`), with a failover to a replica that lags, and where keys are evicted (`maxmemory-policy noeviction`). Then the
   effect is lost or had again.
-- It remembers for `kept`, counted from the last attempt.
+- It remembers for `kept`, counted from the last attempt that began.
+- Not on a cluster: redis-py's client of one sends a MULTI again whose answer is lost, and without the WATCH.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
-from redis import Redis, RedisError, WatchError
+from redis import Redis, RedisCluster, RedisError, WatchError
 
 from task_executor_receiver.inbox import RETRY_AFTER_SECONDS, Note, Overtaken, TransactionalInbox, Visit
 
@@ -28,7 +29,7 @@ _FIELDS = ("attempt", "is_done", "result", "holder", "held_until")
 
 
 class RedisInbox(TransactionalInbox[Any]):
-    """Inbox in keys beside your own; on a cluster, `prefix` has the hash tag of what the handlers write.
+    """Inbox in keys beside your own; raises NotImplementedError for the client of a cluster.
 
     Whoever is at work holds the execution for `lease_seconds`; who dies keeps others waiting for that long. Who takes
     longer may find that another has had the effect: the mark is made only if nobody has come since.
@@ -36,13 +37,15 @@ class RedisInbox(TransactionalInbox[Any]):
 
     def __init__(
         self,
-        client: Redis,
+        client: Redis | RedisCluster,
         prefix: str = PREFIX,
         kept: timedelta = KEPT,
         lease_seconds: int = LEASE_SECONDS,
         retry_after: int = RETRY_AFTER_SECONDS,
     ) -> None:
         super().__init__(retry_after)
+        if isinstance(client, RedisCluster):
+            raise NotImplementedError("an inbox in a cluster: its client repeats what may have been done")
         self._client: Any = client
         self._prefix = prefix
         self._kept = kept

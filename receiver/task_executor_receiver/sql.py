@@ -87,9 +87,11 @@ class SqlInbox(TransactionalInbox[Tx]):
 
     def create_table(self) -> None:
         """Make the table if there is none: for tests, examples, and whoever has no migrations."""
-        with self._transaction() as tx:
-            for statement in DDL:
-                self._run(tx, statement, {})
+        try:
+            self._make_table()
+        except Exception:  # noqa: BLE001 - each driver and framework has its own
+            # PostgreSQL lets all but one fail that do so at once; to those it is there then.
+            self._make_table()
 
     def prune(self, kept: timedelta = KEPT) -> int:
         """Forget executions that were last heard of so long ago, and return how many.
@@ -105,6 +107,11 @@ class SqlInbox(TransactionalInbox[Tx]):
             count += pruned
             if pruned < PRUNED_AT_ONCE:
                 return count
+
+    def _make_table(self) -> None:
+        with self._transaction() as tx:
+            for statement in DDL:
+                self._run(tx, statement, {})
 
     def _lock(self, tx: Tx, visit: Visit, *, enters: bool) -> Note | None:
         if (note := self._locked(tx, visit)) is not None:

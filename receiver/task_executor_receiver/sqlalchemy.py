@@ -21,7 +21,7 @@ class SqlAlchemyInbox(SqlInbox[Session]):
     @contextmanager
     def _transaction(self) -> Iterator[Session]:
         with self._sessions() as session, session.begin():
-            if getattr(session.connection().connection.dbapi_connection, "autocommit", False) is True:
+            if _commits_by_itself(session.connection().connection.dbapi_connection):
                 raise RuntimeError("an inbox needs transactions: its engine must not be in AUTOCOMMIT")
             yield session
 
@@ -33,3 +33,9 @@ class SqlAlchemyInbox(SqlInbox[Session]):
 
     def _is_sqlite(self, tx: Session) -> bool:
         return is_sqlite(tx.get_bind().dialect.name)
+
+
+def _commits_by_itself(connection: Any) -> bool:
+    # sqlite3 does so without an isolation level; who begins by hand there, at SQLAlchemy's event, is in a transaction.
+    is_open = getattr(connection, "in_transaction", True)
+    return getattr(connection, "autocommit", False) is True or (not is_open and connection.isolation_level is None)

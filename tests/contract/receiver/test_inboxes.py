@@ -4,32 +4,19 @@ import contextlib
 import json
 import os
 import secrets
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
-import redis
 from sqlalchemy import create_engine
-from task_executor_receiver import Answer, Delivery, Refused
-from task_executor_receiver.redis import RedisInbox
+from task_executor_receiver import Delivery, Refused
 from task_executor_receiver.sql import SqlInbox, is_sqlite
-from task_executor_receiver.sqlalchemy import SqlAlchemyInbox
 
-from app.dev.servers import Valkey
+from tests.contract.receiver.deliveries import fail, is_replayed, of, reason
 from tests.contract.receiver.stores import Store, over_django, over_redis, over_sqlalchemy
 from tests.racing import at_once
-from tests.servers import Cluster
-
-
-@pytest.fixture(scope="module")
-def url(cluster: Cluster) -> Iterator[str]:
-    """An empty database of this module."""
-    url = cluster.create()
-    yield url
-    cluster.drop(url)
 
 
 @pytest.fixture(scope="module", params=["sqlalchemy", "django", "redis", "sqlite"])
@@ -47,29 +34,6 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             store = over_sqlalchemy(create_engine(f"sqlite:///{tmp_path_factory.mktemp('sqlite')}/inbox"))
     yield store
     store.close()
-
-
-@pytest.fixture
-def execution() -> str:
-    return f"exec_{secrets.token_hex(8)}"
-
-
-def of(execution: str, attempt: int = 1) -> Delivery:
-    return Delivery(execution, attempt, int(time.time()), b"{}")
-
-
-def is_replayed(answer: Answer) -> bool:
-    return "Idempotency-Replayed" in answer.headers
-
-
-def reason(answer: Answer) -> Any:
-    assert answer.status == 409
-    assert int(answer.headers["Retry-After"]) > 0
-    return json.loads(answer.body)["error"]["reason"]
-
-
-def fail(*_arguments: Any) -> None:
-    raise LookupError("the handler's own")
 
 
 def test_an_effect_is_had_once_and_its_result_told_again(store: Store, execution: str) -> None:
@@ -179,41 +143,6 @@ def test_a_transaction_that_failed_behind_the_handlers_back_is_not_said_to_be_do
         answered = inbox.process(of(execution), work).status
     assert (answered == 200) == (store.count(execution) == 1)
     assert inbox.process(of(execution, 2), store.effect).status == 200
-    assert store.count(execution) == 1
-
-
-def test_an_engine_without_transactions_is_refused(url: str, execution: str) -> None:
-    engine = create_engine(url, isolation_level="AUTOCOMMIT")
-    with pytest.raises(RuntimeError, match="must not be in AUTOCOMMIT"):
-        SqlAlchemyInbox(engine).process(of(execution), fail)
-    engine.dispose()
-
-
-def test_what_was_overtaken_in_redis_has_no_effect(valkey: Valkey, execution: str) -> None:
-    """Whoever takes longer than the lease lasts finds that another has had the effect."""
-    store = over_redis(valkey.url)
-    hasty = RedisInbox(redis.Redis.from_url(valkey.url, decode_responses=True), lease_seconds=0)
-
-    def work(delivery: Delivery, pipe: Any) -> None:
-        store.effect(delivery, pipe)
-        assert not is_replayed(hasty.process(of(execution, 2), store.effect))
-
-    assert reason(hasty.process(of(execution), work)) == "busy"
-    assert is_replayed(hasty.process(of(execution, 3), fail))
-    assert store.count(execution) == 1
-
-
-def test_what_redis_refuses_is_not_rolled_back(valkey: Valkey, execution: str) -> None:
-    """As documented: Redis has no rollback."""
-    store = over_redis(valkey.url)
-
-    def work(delivery: Delivery, pipe: Any) -> None:
-        store.effect(delivery, pipe)
-        pipe.incr(f"effects:{execution}")
-
-    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
-        store.inbox.process(of(execution), work)
-    assert is_replayed(store.inbox.process(of(execution, 2), fail))
     assert store.count(execution) == 1
 
 

@@ -27,7 +27,7 @@ class Redirect(NamedTuple):
 
 
 class Weather:
-    """What happens to the next requests: `lose` does them and cuts the answer off, `drop` cuts before; or the answer."""
+    """What happens to the next requests: `lose` does them and cuts the answer off, `drop` cuts before; or a status."""
 
     def __init__(self, app: WSGI) -> None:
         self._app = app

@@ -1,0 +1,58 @@
+"""The inbox of Redis: what it does as no other, and what it can't promise."""
+
+from typing import Any
+
+import pytest
+import redis
+from task_executor_receiver import Delivery
+from task_executor_receiver.redis import RedisInbox
+
+from app.dev.servers import Valkey
+from tests.contract.receiver.deliveries import fail, is_replayed, of, reason
+from tests.contract.receiver.stores import over_redis
+from tests.servers import start_or_skip
+
+
+class ClusteredValkey(Valkey):
+    """A cluster of one."""
+
+    def _command(self, port: int) -> list[str]:
+        return [*super()._command(port), "--cluster-enabled", "yes"]
+
+
+def test_what_was_overtaken_in_redis_has_no_effect(valkey: Valkey, execution: str) -> None:
+    """Whoever takes longer than the lease lasts finds that another has had the effect."""
+    store = over_redis(valkey.url)
+    hasty = RedisInbox(redis.Redis.from_url(valkey.url, decode_responses=True), lease_seconds=0)
+
+    def work(delivery: Delivery, pipe: Any) -> None:
+        store.effect(delivery, pipe)
+        assert not is_replayed(hasty.process(of(execution, 2), store.effect))
+
+    assert reason(hasty.process(of(execution), work)) == "busy"
+    assert is_replayed(hasty.process(of(execution, 3), fail))
+    assert store.count(execution) == 1
+
+
+def test_what_redis_refuses_is_not_rolled_back(valkey: Valkey, execution: str) -> None:
+    """As documented: Redis has no rollback."""
+    store = over_redis(valkey.url)
+
+    def work(delivery: Delivery, pipe: Any) -> None:
+        store.effect(delivery, pipe)
+        pipe.incr(f"effects:{execution}")
+
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        store.inbox.process(of(execution), work)
+    assert is_replayed(store.inbox.process(of(execution, 2), fail))
+    assert store.count(execution) == 1
+
+
+def test_a_cluster_is_refused() -> None:
+    """Its client repeats a MULTI whose answer is lost, without the WATCH that says whether it was done."""
+    with start_or_skip(ClusteredValkey()) as server:
+        redis.Redis(port=server.port).execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+        client = redis.RedisCluster.from_url(server.url)
+        with pytest.raises(NotImplementedError, match="a cluster"):
+            RedisInbox(client)
+        client.close()
