@@ -21,7 +21,8 @@ from tests.integration.registered import register, register_all
 
 FLOW = {"queue": "bulk", "priority": 200, "limits": {"max_in_flight": 3}}
 ROUTES = [{"pattern": "billing-*", "queue": "bulk"}]
-RULE = {"events": ["worker.lost"], "channels": ["target"], "queue": "bulk", "min_severity": "warning"}
+QUIET = {"from": "22:00", "to": "07:00", "days": ["sat", "sun"], "timezone": "Europe/Berlin"}
+RULE = {"events": ["worker.lost"], "channels": ["ops", "people"], "queue": "bulk", "quiet_hours": QUIET}
 
 
 @pytest.fixture
@@ -30,9 +31,12 @@ def filled(api: Api) -> Api:
     register_all(api)
     assert api.send("PATCH", "/endpoints/target", json=FLOW).status_code == 200
     assert api.put("/routes", {"routes": ROUTES}).status_code == 200
-    # One to which messages can be sent.
+    # One to which messages can be sent, and one that is there for them.
     register(api, "ops")
-    rule = RULE | {"name": "lost", "channels": ["ops"], "group_seconds": 60}
+    channels = ["json://me:{{secret.token}}@127.0.0.1:9/hook", "{{secret.token}}"]
+    channel = {"type": "NOTIFICATION", "config": "config", "spec": {"url": channels, "severity": "{{input.severity}}"}}
+    assert api.post("/endpoints", {"name": "people", **channel}).status_code == 201
+    rule = RULE | {"name": "lost", "group_seconds": 60}
     assert api.post("/notification-rules", rule).status_code == 201
     return api
 
@@ -79,8 +83,7 @@ def test_an_export_builds_the_same_catalogue_elsewhere(
         assert [(each["action"], each["kind"]) for each in made] == [
             ("create", "payload spec"),
             ("create", "config"),
-            ("create", "endpoint"),
-            ("create", "endpoint"),
+            *[("create", "endpoint")] * 3,
             ("change", "routes"),
             ("create", "notification rule"),
         ]
@@ -100,7 +103,7 @@ def test_a_change_is_shown_before_it_is_made(filled: Api, cli: Cli, tmp_path: Pa
     del document["endpoints"]["target"]["limits"]
     document["configs"] = {"other": {"day": "2030-01-01"}, "config": document["configs"]["config"]}
     document["payload_specs"]["loose"] = {"type": "object"}
-    assert document["notification_rules"] == {"lost": RULE | {"channels": ["ops"]}}
+    assert document["notification_rules"] == {"lost": RULE}
     document["notification_rules"]["more"] = {**document["notification_rules"].pop("lost"), "max_per_hour": 3}
     file.write_text(yaml.safe_dump(document).replace("'2030-01-01'", "2030-01-01"))
     told = cli.run("catalog", "diff", str(file), expect=1).stdout
