@@ -213,7 +213,9 @@ def _retry(
     )
 
 
-def _refusal(row: Row[Any], attempts: Mapping[tuple[str, int], int], paused: set[str]) -> TaskExecutorError | None:
+def _refusal(
+    row: Row[Any], attempts: Mapping[tuple[str, int], int | None], paused: set[str]
+) -> TaskExecutorError | None:
     """Say why an execution cannot be retried, or None."""
     status = ExecutionStatus(row.status)
     if status not in RETRIABLE:
@@ -222,19 +224,32 @@ def _refusal(row: Row[Any], attempts: Mapping[tuple[str, int], int], paused: set
         )
     if (row.endpoint, row.endpoint_version) not in attempts:
         return ConflictError(f"The endpoint {row.endpoint!r} was deleted, so the execution cannot be retried.")
+    if attempts[row.endpoint, row.endpoint_version] is None:
+        return ConflictError(
+            f"The retry policy of version {row.endpoint_version} of the endpoint {row.endpoint!r} cannot be read, so "
+            "the execution cannot be retried; create a new job with its input."
+        )
     if row.job_id in paused:
         return ConflictError(f"The job {row.job_id!r} is PAUSED; resume it before you retry its executions.")
     return None
 
 
-def _attempts_more(connection: Connection, locked: Sequence[Row[Any]]) -> dict[tuple[str, int], int]:
-    """Return how many attempts each version of an endpoint allows, without those of deleted endpoints."""
+def _attempts_more(connection: Connection, locked: Sequence[Row[Any]]) -> dict[tuple[str, int], int | None]:
+    """Return how many attempts each version of an endpoint allows, without those of deleted endpoints.
+
+    None where its policy cannot be read, since it was edited manually.
+    """
     versions = sorted({(row.endpoint, row.endpoint_version) for row in locked})
     found = connection.execute(ENDPOINTS, {"endpoints": sorted({endpoint for endpoint, _ in versions})})
     alive = {row.name for row in found}
     wanted = [(endpoint, version) for endpoint, version in versions if endpoint in alive]
     params = {"endpoints": [endpoint for endpoint, _ in wanted], "versions": [version for _, version in wanted]}
-    return {
-        (row.endpoint, row.version): RetryPolicy.from_json(row.retry_policy).max_attempts
-        for row in connection.execute(POLICIES, params)
-    }
+    return {(row.endpoint, row.version): _attempts_of(row.retry_policy) for row in connection.execute(POLICIES, params)}
+
+
+def _attempts_of(stored: Any) -> int | None:
+    try:
+        most = RetryPolicy.from_json(stored).max_attempts
+    except (AttributeError, TypeError, ValueError):
+        return None
+    return most if isinstance(most, int) else None

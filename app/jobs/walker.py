@@ -123,10 +123,11 @@ class Walker:
         self._hint = hint
         self._stopping = stopping
 
-    def walk(self) -> Lap:
+    def walk(self, tell: Callable[[Lap], object] = lambda _lap: None) -> Lap:
         """See to as much of each walk as it may in a second; returns how much that was, and how much was refused.
 
-        One that cannot go on holds up no other; raises its error once the others have had their turn.
+        `tell` is told of each stretch once it is committed. A walk that cannot go on holds up no other; raises its
+        error once the others have had their turn.
         """
         total, failure = Lap(), None
         for kind in self._kinds:
@@ -134,7 +135,7 @@ class Walker:
                 if self._stopping():
                     break
                 try:
-                    total = total.plus(self._go_on(kind, walk_id))
+                    total = total.plus(self._go_on(kind, walk_id, tell))
                 except Exception as error:  # noqa: BLE001 - raised below
                     log.warning("the %s %s cannot go on now: %s", kind.walks.noun, walk_id, explained(error))
                     failure = failure or error
@@ -142,23 +143,34 @@ class Walker:
             raise failure
         return total
 
-    def _go_on(self, kind: Kind[Any, Any, Any], walk_id: str) -> Lap:
+    def _go_on(self, kind: Kind[Any, Any, Any], walk_id: str, tell: Callable[[Lap], object]) -> Lap:
         if not kind.walks.hold(self._database, walk_id, self._who):
             return Lap()
-        return _Turn(self._database, kind, walk_id, self._who, self._hint).take(self._stopping)
+
+        def note(treated: Treated, lap: Lap) -> None:
+            tell(lap)
+            for queue in treated.queues:
+                self._hint(queue)
+
+        return _Turn(self._database, kind, walk_id, self._who, note).take(self._stopping)
 
 
 class _Turn(Generic[W, Q, T]):
     """The turn of one walk, which this scheduler holds."""
 
     def __init__(
-        self, database: Database, kind: Kind[W, Q, T], walk_id: str, who: str, hint: Callable[[str], object]
+        self,
+        database: Database,
+        kind: Kind[W, Q, T],
+        walk_id: str,
+        who: str,
+        note: Callable[[Treated, Lap], None],
     ) -> None:
         self._database = database
         self._kind = kind
         self._walk_id = walk_id
         self._who = who
-        self._hint = hint
+        self._note = note
         self._walk = kind.walks.get(database, walk_id)
 
     def take(self, stopping: Callable[[], bool]) -> Lap:
@@ -216,16 +228,15 @@ class _Turn(Generic[W, Q, T]):
             return treated, lap
 
         treated, lap = self._database.transact_jointly(body)
-        for queue in treated.queues:
-            self._hint(queue)
+        self._note(treated, lap)
         return lap
 
 
 def _refusal(error: Exception) -> TaskExecutorError | None:
-    """Return why something cannot be seen to; None where it is no fault of it, and may pass."""
+    """Return why something cannot be seen to; None where it is no fault of it: of the database's, or of ours."""
     if isinstance(error, TaskExecutorError):
         return error if error.status < 500 else None
-    if isinstance(error, DBAPIError) and (not is_rows_fault(error) or is_statements_fault(error)):
+    if not isinstance(error, DBAPIError) or not is_rows_fault(error) or is_statements_fault(error):
         return None
     log.warning("what a walk came to cannot be seen to: %s", explained(error))
     return ConflictError(f"Something stored is not as it should be ({type(error).__name__}).")

@@ -20,7 +20,9 @@ from app.sql import statement
 from schema.states import WalkStatus
 
 BEGINNING = Position.behind(EPOCH)
-HELD_SECONDS = 5  # a scheduler that died is replaced after this
+# A scheduler that died is replaced after this. Longer than a statement may take: two that read slowly would otherwise
+# take a walk from each other for ever.
+HELD_SECONDS = 12
 _MOST_REFUSAL = 500
 
 

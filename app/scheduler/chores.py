@@ -23,7 +23,7 @@ from app.jobs import time_zones, unfinished
 from app.jobs.bulk_walk import BulkWalk
 from app.jobs.creation import Creator
 from app.jobs.redrive_walk import RedriveWalk
-from app.jobs.walker import Walker
+from app.jobs.walker import Lap, Walker
 from app.metrics import PROCESS
 from app.metrics.series import FAILED
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks, makes_up_for_all, may_wait
@@ -229,8 +229,14 @@ class Chores:
 
     def walk(self) -> Counts:
         """Go on with the redrives and bulk operations that are under way, each at its rate."""
-        done, refused = self._walker.walk()
-        return Counts(walked=done, refused=refused)
+        counts = counts_so_far()
+
+        def tell(lap: Lap) -> None:
+            counts.update(walked=lap.done, refused=lap.refused)
+
+        tell(Lap())
+        self._walker.walk(tell)
+        return counts
 
     def finish(self) -> Counts:
         """End the changes of jobs with very many executions that a request was cut off from."""

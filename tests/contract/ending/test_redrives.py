@@ -1,24 +1,27 @@
 """Redrives of several letters: each once, in order, at the rate, whoever dies, and no other."""
 
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import text
 
 from app import db
 from app.db import Database
-from app.db.paging import PageRequest
+from app.db.paging import PageRequest, Position
 from app.errors import ConflictError, UnavailableError
 from app.executions.ending.letters import archive
-from app.executions.reading.dead_letters import LetterFilter, page_of_letters
+from app.executions.reading.dead_letters import DeadLetter, LetterFilter, page_of_letters
 from app.executions.retry import retry_execution
+from app.executions.several import Treated
 from app.jobs import redrives
 from app.jobs import walker as walking
 from app.jobs.creation import Creator
 from app.jobs.redrive import Anew, redrive
 from app.jobs.redrive_walk import RedriveWalk
 from app.jobs.redrives import REDRIVES, Redrive
-from app.jobs.walker import Walker, preview
+from app.jobs.walker import Lap, Place, Walker, preview
 from schema.states import WalkStatus
 from tests import rows
 from tests.contract.ending.following import letters
@@ -30,15 +33,21 @@ EVERYTHING = LetterFilter()
 EVENTS = text("SELECT execution_id FROM execution_events WHERE reason = 'RETRIED_BY_HAND' ORDER BY event_id")
 
 
-def walker(database: Database, who: str = "one", hint: Callable[[str], object] = lambda _queue: None) -> Walker:
-    return Walker(database, [kind(database)], who, hint=hint, stopping=lambda: False)
+def walker(
+    database: Database,
+    who: str = "one",
+    hint: Callable[[str], object] = lambda _queue: None,
+    *,
+    kind: RedriveWalk | None = None,
+) -> Walker:
+    return Walker(database, [kind or of(database)], who, hint=hint, stopping=lambda: False)
 
 
 def creator(database: Database) -> Creator:
     return Creator(database, shards=1, look_ahead_ms=0)
 
 
-def kind(database: Database) -> RedriveWalk:
+def of(database: Database) -> RedriveWalk:
     return RedriveWalk(creator(database))
 
 
@@ -59,7 +68,7 @@ def test_the_letters_of_a_filter_are_redriven_in_their_order_at_the_rate(databas
     add_letters(database, 2)
     add_letters(database, 2, error_type="TIMEOUT", labels={"team": "b"})
     mine = add_letters(database, 10, error_type="TIMEOUT", labels={"team": "a", "env": "x"})
-    seen = preview(database, kind(database), wanted)
+    seen = preview(database, of(database), wanted)
     assert (seen.count, seen.is_complete, [letter.execution_id for letter in seen.sample]) == (10, True, mine)
     redrive = begun(database, wanted)
     later = add_letters(database, 1, error_type="TIMEOUT", labels={"team": "a"})
@@ -82,7 +91,7 @@ def test_a_filter_means_the_letters_that_the_list_shows(database: Database) -> N
     ):
         shown = page_of_letters(database, wanted, PageRequest()).items
         assert [letter.execution_id for letter in reversed(shown)] == meant, wanted
-        assert [letter.execution_id for letter in preview(database, kind(database), wanted).sample] == meant, wanted
+        assert [letter.execution_id for letter in preview(database, of(database), wanted).sample] == meant, wanted
 
 
 def test_who_goes_on_after_a_death_begins_behind_the_last_letter(
@@ -166,7 +175,7 @@ def test_what_cannot_be_redriven_is_counted_and_stays_open(database: Database) -
     done = REDRIVES.get(database, redrive.redrive_id)
     assert (done.status, done.redriven, done.refused) == (WalkStatus.DONE, 4, 1)
     assert job_id in (done.last_refusal or "")
-    assert preview(database, kind(database), EVERYTHING).count == 1
+    assert preview(database, of(database), EVERYTHING).count == 1
 
 
 def test_a_new_job_that_is_refused_leaves_those_beside_it_alone(database: Database) -> None:
@@ -218,9 +227,82 @@ def test_what_is_not_as_it_should_be_is_counted_and_holds_up_no_other_letter(dat
       SELECT endpoint, 99, CAST('{{"max_attempts": "x"}}' AS JSONB), {columns} FROM endpoint_versions LIMIT 1"""
     database.fetch(text(odd_policy))
     database.fetch(text("UPDATE executions SET endpoint_version = 99 WHERE execution_id = :id"), {"id": odd})
+    (worn,) = add_letters(database, 1)
+    most = text(
+        f"UPDATE executions SET attempt_count = {2**63 - 1}, max_attempts = {2**63 - 1} WHERE execution_id = :id"
+    )
+    database.fetch(most, {"id": worn})
     redrive = begun(database, rate=100)
-    assert walker(database).walk() == (3, 1)
+    assert walker(database).walk() == (3, 2)
     assert REDRIVES.get(database, redrive.redrive_id).status is WalkStatus.DONE
+
+
+class Broken(RedriveWalk):
+    """Sees to so many stretches, and then to none."""
+
+    left = 2
+
+    def see_to(self, walk: Redrive, items: Sequence[DeadLetter]) -> Treated:
+        """Redrive letters."""
+        if not self.left:
+            raise OSError("the disk is full")
+        self.left -= 1
+        return super().see_to(walk, items)
+
+
+def test_what_is_no_fault_of_a_letter_is_not_counted_against_it_and_what_was_done_is(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walking, "AT_ONCE", 2)
+    add_letters(database, 6)
+    redrive = begun(database, rate=100)
+    laps = list[Lap]()
+    with pytest.raises(OSError, match="full"):
+        walker(database, kind=Broken(creator(database))).walk(laps.append)
+    assert laps == [(2, 0), (2, 0)]
+    found = REDRIVES.get(database, redrive.redrive_id)
+    assert (found.status, found.redriven, found.refused) == (WalkStatus.RUNNING, 4, 0)
+    assert walker(database).walk() == (2, 0)
+
+
+class Stalled(RedriveWalk):
+    """Reads a page, and is then held up for very long."""
+
+    def __init__(self, creator: Creator) -> None:
+        super().__init__(creator)
+        self.has_read, self.may_go = threading.Event(), threading.Event()
+
+    def next(self, database: Database, wanted: LetterFilter, after: Position, limit: int) -> list[Place[DeadLetter]]:
+        """Read the next letters."""
+        found = super().next(database, wanted, after, limit)
+        self.has_read.set()
+        assert self.may_go.wait(60)
+        return found
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if "without" not in way])
+@pytest.mark.parametrize("rate", [4, 100])
+def test_who_reads_for_longer_than_it_holds_a_walk_sees_to_nothing(
+    database: Database, database_url: str, way: str, rate: int
+) -> None:
+    """Also where the other one is at work still, and where it is at the end."""
+    mine = add_letters(database, 10)
+    redrive = begun(database, rate=rate, to=rows.add_endpoint(database, "other"))
+    with schedulers(database_url, way) as (slow, quick), ThreadPoolExecutor(1) as thread:
+        stalled = Stalled(creator(slow))
+        lap = thread.submit(walker(slow, "slow", kind=stalled).walk)
+        try:
+            assert stalled.has_read.wait(60)
+            database.fetch(text("UPDATE redrives SET held_until = now() - INTERVAL '1 second'"))
+            assert walker(quick, "quick").walk() == (min(rate, 10), 0)
+        finally:
+            stalled.may_go.set()
+        assert lap.result(60) == (0, 0)
+        for _ in range(3):
+            walker(quick, "quick").walk()
+    assert REDRIVES.get(database, redrive.redrive_id).redriven == len(mine)
+    new = database.fetch(text("SELECT count(*) AS n FROM jobs WHERE endpoint = 'other'"))
+    assert new[0].n == len(mine)
 
 
 SEEING_TO: dict[str, Callable[[Database, str], object]] = {
