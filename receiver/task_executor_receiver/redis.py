@@ -64,11 +64,12 @@ class RedisInbox(TransactionalInbox[Any]):
                 raise Overtaken from None
 
     def _lock(self, tx: Any, visit: Visit, *, enters: bool) -> Note | None:
-        """Watch the key: from here to EXEC nobody else may write it."""
+        """Watch the key: from here to EXEC nobody else may write it. All is asked over the connection that watches."""
         tx.watch(self._key(visit))
         attempt, is_done, result, holder, held_until = map(_text, tx.hmget(self._key(visit), _FIELDS))
         now, _ = tx.time()
-        tx.multi()
+        if not enters:
+            tx.multi()
         note = Note(int(attempt or visit.attempt), is_done is not None, result)
         if note.is_done or holder == visit.token:
             return note
@@ -76,7 +77,8 @@ class RedisInbox(TransactionalInbox[Any]):
         return note if enters and not is_held else None
 
     def _admit(self, tx: Any, visit: Visit) -> None:
-        now, _ = self._client.time()
+        now, _ = tx.time()
+        tx.multi()
         held = {"holder": visit.token, "held_until": now + self._lease_seconds}
         tx.hset(self._key(visit), mapping={"attempt": visit.attempt, **held})
         tx.expire(self._key(visit), self._kept)

@@ -48,6 +48,17 @@ def test_what_redis_refuses_is_not_rolled_back(valkey: Valkey, execution: str) -
     assert store.count(execution) == 1
 
 
+def test_one_connection_is_enough_for_one_delivery(valkey: Valkey, execution: str) -> None:
+    """With two, as many deliveries at once as a pool has connections would wait for each other."""
+    pool = redis.BlockingConnectionPool.from_url(valkey.url, max_connections=1, timeout=1)
+    inbox = RedisInbox(redis.Redis(connection_pool=pool))
+    with pytest.raises(LookupError):
+        inbox.process(of(execution), fail)
+    assert not is_replayed(inbox.process(of(execution, 2), lambda *_: None))
+    assert is_replayed(inbox.process(of(execution, 3), fail))
+    pool.disconnect()
+
+
 def test_a_cluster_is_refused() -> None:
     """Its client repeats a MULTI whose answer is lost, without the WATCH that says whether it was done."""
     with start_or_skip(ClusteredValkey()) as server:
