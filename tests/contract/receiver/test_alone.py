@@ -29,6 +29,7 @@ def test_it_is_installed_alone_and_verifies(tmp_path: Path) -> None:
     built = subprocess.run([*PIP, tmp_path / "installed", source], capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     assert {path.name.split("-")[0] for path in (tmp_path / "installed").iterdir()} == {"task_executor_receiver"}
+    assert [*(tmp_path / "installed").glob("*.dist-info/licenses/LICENSE")], "it goes with the package"
 
     secret, body = "whsec_c2VjcmV0IG9mIHRoZSBob3VzZQ==", '{"a":"ü"}'
     headers = signed({"secret": secret}, "exec_1", int(time.time()), body.encode(), 3) | {
