@@ -94,11 +94,11 @@ class SqlInbox(TransactionalInbox[Tx]):
             self._make_table()
 
     def prune(self, kept: timedelta = KEPT) -> int:
-        """Forget executions that were last heard of so long ago, and return how many.
+        """Forget executions of which no attempt has begun for so long, and return how many.
 
-        An execution that is forgotten would have its effect again: keep them for longer than the service keeps them
-        (`TE_RETENTION_DAYS`, 30 days unless it says otherwise; until then it may be retried by hand) and than it takes
-        all its attempts to be made.
+        An execution that is forgotten would have its effect again: keep them for longer than the service does. It keeps
+        one for `TE_RETENTION_DAYS` (30 days unless it says otherwise) after its last attempt, within which it may be
+        retried by hand, and one with an open dead letter until somebody has seen to that.
         """
         before, count = int(time.time() - kept.total_seconds()), 0
         while True:
