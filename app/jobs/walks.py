@@ -119,11 +119,12 @@ class Walks(Generic[W]):
              WHERE {key} = :id AND status = 'RUNNING' AND holder = :holder
             """,  # noqa: S608 - constants
         )
+        # From now on nobody holds it; since when it waits for somebody, `flask doctor` reads.
         self._change = statement(
             f"{name}.change",
             f"""
             UPDATE {name}
-               SET status = :status, held_until = NULL,
+               SET status = :status, held_until = now(),
                    ended_at = CASE WHEN CAST(:status AS TEXT) IN ('STOPPED', 'DONE') THEN now() END
              WHERE {key} = :id AND status IN ('RUNNING', 'PAUSED')
             RETURNING {key}

@@ -28,18 +28,38 @@ SUBJECTS = statement(
     RETURNING s.subject
     """,
 )
-# Noted by who had read the rule just before it was deleted.
-ASTRAY = statement(
-    "notifications.prune_parts",
-    """
-    WITH page AS MATERIALIZED (
-      SELECT rule, part_id FROM notification_parts AS p
-       WHERE NOT EXISTS (SELECT 1 FROM notification_rules AS r WHERE r.name = p.rule)
-       ORDER BY rule, part_id LIMIT :limit)
-    DELETE FROM notification_parts AS p USING page WHERE p.rule = page.rule AND p.part_id = page.part_id
-    RETURNING p.part_id
-    """,
-)
+# Noted by who had read the rule just before it was deleted, or left by hand: a rule of that name would take it for its
+# own, and not tell what seems to be told. Groups that were told are history.
+_OF_NO_RULE = "NOT EXISTS (SELECT 1 FROM notification_rules AS r WHERE r.name = x.rule)"
+_KEYS = {
+    "parts": ("rule", "part_id"),
+    "conditions": ("event", "rule", "subject"),
+    "subjects": ("rule", "event", "subject"),
+    "groups": ("group_id",),
+}
+
+
+def _page(table: str) -> str:
+    key = ", ".join(_KEYS[table])
+    condition = f"{_OF_NO_RULE} AND closed_at IS NULL" if table == "groups" else _OF_NO_RULE
+    return f"SELECT {key} FROM notification_{table} AS x WHERE {condition} ORDER BY {key} LIMIT :limit"  # noqa: S608 - constants
+
+
+ASTRAY = {
+    table: statement(f"notifications.astray_{table}", f"SELECT count(*) AS n FROM ({_page(table)}) AS found")  # noqa: S608
+    for table in _KEYS
+}
+PRUNE_ASTRAY = {
+    table: statement(
+        f"notifications.prune_astray_{table}",
+        f"""
+        WITH page AS MATERIALIZED ({_page(table)})
+        DELETE FROM notification_{table} AS x USING page WHERE {" AND ".join(f"x.{each} = page.{each}" for each in key)}
+        RETURNING x.{key[0]}
+        """,  # noqa: S608 - constants of this module
+    )
+    for table, key in _KEYS.items()
+}
 
 
 def prune_groups(database: Database, *, retention_ms: int, limit: int) -> int:
@@ -52,6 +72,11 @@ def prune_subjects(database: Database, *, limit: int) -> int:
     return len(database.fetch(SUBJECTS, {"retention_ms": LEAST_MS, "limit": limit}))
 
 
-def prune_astray(database: Database, *, limit: int) -> int:
-    """Delete what was noted for rules that are gone; returns how many parts."""
-    return len(database.fetch(ASTRAY, {"limit": limit}))
+def astray(database: Database, *, limit: int) -> int:
+    """Count what was noted for rules that are gone: parts, conditions, subjects, open groups; up to so many of each."""
+    return sum(database.fetch(each, {"limit": limit})[0].n for each in ASTRAY.values())
+
+
+def prune_astray(database: Database, *, limit: int) -> list[int]:
+    """Delete what was noted for rules that are gone, up to so many of each kind; returns how many of each."""
+    return [len(database.fetch(each, {"limit": limit})) for each in PRUNE_ASTRAY.values()]

@@ -56,11 +56,14 @@ class Pruner:
         retention_ms = int(self._settings.retention_days * DAY_MS)
         told = partial(notifications.prune_groups, self._database, retention_ms=retention_ms, limit=BATCH)
         subjects = partial(notifications.prune_subjects, self._database, limit=BATCH)
-        astray = partial(notifications.prune_astray, self._database, limit=BATCH)
-        counts.update(notifications=sum(self._until_short(each, BATCH) for each in (told, subjects, astray)))
+        counts.update(notifications=sum(self._until_short(each, BATCH) for each in (told, subjects)))
+        counts.update(notifications=self._until_short(self._prune_astray, 1))
         for name, walks in (("redrives", REDRIVES), ("bulk_operations", BULK_OPERATIONS)):
             counts.update({name: walks.prune(self._database, retention_ms=retention_ms, limit=BATCH)})
         return counts
+
+    def _prune_astray(self) -> int:
+        return sum(notifications.prune_astray(self._database, limit=BATCH))
 
     def _prune_shard(self, shard: int, ends_at: float, counts: Counts) -> None:
         retention_ms, after = int(self._settings.retention_days * DAY_MS), Position.behind(EPOCH)

@@ -8,7 +8,7 @@ from flask.cli import with_appcontext
 from app.api.services import services
 from app.cli import commands
 from app.cli.console import json_option, print_json, show_line, show_table
-from app.cli.doctor import clocks, rows, schema_drift, surroundings
+from app.cli.doctor import clocks, rows, schema_drift, surroundings, told, walks
 from app.cli.doctor.finding import Finding, Patient
 from app.cli.errors import FAILED
 from app.cli.progress import progress
@@ -20,6 +20,7 @@ CHECKS: list[Check] = [
     *(clocks.this_machine, schema_drift.revision, schema_drift.shape),
     *(clocks.each_process, surroundings.server, surroundings.queues, surroundings.secrets, surroundings.bloat),
     *(rows.overdue, rows.lost, rows.stuck, rows.exhausted, rows.cut_off, rows.late_ends),
+    *(walks.standing, told.callbacks, told.messages, told.remains),
 ]
 
 

@@ -1,7 +1,9 @@
 """`flask doctor`."""
 
+import contextlib
 import json
 import os
+import threading
 from typing import Any
 
 import pytest
@@ -11,13 +13,21 @@ from sqlalchemy import text
 from app import workers
 from app.cli.doctor import surroundings
 from app.db import Database
+from app.executions.reading.dead_letters import LetterFilter
 from app.health import heartbeat
 from app.health.heartbeat import Component, Kind
+from app.jobs import redrives
+from app.jobs.creation import Creator
+from app.jobs.redrive_walk import RedriveWalk
+from app.jobs.redrives import REDRIVES
+from app.jobs.walker import Walker
+from schema.states import WalkStatus
 from tests import rows
 from tests.integration.cli.conftest import Cli
 from tests.integration.client import Api
 from tests.integration.command_line import flask_app
-from tests.integration.registered import created, interval, register, register_all
+from tests.integration.registered import created, interval, one_shot, register, register_all
+from tests.waiting import eventually
 
 SOON = {"TE_RECLAIM_INTERVAL_SEC": "0.01"}
 
@@ -41,6 +51,87 @@ def test_ends_of_which_something_has_not_followed_are_told(cli: Cli, database: D
     ((problem, found),) = examined(cli).items()
     assert problem.startswith("of 1 ends something has not followed")
     assert (found["check"], found["fixable"]) == ("ends", False)
+
+
+def test_walks_that_stand_still_are_told(api: Api, cli: Cli, database: Database) -> None:
+    register(api)
+    rows.add_letters(database, 60)
+    database.fetch(text("UPDATE dead_letters SET failed_at = failed_at - INTERVAL '2 hours'"))
+    left, kept, stuck = (
+        redrives.begin(database, LetterFilter(), to_endpoint=None, rate=1, actor=None).redrive_id for _ in range(3)
+    )
+    ago = "UPDATE redrives SET created_at = now() - INTERVAL '1 hour', {} WHERE redrive_id = :id"
+    database.fetch(text(ago.format("held_until = NULL")), {"id": left})
+    database.fetch(text(ago.format("status = 'PAUSED'")), {"id": kept})
+    database.fetch(text(ago.format("""wanted = '{"failed_after": "?"}'""")), {"id": stuck})
+    creator = Creator(database, shards=1, look_ahead_ms=0)
+    walker = Walker(database, [RedriveWalk(creator)], "sched", hint=lambda _queue: None, stopping=lambda: False)
+    over = threading.Event()
+
+    def walk() -> None:
+        while not over.wait(0.2):
+            with contextlib.suppress(ValueError):
+                walker.walk()
+
+    REDRIVES.change(database, kept, WalkStatus.RUNNING)
+    assert list(examined(cli)) == [f"no scheduler goes on with the redrive {left}, the redrive {stuck}"]
+    REDRIVES.change(database, left, WalkStatus.STOPPED)
+    scheduler = threading.Thread(target=walk)
+    scheduler.start()
+    try:
+        eventually(lambda: database.fetch(text("SELECT 1 FROM redrives WHERE holder = 'sched'")))
+        found = examined(cli)
+    finally:
+        over.set()
+        scheduler.join()
+    assert REDRIVES.get(database, kept).redriven > 1, "it got on meanwhile"
+    told = [problem for problem, each in found.items() if each["check"] == "walks"]
+    assert told == [f"schedulers try to go on with the redrive {stuck} and cannot"]
+
+
+def test_what_is_not_told_is_told_here(api: Api, cli: Cli, database: Database) -> None:
+    """Callbacks to endpoints that are gone, messages that do not go out, and what is left of rules that are gone."""
+    workers.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
+    for name in ("target", "kept", "gone", "never"):
+        register(api, name)
+    every = interval(callbacks={"on_failure": "gone", "on_success": "kept"})
+    created(api, every)
+    created(api, every | {"endpoint": "kept", "callbacks": {"on_failure": "target"}})
+    retired = created(api, every | {"callbacks": {"on_failure": "never"}})["job_id"]
+    assert api.post(f"/jobs/{retired}/cancel").status_code == 200
+    created(api, one_shot("k", callbacks={"on_success": "gone"}))
+    for name in ("gone", "never"):
+        assert api.delete(f"/endpoints/{name}").status_code == 204
+    rule = {"name": "r", "events": ["execution.failed"], "channels": ["target"], "all": True}
+    assert api.post("/notification-rules", rule).status_code == 201
+    for of in ("r", "gone"):
+        for put in (
+            "parts (rule, part_id, tallies, created_at) VALUES (:rule, :rule, '[]', now() - INTERVAL '1 hour')",
+            "groups (group_id, rule, told, opened_at) VALUES (:rule, :rule, '{}', now() - INTERVAL '1 hour')",
+            "groups (group_id, rule, told, closed_at, messages) VALUES (:rule || '2', :rule, '{}', now(), '[]')",
+            "subjects (rule, event, subject, group_id) VALUES (:rule, 'queue.late', 'q', :rule)",
+            "conditions (event, rule, subject) VALUES ('queue.late', :rule, 'q')",
+        ):
+            database.fetch(text(f"INSERT INTO notification_{put}"), {"rule": of})
+    found = examined(cli)
+    assert [(each["check"], each["fixable"]) for each in found.values()] == [
+        ("callbacks", False),
+        ("notifications", False),
+        ("notifications", True),
+    ]
+    callback, late, left = found
+    assert callback.startswith("the endpoint 'gone' is gone, and 2 jobs would call it back (job_")
+    assert late.endswith("too long: r")
+    assert left == "4 notes are left of notification rules that are gone"
+    fixed = examined(cli, "--fix", "--yes")
+    assert [each["repaired"] for each in fixed.values()] == [None, None, 4]
+    assert list(examined(cli)) == [callback, late]
+    closed = database.fetch(text("SELECT group_id FROM notification_groups ORDER BY group_id"))
+    assert [row.group_id for row in closed] == ["gone2", "r", "r2"]
+    database.fetch(text("UPDATE notification_groups SET waits_until = now() + INTERVAL '1 hour' WHERE group_id = 'r'"))
+    database.fetch(text("DELETE FROM notification_parts"))
+    register(api, "gone")
+    assert examined(cli, expect=0) == {}
 
 
 def test_a_schema_that_drifted_is_told_with_what_puts_it_right(cli: Cli, database: Database) -> None:
