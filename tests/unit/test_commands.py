@@ -1,11 +1,13 @@
 """The commands of the program `flask`: each is documented, and says what it does."""
 
+import re
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import click
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+ROOT = Path(__file__).parents[2]
+DOCUMENT = (ROOT / "docs" / "cli.md").read_text()
 
 
 def test_each_command_is_documented_and_prints_json() -> None:
@@ -27,3 +29,22 @@ def commands(name: str, command: click.Command) -> list[tuple[str, click.Command
     if not isinstance(command, click.Group):
         return [(name, command)]
     return [found for below, each in command.commands.items() for found in commands(f"{name} {below}", each)]
+
+
+def test_what_documents_call_exists() -> None:
+    known = dict(found for entry in ENTRIES for found in commands(entry.name, entry.load()))
+    groups = {name.partition(" ")[0] for name in known}
+    for document in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]):
+        called = re.findall(r"flask --app app ([a-z-]+)(?: ([a-z-]+))?", document.read_text())
+        unknown = [words for words in called if words[0] not in groups]
+        assert unknown == [], document
+        for group, action in called:
+            actions = {name.partition(" ")[2] for name in known if name.partition(" ")[0] == group} - {""}
+            assert not actions or action in actions | {""}, (document, group, action)
+
+
+def test_each_option_in_the_document_exists() -> None:
+    found = [command for entry in ENTRIES for _, command in commands(entry.name, entry.load())]
+    groups = [entry.load() for entry in ENTRIES]
+    options = {option for each in [*found, *groups] for parameter in each.params for option in parameter.opts}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", DOCUMENT)) - options == {"--app", "--help"}
