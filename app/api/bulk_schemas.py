@@ -9,7 +9,7 @@ from app.api.executions.schemas import ExecutionSchema
 from app.api.http.fields import Body, Instant
 from app.api.http.idempotency_keys import MAX_KEY
 from app.api.jobs.labels import labels_field
-from app.api.walk_schemas import all_field, check_all, rate_field
+from app.api.walk_schemas import all_field, check_all, rate_field, waits_field
 from app.catalog.endpoints.flow_spec import queue_field
 from app.executions.cancellation import IfRunning
 from app.jobs.bulk_operations import AFFECTS, Parameters, Wanted
@@ -112,6 +112,7 @@ class BulkOperationSchema(Schema):
     operation_id = fields.String(required=True)
     action = fields.Enum(BulkAction, by_value=True, required=True, metadata={"example": "cancel"})
     status = fields.Enum(WalkStatus, required=True)
+    waits_for_turn = waits_field()
     wanted = fields.Dict(required=True, metadata={"example": {"endpoint": "send-welcome-email"}})
     if_running = fields.Enum(IfRunning, by_value=True, required=True, allow_none=True, metadata={"example": "request"})
     run_at = Instant(required=True, allow_none=True)

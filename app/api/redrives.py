@@ -13,7 +13,7 @@ from app.api.http.pagination import PageQuery, page_answer, page_request, page_s
 from app.api.jobs.labels import labels_field
 from app.api.openapi.resource import Resource
 from app.api.services import services
-from app.api.walk_schemas import all_field, check_all, rate_field
+from app.api.walk_schemas import all_field, check_all, rate_field, waits_field
 from app.catalog.endpoints import versions
 from app.db import Database
 from app.errors import ConflictError, EndpointNotFoundError, RedriveNotFoundError
@@ -70,6 +70,7 @@ class RedriveOfSeveralSchema(Schema):
 
     redrive_id = fields.String(required=True)
     status = fields.Enum(WalkStatus, required=True)
+    waits_for_turn = waits_field()
     wanted = fields.Dict(required=True, metadata={"example": {"endpoint": "send-welcome-email"}})
     to_endpoint = fields.String(required=True, allow_none=True)
     rate = fields.Integer(required=True)

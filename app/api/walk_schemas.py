@@ -2,7 +2,7 @@
 
 from marshmallow import ValidationError, fields, validate
 
-from app.jobs.walker import MOST_RATE
+from app.jobs.walker import MOST_RATE, MOST_RUNNING
 
 
 def all_field(what: str) -> fields.Boolean:
@@ -17,6 +17,18 @@ def rate_field(default: int) -> fields.Integer:
         load_default=default,
         validate=validate.Range(1, MOST_RATE),
         metadata={"description": "in a second", "example": default},
+    )
+
+
+def waits_field() -> fields.Boolean:
+    """Return the field of whether a walk waits for its turn."""
+    return fields.Boolean(
+        required=True,
+        metadata={
+            "description": "`RUNNING`, but no scheduler goes on with it just now: it has only begun, no "
+            f"scheduler runs, or more than {MOST_RUNNING} are under way, which take turns",
+            "example": False,
+        },
     )
 
 

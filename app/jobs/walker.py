@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 MOST_COUNTED = 10_000  # rows that a preview looks at
 SAMPLE = 10
 MOST_RATE = 10_000  # in a second: as fast as the database goes
-MOST_RUNNING = 20
+MOST_RUNNING = 20  # of a kind, in a round; then it is the turn of those that waited
 TURN_SECONDS = 2.0  # after which the next walk has its turn
 AT_ONCE = 500  # rows in a transaction
 

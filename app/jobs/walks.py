@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Self, TypeVar
 
-from sqlalchemy import Row, Table, select
+from sqlalchemy import Row, Table, and_, false, func, not_, select
 
 from app.db import Database
 from app.db.paging import Page, PageRequest, Position, newest_first, page_of
@@ -28,9 +28,13 @@ _MOST_REFUSAL = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """What each kind of walk has; `refused` is how many could not be seen to, and `last_refusal` why the last one."""
+    """What each kind of walk has; `refused` is how many could not be seen to, and `last_refusal` why the last one.
+
+    One `waits_for_turn` where it is RUNNING and no scheduler goes on with it just now.
+    """
 
     status: WalkStatus
+    waits_for_turn: bool
     wanted: dict[str, Any]
     rate: int
     actor: str | None
@@ -80,10 +84,14 @@ class Walks(Generic[W]):
     ) -> None:
         self.key, self.done, self.noun = key, done, noun
         self._columns, self._make, self._missing = table.c, make, missing
+        is_held = func.coalesce(table.c.held_until >= func.now(), false())
+        self._waits = and_(table.c.status == WalkStatus.RUNNING, not_(is_held)).label("waits_for_turn")
         name = table.name
         self._running = statement(
             f"{name}.running",
-            f"SELECT {key} AS id FROM {name} WHERE status = 'RUNNING' ORDER BY {key} LIMIT :limit",  # noqa: S608 - constants
+            f"""
+            SELECT {key} AS id FROM {name} WHERE status = 'RUNNING' ORDER BY held_until NULLS FIRST, {key} LIMIT :limit
+            """,  # noqa: S608 - constants
         )
         self._hold = statement(
             f"{name}.hold",
@@ -143,7 +151,7 @@ class Walks(Generic[W]):
 
     def get(self, database: Database, walk_id: str) -> W:
         """Read a walk; raises the NotFoundError of its kind."""
-        rows = database.fetch(select(*self._columns).where(self._columns[self.key] == walk_id))
+        rows = database.fetch(select(*self._columns, self._waits).where(self._columns[self.key] == walk_id))
         if not rows:
             raise self._missing(walk_id)
         return self._make.from_row(rows[0])
@@ -151,7 +159,7 @@ class Walks(Generic[W]):
     def page(self, database: Database, wanted: PageRequest) -> Page[W]:
         """Read a page of them, newest first."""
         at, key = self._columns.created_at, self._columns[self.key]
-        rows = database.fetch(newest_first(select(*self._columns), at, key, wanted))
+        rows = database.fetch(newest_first(select(*self._columns, self._waits), at, key, wanted))
         return page_of(rows, "created_at", self.key, wanted, self._make.from_row)
 
     def change(self, database: Database, walk_id: str, status: WalkStatus) -> W:
@@ -167,7 +175,7 @@ class Walks(Generic[W]):
         return len(database.fetch(self._prune, {"retention_ms": retention_ms, "limit": limit}))
 
     def running(self, database: Database, *, limit: int) -> list[str]:
-        """Read the ids of those that are under way, the oldest first."""
+        """Read the ids of those that are under way, those first whose last turn was longest ago."""
         return [row.id for row in database.fetch(self._running, {"limit": limit})]
 
     def hold(self, database: Database, walk_id: str, who: str) -> bool:

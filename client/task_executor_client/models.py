@@ -1356,6 +1356,10 @@ class NewRedrive(TypedDict):
 class RedriveOfSeveral(TypedDict):
     redrive_id: str
     status: Literal["RUNNING", "PAUSED", "STOPPED", "DONE"]
+    waits_for_turn: bool
+    """`RUNNING`, but no scheduler goes on with it just now: it has only begun, no scheduler runs, or more than
+    20 are under way, which take turns.
+    """
     wanted: dict[str, Any]
     to_endpoint: str | None
     rate: int
@@ -1428,6 +1432,10 @@ class BulkOperation(TypedDict):
     operation_id: str
     action: Literal["cancel", "retry", "reschedule"]
     status: Literal["RUNNING", "PAUSED", "STOPPED", "DONE"]
+    waits_for_turn: bool
+    """`RUNNING`, but no scheduler goes on with it just now: it has only begun, no scheduler runs, or more than
+    20 are under way, which take turns.
+    """
     wanted: dict[str, Any]
     if_running: Literal["request", "abort"] | None
     run_at: str | None

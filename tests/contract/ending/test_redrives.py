@@ -147,6 +147,29 @@ def test_it_is_paused_resumed_and_stopped(database: Database) -> None:
         REDRIVES.change(database, redrive_id, WalkStatus.RUNNING)
 
 
+def test_more_than_have_room_in_a_round_take_turns_and_say_that_they_wait(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walking, "MOST_RUNNING", 1)
+    filters = [LetterFilter(error_type="TIMEOUT"), LetterFilter(error_type="HTTP_ERROR")]
+    for wanted in filters:
+        add_letters(database, 3, error_type=wanted.error_type)
+    redrives_ = [begun(database, wanted, rate=1).redrive_id for wanted in filters]
+
+    def seen() -> list[tuple[int, bool]]:
+        found = [REDRIVES.get(database, each) for each in redrives_]
+        return sorted((each.redriven, each.waits_for_turn) for each in found)
+
+    assert seen() == [(0, True), (0, True)]
+    assert walker(database).walk() == (1, 0)
+    assert seen() == [(0, True), (1, False)]
+    for _ in range(3):
+        walker(database).walk()
+    assert seen() == [(2, False), (2, False)]
+    for status in (WalkStatus.PAUSED, WalkStatus.RUNNING):
+        assert REDRIVES.change(database, redrives_[0], status).waits_for_turn is (status is WalkStatus.RUNNING)
+
+
 def test_a_pause_in_the_middle_leaves_the_letters_that_were_about_to_be_redriven(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
