@@ -13,6 +13,7 @@ import pytest
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres, Tansu, Valkey
 from tests.servers import Cluster, Copies, start_or_skip
+from tests.turns import spread
 
 # The hundreds of processes that tests start find compiled what the first of them has compiled, as installed ones do.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -20,11 +21,22 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 Lend = Callable[[], AbstractContextManager[str]]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Have pytest-xdist take the files in our order: its own leaves those with few tests, the longest, to the end."""
+    config.option.loadscopereorder = False
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse two tests of one name: pytest-xdist would run only one of them."""
+    """Spread the files; refuse two tests of one name: pytest-xdist would run only one of them."""
+    turns = spread(dict.fromkeys(map(_file, items)))
+    items.sort(key=lambda item: turns[_file(item)])
     twice = [name for name, count in Counter(item.nodeid for item in items).items() if count > 1]
     if twice:
         raise pytest.UsageError(f"several tests have the same name: {', '.join(twice)}")
+
+
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
 
 
 @pytest.fixture(scope="session")
