@@ -1,6 +1,6 @@
 """Facts: what goes on just now, of which rules may tell, each kind by one bounded read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,21 +16,15 @@ from schema.states import NotificationEvent
 _E = NotificationEvent
 MOST = 500  # of each kind
 
-LOST = statement(
-    "notifications.lost_workers",
-    f"""
+_IS_LOST = """
     SELECT worker_id, host, queues, lease_expires_at FROM workers
      WHERE status = 'ALIVE' AND lease_expires_at <= now() AND lease_expires_at > now() - INTERVAL '1 hour'
-     ORDER BY lease_expires_at DESC, worker_id LIMIT {MOST}
-    """,  # noqa: S608 - a constant of this module
-)
-OPEN = statement(
-    "notifications.open_breakers",
-    f"""
-    SELECT target, changed_at FROM breakers WHERE state IN ('open', 'half_open')
-     ORDER BY changed_at DESC, target LIMIT {MOST}
-    """,  # noqa: S608 - as above
-)
+    """
+LOST = statement("notifications.lost_workers", f"{_IS_LOST} ORDER BY lease_expires_at DESC, worker_id LIMIT {MOST}")
+STILL_LOST = statement("notifications.still_lost_workers", f"{_IS_LOST} AND worker_id = ANY (CAST(:keys AS TEXT[]))")
+_IS_OPEN = "SELECT target, changed_at FROM breakers WHERE state IN ('open', 'half_open')"
+OPEN = statement("notifications.open_breakers", f"{_IS_OPEN} ORDER BY changed_at DESC, target LIMIT {MOST}")
+STILL_OPEN = statement("notifications.still_open_breakers", f"{_IS_OPEN} AND target = ANY (CAST(:keys AS TEXT[]))")
 LEADING = statement(
     "notifications.leading_endpoints",
     """
@@ -38,15 +32,13 @@ LEADING = statement(
      ORDER BY target, endpoint LIMIT 10000
     """,
 )
-OVERDUE = statement(
-    "notifications.overdue_jobs",
-    f"""
+_IS_OVERDUE = """
     SELECT job_id, first_version_id, name, endpoint, labels, cron_next_run_at FROM jobs
      WHERE cron_next_run_at IS NOT NULL
        AND cron_next_run_at < now() - CAST(:seconds AS BIGINT) * INTERVAL '1 second'
-     ORDER BY cron_next_run_at, job_id LIMIT {MOST}
-    """,  # noqa: S608 - as above
-)
+    """
+OVERDUE = statement("notifications.overdue_jobs", f"{_IS_OVERDUE} ORDER BY cron_next_run_at, job_id LIMIT {MOST}")
+STILL_OVERDUE = statement("notifications.still_overdue_jobs", f"{_IS_OVERDUE} AND job_id = ANY (CAST(:keys AS TEXT[]))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +50,35 @@ class Fact:
     for_seconds: float = 0.0
 
 
-def lost_workers(database: Database) -> list[Fact]:
-    """Find the workers that were lost within the last hour."""
-    return [Fact(row.worker_id, worker_lost(row)) for row in database.fetch(LOST)]
+def going_on(database: Database, event: NotificationEvent, now: datetime, seconds: int) -> list[Fact]:
+    """Find what goes on of a kind, of very much the latest; of schedules the most overdue, by `seconds` at least."""
+    if event is _E.WORKER_LOST:
+        return _lost(database.fetch(LOST))
+    if event is _E.BREAKER_OPENED:
+        return _open(database, database.fetch(OPEN))
+    if event is _E.QUEUE_LATE:
+        return late_queues(database, now)
+    return _overdue(database.fetch(OVERDUE, {"seconds": seconds}), now)
+
+
+def still_going_on(
+    database: Database, event: NotificationEvent, keys: Sequence[str], now: datetime, seconds: int
+) -> list[Fact]:
+    """Find what of these goes on, where there is more than `going_on` reads; of queues it reads all."""
+    found: list[Fact] = []
+    for first in range(0, len(keys), MOST):
+        params = {"keys": keys[first : first + MOST]}
+        if event is _E.WORKER_LOST:
+            found += _lost(database.fetch(STILL_LOST, params))
+        elif event is _E.BREAKER_OPENED:
+            found += _open(database, database.fetch(STILL_OPEN, params))
+        elif event is _E.SCHEDULE_OVERDUE:
+            found += _overdue(database.fetch(STILL_OVERDUE, params | {"seconds": seconds}), now)
+    return found
+
+
+def _lost(rows: Iterable[Row[Any]]) -> list[Fact]:
+    return [Fact(row.worker_id, worker_lost(row)) for row in rows]
 
 
 def worker_lost(row: Row[Any]) -> Occurrence:
@@ -74,9 +92,8 @@ def worker_lost(row: Row[Any]) -> Occurrence:
     )
 
 
-def open_breakers(database: Database) -> list[Fact]:
-    """Find the breakers that are not closed, with the endpoints that lead to their targets."""
-    rows = database.fetch(OPEN)
+def _open(database: Database, rows: Sequence[Row[Any]]) -> list[Fact]:
+    """Return the breakers with the endpoints that lead to their targets."""
     leading = endpoints_of(database, [row.target for row in rows])
     return [Fact(row.target, breaker_opened(row.target, row.changed_at, leading)) for row in rows]
 
@@ -108,8 +125,7 @@ def late_queues(database: Database, now: datetime) -> list[Fact]:
     ]
 
 
-def overdue_jobs(database: Database, now: datetime, seconds: int) -> list[Fact]:
-    """Find the repeating jobs with a tick that has been due for so long, the most overdue first."""
+def _overdue(rows: Iterable[Row[Any]], now: datetime) -> list[Fact]:
     return [
         Fact(
             row.job_id,
@@ -123,5 +139,5 @@ def overdue_jobs(database: Database, now: datetime, seconds: int) -> list[Fact]:
             ),
             (now - row.cron_next_run_at) / timedelta(seconds=1),
         )
-        for row in database.fetch(OVERDUE, {"seconds": seconds})
+        for row in rows
     ]

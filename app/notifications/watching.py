@@ -127,14 +127,18 @@ class Watcher:
     ) -> None:
         """Find what goes on now, of which rules tell, and what they were told of that does not any more."""
         wanting = [rule for rule in by_name.values() if rule is not None and rule.wants(event)]
-        found = self._facts(event, wanting, now) if wanting else []
+        least = min((rule.late_seconds for rule in wanting), default=0)
+        found = facts.going_on(self._database, event, now, least) if wanting else []
         begins, first = _begins(wanting, found, self._place(event).first)
         look.begins |= begins
         rows = self._noted(event, MOST_NOTED, look, first)
-        # Of more than are looked at nobody knows which of the rest are over.
-        if len(found) < facts.MOST:
-            known = {fact.key: fact for fact in found}
-            look.over |= {(event, row.rule, row.subject) for row in rows if _is_over(row, by_name, known)}
+        known = {fact.key: fact for fact in found}
+        if len(found) >= facts.MOST:
+            # It is not all that goes on: what is over of the rest is asked by name.
+            others = sorted({row.subject for row in rows} - known.keys())
+            still = facts.still_going_on(self._database, event, others, now, least)
+            known |= {fact.key: fact for fact in still}
+        look.over |= {(event, row.rule, row.subject) for row in rows if _is_over(row, by_name, known)}
 
     def _noted(self, event: NotificationEvent, most: int, look: _Look, first: str = "") -> Sequence[Row[Any]]:
         """Read the next conditions of an event."""
@@ -147,15 +151,6 @@ class Watcher:
 
     def _place(self, event: NotificationEvent) -> _Place:
         return self._places.get(event, _Place())
-
-    def _facts(self, event: NotificationEvent, wanting: Sequence[Rule], now: datetime) -> list[facts.Fact]:
-        if event is _E.WORKER_LOST:
-            return facts.lost_workers(self._database)
-        if event is _E.BREAKER_OPENED:
-            return facts.open_breakers(self._database)
-        if event is _E.QUEUE_LATE:
-            return facts.late_queues(self._database, now)
-        return facts.overdue_jobs(self._database, now, min(rule.late_seconds for rule in wanting))
 
     def _works_again(self, by_name: Mapping[str, Rule | None], look: _Look) -> dict[str, list[Occurrence]]:
         """Find the jobs that kept failing and work again, or are gone."""

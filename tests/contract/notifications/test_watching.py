@@ -1,5 +1,6 @@
 """What goes on for a while is told once when it begins, by one of several schedulers, and again only after its end."""
 
+import re
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from sqlalchemy import text
 
 from app import ids, workers
 from app.db import Database
-from app.notifications import preview, rules, watching
+from app.notifications import facts, preview, rules, watching
 from app.notifications.rule import EVENTS
 from app.notifications.sending import waiting
 from app.notifications.watching import Watcher
@@ -122,6 +123,56 @@ def test_of_very_many_each_look_takes_some_and_goes_on_the_next_time(
     assert left[-1] == 0
     assert all(before - after <= 2 for before, after in zip([9, *left], left, strict=False))
     assert [told(database, name) for name in names] == [[], [], []]
+
+
+MANY = {
+    "worker.lost": (
+        (
+            "INSERT INTO workers (worker_id, host, pid, queues, capacity, status, lease_expires_at) "
+            "SELECT 'wrk_' || n, 'box', 1, '[\"http\"]', 9, 'ALIVE', now() - (1000 - n) * INTERVAL '1 second' "
+        ),
+        "UPDATE workers SET status = 'DEAD' WHERE worker_id = 'wrk_' || :n",
+    ),
+    "breaker.opened": (
+        (
+            "INSERT INTO breakers (target, state, open_until, watched_until, changed_at) "
+            "SELECT 'h:' || n, 'open', now(), now(), now() - (1000 - n) * INTERVAL '1 second' "
+        ),
+        "DELETE FROM breakers WHERE target = 'h:' || :n",
+    ),
+    "schedule.overdue": (
+        (
+            "INSERT INTO jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, interval_ms, "
+            "  cron_next_run_at) "
+            "SELECT 'job_' || n, 'target', 1, 'HTTP', 'INTERVAL', 60000, now() - (4000 + n) * INTERVAL '1 second' "
+        ),
+        "UPDATE jobs SET cron_next_run_at = now() WHERE job_id = 'job_' || :n",
+    ),
+}
+
+
+@pytest.mark.parametrize("event", MANY)
+def test_of_more_than_is_looked_at_the_end_is_noticed_too(database: Database, event: str) -> None:
+    """Those that are looked at are the ones with the highest numbers."""
+    add_rule(database, endpoint=None, all=True, events=[event])
+    insert, end = MANY[event]
+
+    def add(first: int, last: int) -> None:
+        database.fetch(text(f"{insert} FROM generate_series({first}, {last}) AS n"))
+
+    def noted() -> set[int]:
+        rows_ = database.fetch(text("SELECT subject FROM notification_conditions"))
+        return {int(re.split("[_:]", row.subject)[-1]) for row in rows_}
+
+    add(1, facts.MOST)
+    look(database)
+    add(facts.MOST + 1, facts.MOST + 3)
+    look(database)
+    assert noted() == set(range(1, facts.MOST + 4)), "what goes on is not over because it is not looked at"
+    for over in (2, facts.MOST):
+        database.fetch(text(end), {"n": str(over)})
+    look(database)
+    assert noted() == set(range(1, facts.MOST + 4)) - {2, facts.MOST}
 
 
 def test_what_is_over_is_told_when_it_begins_again(database: Database) -> None:
