@@ -1,6 +1,6 @@
 """/events."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from flask import Response, g, request
@@ -17,10 +17,14 @@ from app.api.streaming.stream import Subscription
 from app.errors import EventsExpiredError
 from app.events import GROUPS, EventFilter, EventKind, reading
 from app.events.place import Place
-from app.formats import EPOCH
+from app.formats import EPOCH, rfc3339
 
 EVENT_STREAM = "text/event-stream"
 LAST_EVENT_ID = "Last-Event-ID"
+# A place ahead of the database's clock is one of before that was set back. No place is told that is later than now,
+# but the clocks of a cluster differ, and so do those of clients.
+MOST_AHEAD = timedelta(seconds=1)
+CLIENTS_AHEAD = timedelta(minutes=1)
 MOST_PAGES = 10  # that one request for a list reads
 STREAM_EXAMPLE = (
     "retry: 1000\nid: 1773565199000000\n\nid: 1773565200000000-j-job_8f3a6c1d2e4b\nevent: job.created\n"
@@ -111,7 +115,8 @@ def list_(query: dict[str, Any]) -> Any:
 
     A page may have fewer than `limit`, even none: go on from its `next`, then or later. A stream (Server-Sent Events)
     begins now, unless `after`, `Last-Event-ID` or `since` say otherwise; events come about a second late. Whoever comes
-    again with the last id misses none and gets none twice, for as long as they are kept: 410 afterwards.
+    again with the last id misses none and gets none twice, for as long as they are kept: 410 afterwards. So is an id
+    that is ahead of the database's clock, which was set back then: begin anew.
     """
     wanted = EventFilter(
         kinds=query.get("kind", frozenset()),
@@ -120,10 +125,11 @@ def list_(query: dict[str, Any]) -> Any:
         labels=query.get("labels", {}),
     )
     streams = request.accept_mimetypes.best_match(["application/json", EVENT_STREAM]) == EVENT_STREAM
-    after = _after(query, streams=streams)
+    until, now = reading.horizon_and_now(services().database)
+    after = _after(query, until, now, streams=streams)
     if streams:
         return _stream(wanted, after)
-    until, items = reading.horizon(services().database), []
+    items: list[Any] = []
     for _ in range(MOST_PAGES):
         page = reading.read(services().database, after, until, wanted.groups, labelled=bool(wanted.labels))
         for event in page.events:
@@ -141,20 +147,31 @@ def _page(items: list[Any], up_to: Place) -> dict[str, Any]:
     return {"items": [shape_event(event) for event in items], "next": str(up_to)}
 
 
-def _after(query: dict[str, Any], *, streams: bool) -> Place:
+def _after(query: dict[str, Any], horizon: datetime, now: datetime, *, streams: bool) -> Place:
     given = request.headers.get(LAST_EVENT_ID, "") if streams else ""
     text = given or query.get("after")
     if text is None:
         if "since" in query:
-            return Place(query["since"])
-        return Place(reading.horizon(services().database) if streams else EPOCH)
+            return Place(_since(query["since"], now))
+        return Place(horizon if streams else EPOCH)
     place = Place.parse(text)
     if place is None:
         raise invalid([{"pointer": LAST_EVENT_ID if given else "after", "message": _PLACE}])
     kept = timedelta(days=services().settings.retention_days)
-    if place.at < reading.horizon(services().database) - kept:
+    if place.at < horizon - kept:
         raise EventsExpiredError("What followed that event is not kept any more: ask from a later one, or with since.")
+    if place.at > now + MOST_AHEAD:
+        raise EventsExpiredError(
+            f"That event is ahead of the database, where it is {rfc3339(now)}: the clock was set back, or the id is "
+            "none. Begin anew, with since."
+        )
     return place
+
+
+def _since(since: datetime, now: datetime) -> datetime:
+    if since > now + CLIENTS_AHEAD:
+        raise invalid([{"pointer": "since", "message": f"Must not be in the future: it is {rfc3339(now)}."}])
+    return min(since, now)
 
 
 def _stream(wanted: EventFilter, after: Place) -> Response:

@@ -83,7 +83,7 @@ class ResultExpiredError(TaskExecutorError):
 
 
 class EventsExpiredError(TaskExecutorError):
-    """The events behind that place are not kept any more: ask from a later one, or with `since`."""
+    """Nothing can go on from that place: what followed is not kept any more, or it is ahead of the database's clock."""
 
     code = "EVENTS_EXPIRED"
     status = 410

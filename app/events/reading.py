@@ -40,13 +40,13 @@ HORIZON = statement(
                               OR xact_start > now() - INTERVAL '{LONGEST_CALLERS_SECONDS} seconds'
                                  AND pid IN (SELECT pid FROM pg_locks
                                               WHERE relation = to_regclass('jobs') AND mode = 'RowExclusiveLock'))))
-                     - INTERVAL '1 second' END AS horizon
+                     - INTERVAL '1 second' END AS horizon, now() AS now
       FROM pg_stat_activity
      WHERE datname = current_database() AND usesysid IS NOT NULL
     """,  # noqa: S608 - constants of this module
 )
 BEHIND_ALL = statement(
-    "events.behind_all", f"SELECT now() - INTERVAL '{LONGEST_TRANSACTION_SECONDS} seconds' AS horizon"
+    "events.behind_all", f"SELECT now() - INTERVAL '{LONGEST_TRANSACTION_SECONDS} seconds' AS horizon, now() AS now"
 )
 
 # What a failed attempt led to is noted since revision 0027, and not by processes from before it. Where it was the end,
@@ -174,8 +174,13 @@ class Read:
 
 def horizon(database: Database) -> datetime:
     """Return the instant before which all events are there that ever will be."""
-    found: datetime = database.fetch(BEHIND_ALL if database.is_cockroach else HORIZON)[0].horizon
-    return found
+    return horizon_and_now(database)[0]
+
+
+def horizon_and_now(database: Database) -> tuple[datetime, datetime]:
+    """Return the instant before which all events are there that ever will be, and the time of the database."""
+    row = database.fetch(BEHIND_ALL if database.is_cockroach else HORIZON)[0]
+    return row.horizon, row.now
 
 
 def read(

@@ -679,7 +679,8 @@ class AsyncEvents(AsyncGroup):
         A page may have fewer than `limit`, even none: go on from its `next`, then or later. A stream
         (Server-Sent Events) begins now, unless `after`, `Last-Event-ID` or `since` say otherwise; events
         come about a second late. Whoever comes again with the last id misses none and gets none twice, for
-        as long as they are kept: 410 afterwards.
+        as long as they are kept: 410 afterwards. So is an id that is ahead of the database's clock, which
+        was set back then: begin anew.
 
         `kind`: kinds, or groups of them, with commas between them.
         `labels`: `key=value`, or several of them with commas in between: the jobs that have all of these.

@@ -11,7 +11,9 @@ class ConflictError(ApiError):
 
 
 class EventsExpiredError(ApiError):
-    """The events behind that place are not kept any more: ask from a later one, or with `since`."""
+    """Nothing can go on from that place: what followed is not kept any more, or it is ahead of the database's
+    clock.
+    """
 
 
 class ExecutionNotCancellableError(ApiError):

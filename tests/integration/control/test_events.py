@@ -144,6 +144,21 @@ def test_what_is_not_kept_any_more_is_not_told(api: Api, database: Database) -> 
         problem(api.send("GET", f"/events{query}", headers=sent), 410, "EVENTS_EXPIRED")
 
 
+def test_a_place_ahead_of_the_clock_says_to_begin_anew(api: Api, database: Database) -> None:
+    """As after a failover to a server that is behind: a stream from there would be silent until the clock is there."""
+    now = rows.database_now(database)
+    ahead = str(int((now + timedelta(minutes=1)).timestamp() * 1e6))
+    stream = {"Accept": "text/event-stream"}
+    for headers, query in (({}, f"?after={ahead}"), (stream, f"?after={ahead}-a-att_1"), (stream, "")):
+        sent = headers if query else headers | {"Last-Event-ID": f"{ahead}-a-att_1"}
+        refused = problem(api.send("GET", f"/events{query}", headers=sent), 410, "EVENTS_EXPIRED")
+        assert "Begin anew" in refused["message"]
+    # A client's clock may be a little ahead: what it then goes on from is not.
+    soon = (now + timedelta(seconds=30)).isoformat()
+    page = api.get("/events", since=soon).json
+    assert api.get("/events", after=page["next"]).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("query", "parameter"),
     [
@@ -151,6 +166,7 @@ def test_what_is_not_kept_any_more_is_not_told(api: Api, database: Database) -> 
         ("kind=job,x", "kind"),
         ("after=x", "after"),
         ("after=1-z-k", "after"),
+        ("since=2100-01-01T00:00:00Z", "since"),
         ("limit=201", "limit"),
         ("labels=team", "labels"),
     ],
