@@ -48,12 +48,19 @@ class ListIndex:
 
     def read(self, part: Part, *columns: ColumnElement[Any]) -> Select[Any]:
         """Select a part in the order of the list: its instants and keys as `at` and `key`, and what else is wanted."""
-        order: list[ColumnElement[Any]] = (
-            [self.at, self.key] if self.leading is None else [self.leading, self.at, self.key]
-        )
+        order = self._order()
         within = tuple_(*order) < self._bound(part.start), tuple_(*order) >= self._bound(part.end)
         chosen = select(self.at.label("at"), self.key.label("key"), *columns)
         return chosen.where(*self.where, *within).order_by(*(column.desc() for column in order))
+
+    def read_up(self, part: Part, *columns: ColumnElement[Any]) -> Select[Any]:
+        """Select the rows behind `part.start` and before `part.end`, the oldest first, with the columns wanted."""
+        order = self._order()
+        within = tuple_(*order) > self._bound(part.start), tuple_(*order) < self._bound(part.end)
+        return select(*columns).where(*self.where, *within).order_by(*order)
+
+    def _order(self) -> list[ColumnElement[Any]]:
+        return [self.at, self.key] if self.leading is None else [self.leading, self.at, self.key]
 
     def _bound(self, position: Position) -> ColumnElement[Any]:
         value = [] if self.leading is None else [literal(self.value)]

@@ -6,10 +6,10 @@ What failed after the beginning is left alone: it ends, and what fails again is 
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import and_, literal, select, true, tuple_
+from sqlalchemy import and_, true
 
-from app.db import Database
-from app.db.paging import Position
+from app.db import Database, strides
+from app.db.paging import Part, Position
 from app.executions.reading.dead_letters import DeadLetter, LetterFilter
 from app.executions.retry import redrive_executions
 from app.executions.several import Treated
@@ -60,16 +60,9 @@ class RedriveWalk:
 
 def next_letters(database: Database, wanted: LetterFilter, after: Position, limit: int) -> list[Place[DeadLetter]]:
     """Read the next letters of the filter's index, the oldest first, and tell which of them it wants."""
-    index = wanted.index()
-    order = [_D.failed_at, _D.letter_id]
-    query = select(*_D, and_(true(), *wanted.conditions()).label("is_wanted"))
-    query = query.where(*index.where, tuple_(*order) > tuple_(literal(after.at), literal(after.key)))
-    if index.leading is not None:
-        query = query.where(index.leading == index.value)
-    if wanted.failed_after is not None:
-        query = query.where(_D.failed_at > wanted.failed_after)
-    if wanted.failed_before is not None:
-        query = query.where(_D.failed_at < wanted.failed_before)
-    rows = database.fetch(query.order_by(*order).limit(limit))
+    is_wanted = and_(true(), *wanted.conditions()).label("is_wanted")
+    part = wanted.part(None)
+    query = wanted.index().read_up(Part(max(after, part.end), part.start), *_D, is_wanted).limit(limit)
+    rows = strides.in_order(database, query)
     letters = [(DeadLetter.from_row(row), row.is_wanted) for row in rows]
     return [Place(letter.position, letter if is_wanted else None) for letter, is_wanted in letters]

@@ -3,9 +3,10 @@
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, event, text
 
 from app import db
 from app.db import Database
@@ -19,9 +20,10 @@ from app.jobs import redrives
 from app.jobs import walker as walking
 from app.jobs.creation import Creator
 from app.jobs.redrive import Anew, redrive
-from app.jobs.redrive_walk import RedriveWalk
+from app.jobs.redrive_walk import RedriveWalk, next_letters
 from app.jobs.redrives import REDRIVES, Redrive
 from app.jobs.walker import Lap, Place, Walker, preview
+from app.jobs.walks import BEGINNING
 from schema.states import WalkStatus
 from tests import rows
 from tests.contract.ending.following import letters
@@ -92,6 +94,32 @@ def test_a_filter_means_the_letters_that_the_list_shows(database: Database) -> N
         shown = page_of_letters(database, wanted, PageRequest()).items
         assert [letter.execution_id for letter in reversed(shown)] == meant, wanted
         assert [letter.execution_id for letter in preview(database, of(database), wanted).sample] == meant, wanted
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.parametrize("wanted", [LetterFilter(endpoint="rare"), LetterFilter(error_type="RARE")])
+def test_few_letters_are_read_by_their_index_though_the_statistics_call_them_common(
+    database: Database, wanted: LetterFilter
+) -> None:
+    """By another index in the same order, it would pass over all that failed before."""
+    add = """
+    INSERT INTO dead_letters (letter_id, execution_id, job_id, endpoint, endpoint_version, error_type, attempt_count,
+                              failed_at)
+    SELECT 'att_' || n, 'exec_' || n, 'job_' || n, 'rare', 1, 'RARE', 1, now() - n * INTERVAL '1 second'
+      FROM generate_series(1, 5000) AS n
+    """
+    for statement in (add, "ANALYZE dead_letters", "UPDATE dead_letters SET endpoint = 'e', error_type = 'E'"):
+        database.fetch(text(statement))
+    plans = list[str]()
+
+    def explain(connection: Connection, _cursor: Any, sql: str, params: Any, *_: Any) -> None:
+        if "FROM dead_letters" in sql and not sql.startswith("EXPLAIN"):
+            plans.extend(row[0] for row in connection.exec_driver_sql(f"EXPLAIN {sql}", params))
+
+    event.listen(database.engine, "before_cursor_execute", explain)
+    assert next_letters(database, wanted, BEGINNING, 500) == []
+    event.remove(database.engine, "before_cursor_execute", explain)
+    assert "Index Scan using idx_dead_letters_open_of_" in "".join(plans), plans
 
 
 def test_who_goes_on_after_a_death_begins_behind_the_last_letter(
