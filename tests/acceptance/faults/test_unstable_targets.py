@@ -15,6 +15,7 @@ from app.dev.servers import Tansu, Valkey
 from app.dev.stack.runner import Stack
 from schema.states import EndpointType
 from tests import rows
+from tests.contract.dispatch.lossy import LossyProxy
 from tests.servers import start_or_skip
 from tests.waiting import HUNG_SECONDS, eventually
 
@@ -66,17 +67,27 @@ def failures(database: Database) -> Counter[str]:
 def test_redis_restarts_mid_stream_and_gets_each_entry_once(
     database: Database, stack: Stack, durable_valkey: DurableValkey
 ) -> None:
-    spec = {"redis_url": durable_valkey.url, "stream": "s", "fields_template": {"n": "{{input.n}}"}, "timeout_ms": 1000}
+    """It dies between an append and its answer: of such an entry the retry knows by its note alone."""
+    fields = {"stream": "s", "fields_template": {"n": "{{input.n}}"}, "timeout_ms": 1000}
     type_ = EndpointType.REDIS_STREAM
-    rows.add_endpoint(database, type_=type_, spec=spec, retry_policy=RETRIES)
-    open_shortly(database)
-    stack.worker(TE_WORKER_MAX_CONCURRENT="5")
-    with redis.Redis.from_url(durable_valkey.url) as client:
-        for number in range(600):
+
+    def add(numbers: range) -> None:
+        for number in numbers:
             rows.add_executions(database, 1, type_=type_, max_attempts=MOST, input_={"n": str(number)})
-            if number == 300:
-                eventually(lambda: client.xlen("s") > 20)
-                durable_valkey.kill()
+
+    with redis.Redis.from_url(durable_valkey.url) as client, LossyProxy(durable_valkey.port) as proxy:
+        spec = fields | {"redis_url": f"redis://127.0.0.1:{proxy.port}"}
+        rows.add_endpoint(database, type_=type_, spec=spec, retry_policy=RETRIES)
+        open_shortly(database)
+        stack.worker(TE_WORKER_MAX_CONCURRENT="5")
+        add(range(300))
+        eventually(lambda: client.xlen("s") > 20)
+        proxy.loses = True
+        answered = client.xlen("s")
+        add(range(300, 600))
+        eventually(lambda: client.xlen("s") > answered, what="an entry whose answer is lost")
+        durable_valkey.kill()
+        proxy.loses = False
         eventually(lambda: failures(database)["CONNECTION_ERROR"] > 0)
         durable_valkey.start()
         all_end(database, 600)
