@@ -1,11 +1,17 @@
 """The documents: what they draw, list and name is what the code has."""
 
+import json
 import re
 from configparser import ConfigParser
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 
+from app.catalog.outcome import OUTCOME_SCHEMA
+from app.catalog.specs.channels import SCHEMES
+from app.notifications.message import MESSAGE_SCHEMA
 from schema.states import FINAL, TRANSITIONS
 from tests.integration.http.document import document as openapi
 
@@ -79,6 +85,18 @@ def test_every_operation_in_a_document_exists(document: Path) -> None:
     } | {("GET", "/openapi.json"), ("GET", "/docs")}
     named = re.findall(r"`(GET|POST|PUT|PATCH|DELETE) (/[^`\s?]*)", (ROOT / document).read_text())
     assert [each for each in named if (each[0], re.sub(r"{\w+}|NAME", "{}", each[1])) not in operations] == []
+
+
+@pytest.mark.parametrize(("name", "schema"), [("callbacks", OUTCOME_SCHEMA), ("notifications", MESSAGE_SCHEMA)])
+def test_what_others_are_told_is_shown_as_it_is(name: str, schema: dict[str, Any]) -> None:
+    (shown,) = re.findall(r"^```json\n(.*?)^```", (ROOT / "docs" / f"{name}.md").read_text(), re.DOTALL | re.MULTILINE)
+    jsonschema.Draft202012Validator(schema).validate(json.loads(shown))
+
+
+def test_the_channels_that_are_listed_are_those_there_are() -> None:
+    text = (ROOT / "docs" / "notifications.md").read_text()
+    listed = re.findall(r"`(\w{2,})(\(s\))?`", text.partition("**Schemes**")[2].partition("Others are refused")[0])
+    assert {name + tls for name, may in listed for tls in ("", "s" if may else "")} == SCHEMES
 
 
 def test_the_product_reads_the_environment_in_its_composition_roots_only() -> None:
