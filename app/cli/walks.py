@@ -126,7 +126,8 @@ def _change(shown: Shown[W], verb: str, status: WalkStatus) -> Callable[..., Non
     def change(as_json: bool, yes: bool = True, **key: str) -> None:
         walk_id = key[walks.key]
         with ready_database() as database:
-            confirm(f"{verb.capitalize()} the {walks.noun} {walk_id} for good?", yes=yes)
+            about = shown.about(walks.get(database, walk_id))
+            confirm(f"{verb.capitalize()} the {walks.noun} {walk_id} ({about}) for good?", yes=yes)
             changed = walks.change(database, walk_id, status)
         if as_json:
             return print_json(shown.shape(changed))

@@ -142,12 +142,22 @@ def cancel_execution(
 
 
 def cancel_executions(
-    connection: Connection, execution_ids: Sequence[str], *, if_running: IfRunning | None, actor: str | None
+    connection: Connection,
+    execution_ids: Sequence[str],
+    *,
+    if_running: IfRunning | None,
+    actor: str | None,
+    only_changes: bool = False,
 ) -> tuple[Cancelled, dict[str, TaskExecutorError]]:
-    """Do the same for several; returns by their ids why the others are left as they are."""
+    """Do the same for several; returns by their ids why the others are left as they are.
+
+    With `only_changes` also those that are cancelled already, or were asked to end in this way before.
+    """
     rows = connection.execute(LOCK, {"ids": sorted(execution_ids)})
     found = {row.execution_id: _Locked.from_row(row) for row in rows}
     refusals = {each: _refusal(each, found.get(each), if_running) for each in execution_ids}
+    if only_changes:
+        refusals = {each: error or _unchanged(found[each], if_running) for each, error in refusals.items()}
     refused = {each: error for each, error in refusals.items() if error is not None}
     scope = Scope(actor=actor, begun=True, running=if_running, reason=Reason.CANCELLED)
     return _cancel(connection, [found[each] for each in execution_ids if each not in refused], scope), refused
@@ -160,6 +170,15 @@ def _refusal(execution_id: str, found: _Locked | None, if_running: IfRunning | N
     if found.status in CANCELLABLE or (found.status is ExecutionStatus.RUNNING and if_running):
         return None
     return not_cancellable(execution_id, found.status)
+
+
+def _unchanged(found: _Locked, if_running: IfRunning | None) -> TaskExecutorError | None:
+    """Say why a cancellation would change nothing of an execution, or None."""
+    if found.status is ExecutionStatus.CANCELLED:
+        return ExecutionNotCancellableError(f"The execution {found.execution_id!r} is CANCELLED already.")
+    if found.status is ExecutionStatus.RUNNING and if_running in found.asked:
+        return ExecutionNotCancellableError(f"The execution {found.execution_id!r} was asked to end already.")
+    return None
 
 
 def cancel_executions_of(connection: Connection, job_id: str, scope: Scope, after: str = "") -> Cancelled:

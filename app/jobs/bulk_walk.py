@@ -65,7 +65,9 @@ class BulkWalk:
             moved, ahead_ms = moved_to(parameters, walk.created_at), self._look_ahead_ms
             return rescheduling.reschedule(connection, items, moved, ahead_ms=ahead_ms, actor=walk.actor)
         if_running = parameters.if_running
-        _, refused = cancellation.cancel_executions(connection, items, if_running=if_running, actor=walk.actor)
+        _, refused = cancellation.cancel_executions(
+            connection, items, if_running=if_running, actor=walk.actor, only_changes=True
+        )
         return Treated(refused=refused)
 
 

@@ -102,7 +102,7 @@ def preview(database: Database, kind: Kind[Any, Q, T], wanted: Q) -> Preview[T]:
         if len(places) < AT_ONCE:
             return Preview(len(found), found[:SAMPLE], is_complete=True)
         after = places[-1].position
-    return Preview(len(found), found[:SAMPLE], is_complete=False)
+    return Preview(len(found), found[:SAMPLE], is_complete=not kind.next(database, wanted, after, 1))
 
 
 class Walker:

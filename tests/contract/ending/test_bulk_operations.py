@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.executions import retry
-from app.executions.cancellation import IfRunning
+from app.executions.cancellation import IfRunning, cancel_execution
 from app.jobs import bulk_operations
 from app.jobs import walker as walking
 from app.jobs.bulk_operations import BULK_OPERATIONS, BulkOperation, Parameters, Wanted
@@ -90,6 +90,19 @@ def test_what_runs_is_asked_to_end_where_that_is_wanted(database: Database) -> N
     assert done(database, BulkAction.CANCEL, if_running=IfRunning.ABORT) == (1, 0)
     found = rows.execution(database, running)
     assert (found.status, found.abort_requested_at is None) == ("RUNNING", False)
+
+
+def test_what_was_cancelled_or_asked_to_end_before_is_not_counted_as_changed(database: Database) -> None:
+    gone, asked, running, mine = rows.add_executions(database, 4)
+    for each in (asked, running):
+        put(database, each, "RUNNING")
+    for each in (gone, asked):
+        cancel_execution(database, each, if_running=IfRunning.REQUEST, actor="you")
+    operation = begun(database, BulkAction.CANCEL, if_running=IfRunning.REQUEST)
+    refused = kind(database).see_to(operation, [gone, asked, running, mine]).refused
+    assert {each: error.message.split(" ")[-2] for each, error in refused.items()} == {gone: "CANCELLED", asked: "end"}
+    abort = begun(database, BulkAction.CANCEL, if_running=IfRunning.ABORT)
+    assert asked not in kind(database).see_to(abort, [asked]).refused
 
 
 def test_it_retries_what_had_failed_when_it_began(database: Database) -> None:
@@ -245,6 +258,10 @@ def test_a_preview_looks_at_a_bounded_number(database: Database, monkeypatch: py
     chosen = selection_of(BulkAction.CANCEL, OF_TARGET, Parameters(), rows.database_now(database))
     seen = preview(database, kind(database), chosen)
     assert (seen.count, len(seen.sample), seen.is_complete) == (10, 10, False)
+    monkeypatch.setattr(walking, "MOST_COUNTED", 15)
+    rows.add_executions(database, 3)
+    chosen = selection_of(BulkAction.CANCEL, OF_TARGET, Parameters(), rows.database_now(database))
+    assert preview(database, kind(database), chosen).is_complete, "they are as many as it looks at"
 
 
 def test_what_is_not_wanted_between_is_passed_over(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,8 @@ def steer(group: str, walk_id: str, api: Api, cli: Cli) -> None:
     cli.run(group, "stop", walk_id, expect=2)
     assert cli.json(group, "stop", walk_id, "--yes")["status"] == "STOPPED"
     cli.run(group, "resume", walk_id, expect=4)
-    cli.run(group, "show", "nope", expect=3)
+    for verb in ("show", "stop"):
+        cli.run(group, verb, "nope", expect=3)
 
 
 def test_a_bulk_operation_is_tried_begun_and_steered(api: Api, cli: Cli, database: Database) -> None:
