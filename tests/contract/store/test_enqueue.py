@@ -185,6 +185,8 @@ def nested(levels: int) -> Any:
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"endpoint": "none"}, "ENDPOINT_NOT_FOUND", "'none'"),
+    *(({"endpoint": wrong}, "INVALID_REQUEST", "endpoint: must have 1 to 128") for wrong in ("", "e" * 1_000_000)),
+    ({"input": {"id": 7, "f" * 1_000_000: 1}}, "INPUT_VALIDATION_FAILED", "fff: is no property"),
     ({"input": {}}, "INPUT_VALIDATION_FAILED", "/input/id: is required"),
     ({"input": {"id": "7"}}, "INPUT_VALIDATION_FAILED", "/input/id: must be integer"),
     ({"input": {"id": 7.5}}, "INPUT_VALIDATION_FAILED", "/input/id: must be integer"),
@@ -218,6 +220,7 @@ def test_what_cannot_be_is_refused(database: Database, database_url: str) -> Non
             with pytest.raises(EnqueueError, match=said) as refused:
                 enqueue(connection, **(right | given))
             assert refused.value.code == code
+            assert len(str(refused.value)) < 300
             connection.rollback()
         assert enqueue(connection, "target", {"id": 7.0, "tags": [], "more": nested(99)}).is_new
         assert enqueue(connection, **right).is_new
