@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any, Self
 
 from actors.dispatch.base import Dispatcher, Identity, Network
-from actors.dispatch.channels.outcome import ERROR, failure
+from actors.dispatch.channels.outcome import ERROR, failure, untold
 from actors.dispatch.channels.outlet import CURRENT, Outlet
 from actors.dispatch.progress import Progress, bounded
 from app.catalog.specs.channels import server_of
@@ -140,6 +140,8 @@ class _Message:
             raise self._outlet.withdrawn
         if result is not True:
             raise self._failure(None if isinstance(result, bool) else result)
+        if not self._outlet.is_tried:
+            raise untold(self.channel)
         answer = self._outlet.answer
         return {"channel": self.channel} | ({} if answer is None else {"status_code": answer.status})
 

@@ -34,9 +34,17 @@ def failure(outlet: Outlet, channel: str, error: BaseException | None, *, is_sen
             f"{channel} takes one message after the other, with waits in between: they take longer than timeout_ms"
         )
         return DeliveryError("TIMEOUT", message, may_have_been_delivered=is_sent)
+    if error is None and not outlet.is_tried:
+        return untold(channel)
     type_, message = _said_nothing(error, channel, has_answer=answer is not None)
     said = {"body": answer.text} if answer is not None and answer.text and error is None else {}
     return DeliveryError(type_, message, may_have_been_delivered=is_sent, extra=said)
+
+
+def untold(channel: str) -> DeliveryError:
+    """Explain that Apprise has not even tried: the next attempt would meet the same."""
+    message = f"Apprise found nothing to send to {channel}: the URL names nobody, or nobody whom such a message is for"
+    return DeliveryError(ERROR, message, permanent=True)
 
 
 def _said_nothing(error: BaseException | None, channel: str, *, has_answer: bool) -> tuple[str, str]:

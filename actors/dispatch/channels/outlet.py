@@ -52,6 +52,8 @@ class Outlet:
         self.answer: Answer | None = None
         self.unreached: tuple[str, OSError] | None = None
         """The server that no connection could be made to last, and why."""
+        self.is_tried = False
+        """Whether a connection was asked for at all."""
         self.is_hasty = False
         """Whether a service asked to wait for longer than there was time."""
         self.withdrawn: NotSentError | None = None
@@ -77,6 +79,7 @@ class Outlet:
 
     def connect(self, host: str, port: int) -> socket.socket:
         """Connect to the first address that answers, of those that may be reached; raises OSError."""
+        self.is_tried = True
         with self.reaching(host, port):
             sock = self._connect(host.strip("[]"), port)
         try:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from actors.blame import is_targets_fault
 from actors.dispatch.channels import plugins
 from actors.dispatch.channels.mail import Smtplib
 from actors.dispatch.channels.web import Requests
@@ -215,6 +216,22 @@ def test_what_apprise_cannot_use_of_a_url_is_said_in_its_words() -> None:
     assert (error.type, error.permanent) == ("NOTIFICATION_ERROR", True)
     assert "From" in error.message
     assert "From" not in error.own_message
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mailto://127.0.0.1:1?to=nobody&from=te@example.com",
+        "ntfy://127.0.0.1:1/",
+        # It takes what is no warning for a note to an alert that it does not know, and says that all is well.
+        f"opsgenie://{'a' * 36}",
+    ],
+)
+def test_what_apprise_sends_to_nobody_is_no_success_and_not_the_servers_fault(url: str) -> None:
+    error = fail(url)
+    assert (error.type, error.permanent, error.may_have_been_delivered) == ("NOTIFICATION_ERROR", True, False)
+    assert "found nothing to send" in error.message
+    assert is_targets_fault(error) is None
 
 
 def test_without_apprise_the_attempt_says_so_and_another_worker_may_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
