@@ -28,6 +28,14 @@ def test_a_list_has_what_the_api_lists(api: Api, cli: Cli) -> None:
     assert r"Daily \x1b[2J\u202ereport" in shown.stdout, "what a terminal obeys is escaped"
 
 
+def test_a_list_shows_when_a_moved_job_is_due(api: Api, cli: Cli) -> None:
+    register(api)
+    job = created(api, one_shot("k", trigger="DELAYED", run_at="2099-01-01T00:00:00Z"))
+    assert "2099-01-01" in cli.run("jobs", "list").stdout
+    assert api.post(f"/jobs/{job['job_id']}/run").status_code == 200
+    assert "2099-01-01" not in cli.run("jobs", "list").stdout
+
+
 def test_show_tells_how_a_job_is_doing(api: Api, cli: Cli, database: Database) -> None:
     register(api)
     job = created(api, interval())

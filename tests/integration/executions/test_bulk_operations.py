@@ -45,6 +45,7 @@ def test_what_is_moved_shows_when_it_is_due_and_why(api: Api, database: Database
     register(api)
     job = created(api, one_shot("mine", trigger="DELAYED", run_at="2099-01-01T00:00:00Z"))
     mine = job["execution"]["execution_id"]
+    assert job["run_at"] == "2099-01-01T00:00:00Z"
     body = {"action": "reschedule", "wanted": {"endpoint": "target"}, "run_at": "2100-01-01T00:00:00Z"}
     assert api.post("/bulk-operations", body).json["run_at"] == "2100-01-01T00:00:00Z"
     walk(database)

@@ -22,7 +22,7 @@ from schema.states import CallbackEvent
 from tests.claiming import TARGET, take
 from tests.integration.client import Api, another_process, pointers, problem
 from tests.integration.executions.worker import ERROR, WORKER, end
-from tests.integration.registered import created, cron, http_endpoint, one_shot, register
+from tests.integration.registered import created, cron, http_endpoint, one_shot, register, register_all
 from tests.integration.statements import Statements
 from tests.racing import at_once
 
@@ -284,6 +284,14 @@ def test_a_callback_that_cannot_be_is_refused(api: Api, named: dict[str, str], w
         assert words in error["message"]
     (item,) = api.post("/jobs/batch", {"jobs": [one_shot("first", callbacks=named)]}).json["items"]
     assert item["error"]["code"] == "INVALID_CALLBACK"
+
+
+def test_an_endpoint_whose_templates_need_what_outcomes_have_is_called_back(api: Api) -> None:
+    register_all(api)
+    told = {"id": "{{input.execution_id}}", "to": "{{config.base}}"}
+    spec = {"url": "http://127.0.0.1:9/", "method": "POST", "headers": {"A": "{{secret.token}}"}, "body_template": told}
+    register(api, "heard", config="config", spec=spec)
+    assert created(api, one_shot("k", callbacks={"on_failure": "heard"}))["callbacks"] == {"on_failure": "heard"}
 
 
 def test_an_endpoint_that_another_calls_back_stays(called: Api) -> None:
