@@ -28,7 +28,7 @@ def run_demo(terminal: Terminal) -> int:
         Stack(step=terminal.step, port=preferred_port(), env=product_environment()) as stack,
     ):
         targets.kafka.create_topic(TOPIC)
-        with terminal.step("an API key: flask --app app api-keys create demo"):
+        with terminal.step("an API key, as flask --app app api-keys create demo makes it"):
             api = stack.api
         terminal.line(f"  everything within {time.monotonic() - started:.1f} s")
         status = _scripted(api, stack, targets, terminal)

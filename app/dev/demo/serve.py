@@ -28,7 +28,7 @@ def serve(terminal: Terminal) -> int:
             echo=lambda name, line: terminal.line((name.ljust(_NAME_WIDTH), "dim"), f" {line}"),
         ) as stack,
     ):
-        with terminal.step("an API key: flask --app app api-keys create demo"):
+        with terminal.step("an API key, as flask --app app api-keys create demo makes it"):
             _ = stack.api
         show_hints(stack, terminal)
         _show_targets(targets, terminal)
