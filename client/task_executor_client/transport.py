@@ -2,18 +2,18 @@
 
 import os
 import threading
-import time
 from http.cookiejar import DefaultCookiePolicy
 
 import requests
-from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
+from urllib3 import Timeout
 from urllib3.exceptions import HTTPError, NewConnectionError
 
 from .address import Address
 from .answer import MOST_BYTES, Reply
 from .call import Call
 from .failures import ConnectionFailedError, UnexpectedAnswerError
+from .timed import TimedAdapter
 
 CONNECT_SECONDS = 5.0
 _CHUNK = 65_536
@@ -58,7 +58,6 @@ class Transport:
 
     def attempt(self, call: Call, timeout: float) -> Reply | ConnectionFailedError:
         """Send a call once; raises RuntimeError when closed, and UnexpectedAnswerError for an endless answer."""
-        end = time.monotonic() + timeout
         try:
             with self._open().request(
                 call.method,
@@ -66,12 +65,12 @@ class Transport:
                 data=call.content,
                 headers=dict(call.headers) | ({} if call.content is None else {"Content-Type": "application/json"}),
                 auth=_Key(self._address),
-                timeout=(min(timeout, CONNECT_SECONDS), timeout),
+                timeout=Timeout(total=timeout, connect=min(timeout, CONNECT_SECONDS)),
                 allow_redirects=False,
                 stream=True,
             ) as response:
                 headers = {name.lower(): value for name, value in response.headers.items()}
-                return Reply(response.status_code, headers, _content(call, response, end))
+                return Reply(response.status_code, headers, _content(call, response))
         except (requests.RequestException, HTTPError, OSError) as error:
             # The texts of libraries may hold more than the name of the error; it stays as the cause for debugging.
             failed = ConnectionFailedError(
@@ -93,13 +92,13 @@ class Transport:
         session = _Session()
         session.headers.update({name: text for name, text in self._address.headers.items() if name != "Authorization"})
         session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        adapter = HTTPAdapter(pool_connections=1, pool_maxsize=self._connections)
+        adapter = TimedAdapter(pool_connections=1, pool_maxsize=self._connections)
         session.mount("http://", adapter)
         session.mount("https://", adapter)
         return session
 
 
-def _content(call: Call, response: requests.Response, end: float) -> bytes:
+def _content(call: Call, response: requests.Response) -> bytes:
     parts: list[bytes] = []
     size = 0
     while part := response.raw.read1(_CHUNK):
@@ -107,8 +106,6 @@ def _content(call: Call, response: requests.Response, end: float) -> bytes:
         size += len(part)
         if size > MOST_BYTES:
             raise UnexpectedAnswerError(f"{call.operation}: the answer has more than {MOST_BYTES} bytes")
-        if time.monotonic() > end:
-            raise requests.ReadTimeout("the answer took too long")
     return b"".join(parts)
 
 

@@ -1,9 +1,7 @@
 """Both clients against the API on a port: calls, retries, errors, pages, waiting, closing."""
 
 import asyncio
-import logging
 import pickle
-import socket
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,7 +12,6 @@ from task_executor_client import (
     ConnectionFailedError,
     NotModifiedError,
     Retries,
-    UnexpectedAnswerError,
     WaitTimeoutError,
     errors,
     etag,
@@ -22,8 +19,7 @@ from task_executor_client import (
     request_id,
 )
 
-from tests.integration.caller.conftest import Connect
-from tests.integration.caller.serving import Redirect, Weather
+from tests.integration.caller.serving import Weather
 from tests.integration.client import Api
 from tests.integration.registered import INPUT, SCHEMA, http_endpoint
 from tests.racing import at_once
@@ -110,27 +106,6 @@ def test_what_may_have_been_done_is_not_done_twice(te: Any, weather: Weather, na
     assert lost.value.may_have_been_done
     assert len(weather.seen) == 1
     assert te.configs.get(name)["values"] == {"a": 1}
-
-
-def test_nobody_there(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    te = connect(f"http://127.0.0.1:{port}", "te_secret", retries=Retries(most_tries=3, first_wait=0.001))
-    caplog.set_level(logging.DEBUG)
-    with pytest.raises(ConnectionFailedError) as failed:
-        te.configs.delete("c")
-    assert not failed.value.may_have_been_done
-    assert sum("is tried again" in line for line in caplog.messages) == 2
-    assert "te_secret" not in caplog.text + str(failed.value) + repr(failed.value) + repr(te)
-
-
-def test_the_time_of_all_tries_is_bounded(connect: Connect) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        te = connect(f"http://127.0.0.1:{silent.getsockname()[1]}", "k", retries=Retries(timeout=0.2, try_timeout=0.1))
-        with pytest.raises(ConnectionFailedError):
-            te.jobs.get("job_1")
-        with pytest.raises(ConnectionFailedError):
-            te.jobs.get("job_1", timeout=0.05)
 
 
 def test_pages_are_read_as_they_are_needed(te: Any, weather: Weather, name: str) -> None:
@@ -233,26 +208,6 @@ def test_waiting_is_bounded(te: Any, name: str) -> None:
         te.wait("exec_none")
     with pytest.raises(ValueError, match="an execution or a job"):
         te.wait(name)
-
-
-def test_what_is_not_the_service_is_told(te: Any, weather: Weather) -> None:
-    weather.then(302)
-    with pytest.raises(UnexpectedAnswerError, match="302"):
-        te.jobs.get("job_1")
-
-
-def test_a_redirect_is_not_looked_into(te: Any, weather: Weather, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither where it leads, which may be nowhere, nor what it says, without an end."""
-    monkeypatch.setattr("task_executor_client.transport.MOST_BYTES", 1000)
-    monkeypatch.setattr("task_executor_client.async_transport.MOST_BYTES", 1000)
-    for location in ("http://[", "\xff", "https:///", "/elsewhere"):
-        weather.then(Redirect(location))
-        with pytest.raises(UnexpectedAnswerError, match="302"):
-            te.jobs.get("job_1")
-    weather.then(Redirect("/elsewhere", b"x" * 5000))
-    with pytest.raises(UnexpectedAnswerError, match="more than 1000 bytes"):
-        te.jobs.get("job_1")
-    assert {each["path"] for each in weather.seen} == {"/jobs/job_1"}
 
 
 def test_a_name_travels_as_it_is(te: Any, weather: Weather) -> None:
