@@ -65,7 +65,7 @@ class Transport:
                 data=call.content,
                 headers=dict(call.headers) | ({} if call.content is None else {"Content-Type": "application/json"}),
                 auth=_Key(self._address),
-                timeout=Timeout(total=timeout, connect=min(timeout, CONNECT_SECONDS)),
+                timeout=Timeout(total=timeout, connect=min(timeout, CONNECT_SECONDS)),  # type: ignore[arg-type]
                 allow_redirects=False,
                 stream=True,
             ) as response:
