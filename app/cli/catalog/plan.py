@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from typing import Any
 
 from werkzeug.datastructures import ETags
@@ -19,6 +19,7 @@ from app.catalog.endpoints import versions
 from app.catalog.named_table import Named, NamedTable
 from app.catalog.payload_specs import PAYLOAD_SPECS
 from app.catalog.retry_policy import RetryPolicy
+from app.cli.catalog.callback_order import in_order
 from app.cli.catalog.document import Document, Stored, dumped, written
 from app.cli.errors import CommandError
 from app.cli.session import actor
@@ -60,7 +61,7 @@ def steps(document: Document, stored: Stored, *, delete: bool) -> list[Step]:
     changes = [
         *_of_table("payload spec", document.payload_specs, stored.payload_specs, payload_specs),
         *_of_table("config", document.configs, stored.configs, CONFIGS),
-        *_of_endpoints(document, stored),
+        *_of_endpoints(document, stored, delete=delete),
         *_of_routes(document, stored),
         *_of_table("notification rule", document.notification_rules or {}, stored.notification_rules, rules),
     ]
@@ -125,8 +126,12 @@ def _of_table(
             yield Step("change", kind, name, now.value, value, partial(_change, table.replace, name, value, now.tag))
 
 
-def _of_endpoints(document: Document, stored: Stored) -> Iterator[Step]:
-    for name in _in_order(document):
+def _of_endpoints(document: Document, stored: Stored, *, delete: bool) -> Iterator[Step]:
+    now_called, called = (
+        {name: set(_called_back(each).values()) for name, each in endpoints.items()}
+        for endpoints in ({name: written(each) for name, each in stored.endpoints.items()}, document.endpoints)
+    )
+    for name in in_order(now_called, called, now_called.keys() - called.keys() if delete else ()):
         wanted, endpoint = document.endpoints[name], stored.endpoints.get(name)
         if endpoint is None:
             yield Step(
@@ -137,16 +142,6 @@ def _of_endpoints(document: Document, stored: Stored) -> Iterator[Step]:
         if _comparable(now) != _comparable(wanted):
             apply = partial(_endpoint, versions.replace, name, wanted, endpoint.tag)
             yield Step("change", "endpoint", name, now, wanted, apply)
-
-
-def _in_order(document: Document) -> list[str]:
-    """Return the names of the endpoints of a document, those that others call back before these."""
-    named = {name: sorted(set(_called_back(each).values())) for name, each in document.endpoints.items()}
-    try:
-        return [name for name in TopologicalSorter(named).static_order() if name in named]
-    except CycleError as error:
-        way = " -> ".join(reversed(error.args[1]))
-        raise CommandError(f"/endpoints/{error.args[1][-1]}/callbacks: they lead back to it: {way}") from None
 
 
 def _called_back(endpoint: Mapping[str, Any]) -> dict[str, str]:

@@ -156,6 +156,53 @@ def test_what_is_no_catalogue_is_refused_where_it_is_wrong(
     assert api.get("/audit").json["items"][0]["resource_type"] == "api_key", "nothing was changed"
 
 
+def calling(**called: str | None) -> str:
+    spec = {"url": "http://127.0.0.1:9/", "method": "POST"}
+    endpoints = {
+        name: {"type": "HTTP", "spec": spec} | ({"callbacks": {"on_failure": target}} if target else {})
+        for name, target in called.items()
+    }
+    return yaml.safe_dump({"endpoints": endpoints})
+
+
+def chain(names: str) -> dict[str, str | None]:
+    """Endpoints of one letter, each of which calls the next one back."""
+    return dict(zip(names, [*names[1:], None], strict=True))
+
+
+def test_callbacks_are_checked_as_they_will_be_and_none_is_refused_on_the_way(
+    api: Api, cli: Cli, tmp_path: Path
+) -> None:
+    """Of at most eight that follow each other: what is stored is left behind."""
+    file = tmp_path / "catalog.yaml"
+    stored = chain("abcdefghi")
+    file.write_text(calling(**stored))
+    cli.run("catalog", "apply", str(file), "--yes")
+    before = api.get("/audit").json["items"][0]
+    for wrong, where in (
+        (chain("xab"), "/endpoints/x/callbacks: more than 8 callbacks would follow each other: x -> a -> b"),
+        (chain("ixyz"), "/endpoints/i/callbacks: more than 8"),
+        (chain("ixe"), "lead back to it"),
+    ):
+        file.write_text(calling(**{name: to or stored.get(name) for name, to in wrong.items()}))
+        for verb in ("diff", "apply"):
+            assert where in cli.run("catalog", verb, str(file), *["--yes"] * (verb == "apply"), expect=1).stderr
+    assert api.get("/audit").json["items"][0] == before, "nothing was changed"
+    # The second half goes on only once the first one, which is about to call others, has let go of it; then all turn.
+    file.write_text(calling(**chain("abcdxyz"), **chain("efghijk")))
+    cli.run("catalog", "apply", str(file), "--yes")
+    file.write_text(calling(**chain("ihgfedcba"), j=None, x=None))
+    cli.run("catalog", "apply", str(file), "--yes")
+    cli.run("catalog", "diff", str(file))
+    # What is deleted goes last, and would be in front of too many until then.
+    file.write_text(calling(**chain("hgfedcbaj")))
+    assert "without some" in cli.run("catalog", "apply", str(file), "--delete", "--yes", expect=1).stderr
+    file.write_text(calling(**chain("hgfedcba"), j=None))
+    cli.run("catalog", "apply", str(file), "--delete", "--yes")
+    file.write_text(calling(**chain("hgfedcbaj")))
+    cli.run("catalog", "apply", str(file), "--yes")
+
+
 def test_nobody_overwrites_a_change_that_the_plan_has_not_shown(
     filled: Api, cli: Cli, tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
