@@ -30,7 +30,7 @@ from app.health.thread import HealthThread
 from app.jobs import enqueue_settings
 from app.metrics import PROCESS
 from app.metrics.process import sharing
-from app.metrics.series import REQUESTS_WAITING, SCHEDULED, STREAMS_OPEN
+from app.metrics.series import REQUESTS_WAITING, SCHEDULED, STREAMS_OPEN, WAITING_PLACES
 from app.threads import BackgroundThread
 from schema.states import Trigger
 
@@ -125,6 +125,7 @@ def post_worker_init(worker: Any) -> None:
     worker.offer_places(most, (most + 1) // 2 if of_key is None else of_key)
     PROCESS.read(REQUESTS_WAITING, lambda: worker.parked)
     PROCESS.read(STREAMS_OPEN, lambda: worker.streaming)
+    PROCESS.set(WAITING_PLACES, most)
     found = getattr(worker.app.wsgi(), "extensions", {}).get(EXTENSION)
     if found is not None:
         worker.end_streams = found.streams.end_all

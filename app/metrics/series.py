@@ -97,6 +97,9 @@ REQUEST_SECONDS = _histogram(
 )
 REQUESTS_WAITING = _gauge("http_requests_waiting", "Requests that wait for a result, without a thread.")
 STREAMS_OPEN = _gauge("http_streams_open", "Streams of events that clients read.")
+WAITING_PLACES = _gauge(
+    "http_waiting_places", "As many requests may wait and streams be open together: TE_WEB_WAITING."
+)
 SCHEDULED = _counter("tasks_scheduled_total", "Jobs created, by their trigger.", "trigger")
 
 # Workers: attempts.

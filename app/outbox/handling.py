@@ -69,6 +69,10 @@ class Handler:
         self._database = database
         self._effects = effects
         self._values = values
+        for effect in effects:
+            values.add(
+                series.EFFECTS_FAILED, effect.name, amount=0
+            )  # a rate needs to have seen that before the first one
 
     def handle(self, end_ids: Sequence[str]) -> Handled:
         """Handle those of these ends that nobody else handles and that have not failed before.

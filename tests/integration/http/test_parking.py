@@ -106,10 +106,10 @@ def follow(web: Web, key: str) -> requests.Response:
     return requests.get(f"{web.base}/events", headers=headers, timeout=HUNG_SECONDS, stream=True)
 
 
-def waiting_in(web: Web, key: str) -> int:
-    """Return how many requests wait."""
+def waiting_in(web: Web, key: str, series: str = "http_requests_waiting") -> int:
+    """Return how many requests wait, as `/metrics` tells it."""
     text = requests.get(f"{web.base}/metrics", headers=of(key), timeout=HUNG_SECONDS).text
-    lines = [line for line in text.splitlines() if line.startswith("task_executor_http_requests_waiting")]
+    lines = [line for line in text.splitlines() if line.startswith(f"task_executor_{series}")]
     return sum(int(float(line.rpartition(" ")[2])) for line in lines)
 
 
@@ -129,7 +129,7 @@ def test_many_more_requests_wait_than_there_are_threads_and_each_gets_its_result
     waiting = [
         Client(web, stack).send(wait_for_result(each, keys[number % 2])) for number, each in enumerate(executions)
     ]
-    eventually(lambda: waiting_in(web, key) == PLACES)
+    eventually(lambda: waiting_in(web, key) == PLACES == waiting_in(web, key, "http_waiting_places"))
     full = ask(web, api_keys.create(store, "third", [Scope.READ], None), executions[0])
     assert full.status_code == 503
     assert full.json()["error"]["code"] == "SERVICE_UNAVAILABLE"

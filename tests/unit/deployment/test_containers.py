@@ -28,6 +28,11 @@ IMAGE = {"python_version": "3.12", "python_full_version": "3.12.14", "extra": ""
 OURS = {"api", "worker", "scheduler", "migrate"}
 READ_SECRETS = {"api", "worker"}
 OTHERS_SETTINGS = {"CHANGELOG.md", "receiving.md"}  # of former releases, and of receivers
+OF_THE_API = (
+    "docker-compose.yml",
+    "deploy/kubernetes/overlays/example/kustomization.yaml",
+    "deploy/systemd/task-executor-web.service",
+)
 SETTINGS = {item.metadata["env"] for item in fields(Settings)}
 
 
@@ -66,6 +71,16 @@ def test_no_file_names_a_setting_that_does_not_exist() -> None:
     }
     assert len({name for _, name in found}) > 20
     assert {(file, name) for file, name in found if name not in SETTINGS} == set()
+
+
+@pytest.mark.parametrize("file", OF_THE_API)
+def test_each_deployment_shows_how_the_api_is_tuned(file: str) -> None:
+    """With the defaults, where it sets them."""
+    text = (ROOT / file).read_text()
+    defaults = {item.metadata["env"]: str(item.default) for item in fields(Settings) if item.name.startswith("web_")}
+    assert [name for name in defaults if not re.search(rf"\b{name}\b", text)] == []
+    for name, value in re.findall(r'\b(TE_WEB_[A-Z_]+)(?:=|: )"?(\w+)', text):
+        assert defaults[name] == value
 
 
 def test_compose_publishes_nothing_beyond_this_machine(services: dict[str, Any]) -> None:
