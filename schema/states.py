@@ -163,11 +163,12 @@ class WalkStatus(StrEnum):
 
 
 class BulkAction(StrEnum):
-    """What a bulk operation does to each execution of its filter."""
+    """What a bulk operation does to each execution of its filter, or to each dead letter."""
 
     CANCEL = "cancel"
     RETRY = "retry"
     RESCHEDULE = "reschedule"
+    ARCHIVE = "archive"
 
 
 _S = ExecutionStatus

@@ -20,14 +20,15 @@ from app.errors import BulkOperationNotFoundError, ConflictError
 from app.executions.reading.queries import find_executions
 from app.jobs import bulk_operations
 from app.jobs.bulk_operations import BULK_OPERATIONS, BulkOperation, Parameters, Wanted, parameters_of
-from app.jobs.bulk_walk import BulkWalk, selection_of
+from app.jobs.bulk_walk import BulkWalk, chosen_by, execution_of
 from app.jobs.creation import Creator
 from app.jobs.walker import preview as preview_of
 from schema.states import BulkAction, WalkStatus
 
 resource = Resource(
     "bulk-operations",
-    "Executions that are cancelled, retried or rescheduled by a filter: the oldest first, at a rate, each once.",
+    "Executions that are cancelled, retried or rescheduled by a filter, and dead letters that are archived: the oldest "
+    "first, at a rate, each once.",
     write_scope=Scope.JOBS_WRITE,
 )
 questions = Resource("bulk-operation-previews", "What a bulk operation would see to.", write_scope=Scope.READ)
@@ -41,20 +42,24 @@ def shape(found: BulkOperation) -> dict[str, Any]:
 def preview_in(creator: Creator, action: BulkAction, wanted: Wanted, given: Parameters) -> dict[str, Any]:
     """Read what BulkPreviewSchema shows."""
     database = creator.database
-    seen = preview_of(database, BulkWalk(creator), selection_of(action, wanted, given, creator.now()))
-    found = {each.execution_id: each for each in find_executions(database, seen.sample)}
-    sample = [shape_record(found[each]) for each in seen.sample if each in found]
+    seen = preview_of(database, BulkWalk(creator), chosen_by(action, wanted, given, creator.now()))
+    executions = [execution_of(item) for item in seen.sample]
+    found = {each.execution_id: each for each in find_executions(database, executions)}
+    sample = [shape_record(found[each]) for each in executions if each in found]
     return {"count": seen.count, "is_complete": seen.is_complete, "sample": sample}
 
 
 @resource.route("POST", "/bulk-operations", body=NewBulkOperationSchema, returns=BulkOperationSchema, status=202)
 def begin(body: dict[str, Any]) -> dict[str, Any]:
-    """Cancel, retry or reschedule all executions of a filter that there are now; a scheduler does so within seconds.
+    """Cancel, retry or reschedule all executions of a filter that there are now, or archive what has failed.
+
+    A scheduler does so within seconds.
 
     Each is cancelled or retried as `POST /executions/{execution_id}/cancel` or `/retry` does, exactly once, the oldest
     first, whatever dies meanwhile. A filter that matches nothing is an operation that changes nothing;
     one that names no more than a state needs `all`. A job that repeats goes on: only its executions are changed.
-    Rescheduled are those that wait, for another attempt too; nothing is moved into the past.
+    Rescheduled are those that wait, for another attempt too; nothing is moved into the past. Archived are open dead
+    letters, as by `POST /dead-letters/{letter_id}/archive`, with one `note` for all.
     """
     begun = bulk_operations.begin(
         services().database, body["action"], wanted_of(body), parameters(body), rate=body["rate"], actor=actor().name

@@ -1,10 +1,12 @@
 """Schemas of bulk operations."""
 
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
+from app.api.dead_letters import MAX_NOTE
 from app.api.executions.schemas import ExecutionSchema
 from app.api.http.fields import Body, Instant
 from app.api.http.idempotency_keys import MAX_KEY
@@ -12,19 +14,25 @@ from app.api.jobs.labels import labels_field
 from app.api.walk_schemas import all_field, check_all, rate_field, waits_field
 from app.catalog.endpoints.flow_spec import queue_field
 from app.executions.cancellation import IfRunning
-from app.jobs.bulk_operations import AFFECTS, Parameters, Wanted
+from app.jobs.bulk_operations import AFFECTS, FILTERS_OF_ARCHIVE, OF_LETTERS, Parameters, Wanted
 from app.jobs.walker import MOST_COUNTED
 from schema.states import BulkAction, ExecutionStatus, WalkStatus
 
+_NOTE = "The customer was deleted."
 LONGEST_SECONDS = int(timedelta(days=366).total_seconds())
-_EVERYTHING = "`wanted` names no more than a state: all such executions are meant"
-_ONLY_FOR = {"if_running": BulkAction.CANCEL} | dict.fromkeys(
-    ("run_at", "delay_seconds", "spread_seconds"), BulkAction.RESCHEDULE
-)
+_EVERYTHING = "`wanted` names no more than a state: all such executions are meant, or all open dead letters"
+_ONLY_FOR = {
+    "if_running": BulkAction.CANCEL,
+    **dict.fromkeys(("run_at", "delay_seconds", "spread_seconds"), BulkAction.RESCHEDULE),
+    "note": BulkAction.ARCHIVE,
+}
 
 
 class WantedExecutionsSchema(Body):
-    """Which executions; only those that were created before the operation began."""
+    """Which executions; only those that were created before the operation began.
+
+    For `archive` which open dead letters, by `endpoint`, `labels`, `error_type`, `failed_after` and `failed_before`.
+    """
 
     status = fields.Enum(
         ExecutionStatus,
@@ -54,10 +62,15 @@ class WantedExecutionsSchema(Body):
     created_before = Instant()
     scheduled_after = Instant()
     scheduled_before = Instant()
+    error_type = fields.String(
+        validate=validate.Length(1, 128), metadata={"description": "only for `archive`", "example": "HTTP_ERROR"}
+    )
+    failed_after = Instant(metadata={"description": "only for `archive`"})
+    failed_before = Instant(metadata={"description": "only for `archive`"})
 
 
 class NewBulkOperationSchema(Body):
-    """What is done to which executions, and how fast."""
+    """What is done to which executions or dead letters, and how fast."""
 
     action = fields.Enum(BulkAction, by_value=True, required=True, metadata={"example": "cancel"})
     wanted = fields.Nested(WantedExecutionsSchema, required=True)
@@ -87,6 +100,11 @@ class NewBulkOperationSchema(Body):
             "example": 600,
         },
     )
+    note = fields.String(
+        allow_none=True,
+        validate=validate.Length(1, MAX_NOTE),
+        metadata={"description": "needed for `archive`: why nothing is to follow", "example": _NOTE},
+    )
     rate = rate_field(100)
 
     @validates_schema(skip_on_field_errors=True)
@@ -96,6 +114,7 @@ class NewBulkOperationSchema(Body):
         for name, owner in _ONLY_FOR.items():
             if data.get(name) is not None and action is not owner:
                 raise ValidationError(f"Only with the action `{owner}`.", name)
+        _check_filters(action, wanted)
         if wanted.status is not None and wanted.status not in AFFECTS[action]:
             one_of = ", ".join(AFFECTS[action])
             raise ValidationError({"wanted": {"status": [f"Must be one of: {one_of}, for `{action}`."]}})
@@ -103,6 +122,8 @@ class NewBulkOperationSchema(Body):
             raise ValidationError("Needed for what is RUNNING: `request` or `abort`.", "if_running")
         if action is BulkAction.RESCHEDULE:
             _check_move(data)
+        if action is BulkAction.ARCHIVE and data.get("note") is None:
+            raise ValidationError("Needed for `archive`: why nothing is to follow.", "note")
         check_all(data["all"], narrows=wanted.narrows, what=_EVERYTHING)
 
 
@@ -118,15 +139,20 @@ class BulkOperationSchema(Schema):
     run_at = Instant(required=True, allow_none=True)
     delay_seconds = fields.Integer(required=True, allow_none=True)
     spread_seconds = fields.Integer(required=True, allow_none=True)
+    note = fields.String(required=True, allow_none=True, metadata={"example": _NOTE})
     rate = fields.Integer(required=True)
     actor = fields.String(required=True, allow_none=True)
-    changed = fields.Integer(required=True, metadata={"description": "how many executions; those asked to end, too"})
+    changed = fields.Integer(
+        required=True, metadata={"description": "how many executions, those asked to end, too; or how many letters"}
+    )
     refused = fields.Integer(
         required=True, metadata={"description": "that stay as they are, since they had changed, or cannot be"}
     )
     last_refusal = fields.String(required=True, allow_none=True, metadata={"description": "why the last one was"})
     reached_at = Instant(
-        required=True, allow_none=True, metadata={"description": "when the execution was created that it came to last"}
+        required=True,
+        allow_none=True,
+        metadata={"description": "when the execution was created that it came to last; of a letter when it failed"},
     )
     created_at = Instant(required=True)
     ended_at = Instant(required=True, allow_none=True)
@@ -140,7 +166,9 @@ class BulkPreviewSchema(Schema):
         required=True, metadata={"description": f"`false` where more than {MOST_COUNTED:,} would be looked at"}
     )
     sample = fields.List(
-        fields.Nested(ExecutionSchema), required=True, metadata={"description": "the first ones, without their input"}
+        fields.Nested(ExecutionSchema),
+        required=True,
+        metadata={"description": "the first ones, without their input; those of the letters"},
     )
 
 
@@ -152,6 +180,16 @@ def wanted_of(body: dict[str, Any]) -> Wanted:
 def parameters(body: dict[str, Any]) -> Parameters:
     """Return what the action of a body is told beside."""
     return Parameters(**{name: body.get(name) for name in _ONLY_FOR})
+
+
+def _check_filters(action: BulkAction, wanted: Wanted) -> None:
+    given = {name for name, value in asdict(wanted).items() if value is not None}
+    if action is BulkAction.ARCHIVE:
+        told = {name: ["Not with the action `archive`."] for name in given - FILTERS_OF_ARCHIVE}
+    else:
+        told = {name: ["Only with the action `archive`."] for name in given & OF_LETTERS}
+    if told:
+        raise ValidationError({"wanted": told})
 
 
 def _check_move(data: dict[str, Any]) -> None:

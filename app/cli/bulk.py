@@ -1,4 +1,4 @@
-"""`flask bulk`: cancel, retry or reschedule the executions of a filter, and steer that."""
+"""`flask bulk`: cancel, retry or reschedule the executions of a filter, archive dead letters, and steer that."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,7 +20,10 @@ from app.jobs import bulk_operations
 from app.jobs.bulk_operations import BULK_OPERATIONS, BulkOperation
 from schema.states import BulkAction, ExecutionStatus
 
-group = Group("bulk", help="Bulk operations: executions of a filter that are cancelled, retried or rescheduled.")
+group = Group(
+    "bulk",
+    help="Bulk operations: executions of a filter that are cancelled, retried or rescheduled, dead letters archived.",
+)
 
 
 def _about(operation: BulkOperation) -> str:
@@ -30,6 +33,7 @@ def _about(operation: BulkOperation) -> str:
 
 SHOWN = Shown(BULK_OPERATIONS, lambda operation: BulkOperationSchema().dump(shape(operation)), _about)
 add_commands(group, SHOWN)
+_NOUNS = {BulkAction.ARCHIVE: "dead letters"}
 _AGO = "30m, 2h, 7d ago, or a time with offset"
 
 
@@ -47,12 +51,16 @@ _AGO = "30m, 2h, 7d ago, or a time with offset"
 @click.option("--created-before", type=Moment(), help=_AGO)
 @click.option("--scheduled-after", type=Moment(), help=_AGO)
 @click.option("--scheduled-before", type=Moment(), help=_AGO)
+@click.option("--error-type", type=TEXT, help="archive: only what failed with this error, such as HTTP_ERROR")
+@click.option("--failed-after", type=Moment(), help=f"archive: {_AGO}")
+@click.option("--failed-before", type=Moment(), help=f"archive: {_AGO}")
 @click.option("--all", "all_", is_flag=True, help="needed where no option but --status says which")
 @enum_option("--if-running", IfRunning, "cancel: what is asked of those that run")
 @click.option("--run-at", type=INSTANT, help="reschedule: when they are due; a time in the past means now")
 @click.option("--later", type=Duration(), help="reschedule: how much later than planned: 30m, 2h")
 @click.option("--sooner", type=Duration(), help="reschedule: how much sooner than planned")
 @click.option("--spread", type=Duration(), help="reschedule: the span in which each gets a place of its own")
+@click.option("--note", type=TEXT, help="archive: why nothing is to follow")
 @rate_option
 @dry_run_option
 @yes_option
@@ -67,6 +75,7 @@ def start(
     later: timedelta | None,
     sooner: timedelta | None,
     spread: timedelta | None,
+    note: str | None,
     rate: int | None,
     dry_run: bool,
     yes: bool,
@@ -74,9 +83,10 @@ def start(
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """Cancel, retry or reschedule the executions of a filter, those that were created first in front.
+    """Cancel, retry or reschedule the executions of a filter, or archive dead letters, the oldest in front.
 
-    As `executions cancel` and `executions retry` do with one. Exits with 2 where the options do not fit each other.
+    As `executions cancel`, `executions retry` and `dead-letters archive` do with one. Exits with 2 where the options do
+    not fit each other.
     """
     if later is not None and sooner is not None:
         raise click.UsageError("--later and --sooner exclude each other")
@@ -90,6 +100,7 @@ def start(
         run_at=run_at and rfc3339(run_at),
         delay_seconds=None if delay is None else int(delay.total_seconds()),
         spread_seconds=None if spread is None else int(spread.total_seconds()),
+        note=note,
         rate=rate,
     )
     wanted, given, what = wanted_of(body), parameters(body), body["action"]
@@ -98,7 +109,10 @@ def start(
         if dry_run:
             return _show(seen, as_json=as_json)
         more = "" if seen["is_complete"] else " or more"
-        confirm(f"{what.capitalize()} {seen['count']:,}{more} executions?", yes=yes)
+        confirm(
+            f"{what.capitalize()} {seen['count']:,}{more} {_NOUNS.get(what, 'executions')}?",
+            yes=yes,
+        )
         begun = bulk_operations.begin(database, what, wanted, given, rate=body["rate"], actor=actor().name)
         SHOWN.tell(database, begun, wait=wait, as_json=as_json)
     return None

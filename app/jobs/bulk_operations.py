@@ -1,4 +1,7 @@
-"""Bulk operations: executions of a filter that are cancelled, retried or rescheduled; see app.jobs.bulk_walk."""
+"""Bulk operations: executions of a filter that are cancelled, retried or rescheduled, dead letters that are archived.
+
+See app.jobs.bulk_walk.
+"""
 
 import json
 from collections.abc import Mapping
@@ -33,8 +36,13 @@ AFFECTS: Mapping[BulkAction, tuple[ExecutionStatus, ...]] = {
     BulkAction.CANCEL: (*_WAITING, ExecutionStatus.RUNNING),
     BulkAction.RETRY: (ExecutionStatus.FAILED, ExecutionStatus.CANCELLED),
     BulkAction.RESCHEDULE: _WAITING,
+    BulkAction.ARCHIVE: (),
 }
 """The states of executions that an action can be wanted for."""
+
+OF_LETTERS = frozenset({"error_type", "failed_after", "failed_before"})
+FILTERS_OF_ARCHIVE = OF_LETTERS | {"endpoint", "labels"}
+"""By what is archived; what is in `OF_LETTERS` filters nothing else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +61,9 @@ class Wanted:
     created_before: datetime | None = None
     scheduled_after: datetime | None = None
     scheduled_before: datetime | None = None
+    error_type: str | None = None
+    failed_after: datetime | None = None
+    failed_before: datetime | None = None
 
     @property
     def narrows(self) -> bool:
@@ -62,17 +73,21 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """What an action is told beside: `if_running` of a cancellation, and where a rescheduling moves executions to."""
+    """What an action is told beside.
+
+    `if_running` of a cancellation, where a rescheduling moves executions to, and the `note` of what is archived.
+    """
 
     if_running: IfRunning | None = None
     run_at: datetime | None = None
     delay_seconds: int | None = None
     spread_seconds: int | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkOperation(Walk):
-    """A bulk operation: what it does to which executions, and how far it came."""
+    """A bulk operation: what it does to which executions or dead letters, and how far it came."""
 
     operation_id: str
     action: BulkAction
@@ -113,7 +128,7 @@ def statuses_of(action: BulkAction, wanted: Wanted, parameters: Parameters) -> t
 def begin(
     database: Database, action: BulkAction, wanted: Wanted, parameters: Parameters, *, rate: int, actor: str | None
 ) -> BulkOperation:
-    """Begin a bulk operation, `rate` executions in a second."""
+    """Begin a bulk operation, at a `rate` in a second."""
     operation_id = ids.operation_id()
     params = {
         "operation_id": operation_id,
@@ -129,10 +144,10 @@ def begin(
 
 def wanted_of(stored: Mapping[str, Any]) -> Wanted:
     """Read a filter that was stored."""
-    given = dict(stored)
-    for name in ("created_after", "created_before", "scheduled_after", "scheduled_before"):
-        if name in given:
-            given[name] = datetime.fromisoformat(given[name])
+    given: dict[str, Any] = {
+        name: datetime.fromisoformat(value) if name.endswith(("_after", "_before")) else value
+        for name, value in stored.items()
+    }
     if "status" in given:
         given["status"] = ExecutionStatus(given["status"])
     return Wanted(**given)

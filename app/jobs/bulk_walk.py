@@ -1,7 +1,7 @@
 """The walk of a bulk operation: the executions of its filter, those that were created first in front.
 
-What was created after the beginning is left alone, and so is what failed after it: what fails again is not tried for
-ever.
+What is archived are open dead letters, those that failed first in front. What was created after the beginning is left
+alone, and so is what failed after it: what fails again is not tried for ever.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,8 @@ from sqlalchemy import Connection
 from app.db import Database
 from app.db.paging import Position
 from app.executions import cancellation, rescheduling, retry
+from app.executions.ending.letters import archive_several
+from app.executions.reading.dead_letters import DeadLetter, LetterFilter
 from app.executions.reading.selection import Selection, next_selected
 from app.executions.rescheduling import Moved
 from app.executions.several import Treated
@@ -26,8 +28,12 @@ from app.jobs.bulk_operations import (
     wanted_of,
 )
 from app.jobs.creation import Creator
+from app.jobs.redrive_walk import next_letters
 from app.jobs.walker import AT_ONCE, Place
 from schema.states import BulkAction
+
+Chosen = Selection | LetterFilter
+Item = str | DeadLetter
 
 
 class BulkWalk:
@@ -39,23 +45,33 @@ class BulkWalk:
         self._database = creator.database
         self._look_ahead_ms = creator.look_ahead_ms
 
-    def filter_of(self, walk: BulkOperation) -> Selection:
+    def filter_of(self, walk: BulkOperation) -> Chosen:
         """Return its filter, without what came later."""
-        parameters = parameters_of(walk.parameters)
-        return selection_of(walk.action, wanted_of(walk.wanted), parameters, walk.created_at)
+        return chosen_by(walk.action, wanted_of(walk.wanted), parameters_of(walk.parameters), walk.created_at)
 
-    def next(self, database: Database, wanted: Selection, after: Position, limit: int) -> list[Place[str]]:
-        """Read the next executions of the filter's index."""
+    def next(self, database: Database, wanted: Chosen, after: Position, limit: int) -> list[Place[Item]]:
+        """Read the next executions, or letters, of the filter's index."""
+        if isinstance(wanted, LetterFilter):
+            return [Place(each.position, each.item) for each in next_letters(database, wanted, after, limit)]
         found = next_selected(database, wanted, after, limit)
         return [Place(each.position, each.execution_id if each.is_wanted else None) for each in found]
 
     def at_once(self, _walk: BulkOperation) -> int:
-        """Return how many executions a transaction may change."""
+        """Return how many a transaction may change."""
         return AT_ONCE
 
-    def see_to(self, walk: BulkOperation, items: Sequence[str]) -> Treated:
-        """Do to executions what is asked for."""
-        return self._database.transact(partial(self._see_to, walk=walk, items=items))
+    def see_to(self, walk: BulkOperation, items: Sequence[Item]) -> Treated:
+        """Do to executions, or letters, what is asked for."""
+        letters = [item.letter_id for item in items if isinstance(item, DeadLetter)]
+        if letters:
+            return self._database.transact(partial(self._archive, walk=walk, items=letters))
+        executions = [execution_of(item) for item in items]
+        return self._database.transact(partial(self._see_to, walk=walk, items=executions))
+
+    @staticmethod
+    def _archive(connection: Connection, walk: BulkOperation, items: Sequence[str]) -> Treated:
+        note = parameters_of(walk.parameters).note or ""
+        return Treated(refused=archive_several(connection, items, note=note, actor=walk.actor))
 
     def _see_to(self, connection: Connection, walk: BulkOperation, items: Sequence[str]) -> Treated:
         parameters = parameters_of(walk.parameters)
@@ -69,6 +85,24 @@ class BulkWalk:
             connection, items, if_running=if_running, actor=walk.actor, only_changes=True
         )
         return Treated(refused=refused)
+
+
+def execution_of(item: Item) -> str:
+    """Return the execution, or that of a letter."""
+    return item.execution_id if isinstance(item, DeadLetter) else item
+
+
+def chosen_by(action: BulkAction, wanted: Wanted, parameters: Parameters, began_at: datetime) -> Chosen:
+    """Return what a bulk operation sees to that began at an instant."""
+    if action is not BulkAction.ARCHIVE:
+        return selection_of(action, wanted, parameters, began_at)
+    return LetterFilter(
+        endpoint=wanted.endpoint,
+        error_type=wanted.error_type,
+        labels=wanted.labels,
+        failed_after=wanted.failed_after,
+        failed_before=began_at if wanted.failed_before is None else min(wanted.failed_before, began_at),
+    )
 
 
 def selection_of(action: BulkAction, wanted: Wanted, parameters: Parameters, began_at: datetime) -> Selection:

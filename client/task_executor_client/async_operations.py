@@ -168,14 +168,17 @@ class AsyncBulkOperations(AsyncGroup):
         timeout: float | None = None,
         **body: Unpack[models.NewBulkOperation],
     ) -> models.BulkOperation:
-        """Cancel, retry or reschedule all executions of a filter that there are now; a scheduler does so
-        within seconds.
+        """Cancel, retry or reschedule all executions of a filter that there are now, or archive what has
+        failed.
+
+        A scheduler does so within seconds.
 
         Each is cancelled or retried as `POST /executions/{execution_id}/cancel` or `/retry` does, exactly
         once, the oldest first, whatever dies meanwhile. A filter that matches nothing is an operation that
         changes nothing; one that names no more than a state needs `all`. A job that repeats goes on: only
         its executions are changed. Rescheduled are those that wait, for another attempt too; nothing is
-        moved into the past.
+        moved into the past. Archived are open dead letters, as by `POST /dead-letters/{letter_id}/archive`,
+        with one `note` for all.
 
         `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
         same key changes nothing more and gets the first answer again.

@@ -1409,13 +1409,21 @@ class WantedExecutions(TypedDict):
     created_before: NotRequired[str | datetime]
     scheduled_after: NotRequired[str | datetime]
     scheduled_before: NotRequired[str | datetime]
+    error_type: NotRequired[str]
+    """Only for `archive`."""
+    failed_after: NotRequired[str | datetime]
+    """Only for `archive`."""
+    failed_before: NotRequired[str | datetime]
+    """Only for `archive`."""
 
 
 class NewBulkOperation(TypedDict):
-    action: Literal["cancel", "retry", "reschedule"]
+    action: Literal["cancel", "retry", "reschedule", "archive"]
     wanted: WantedExecutions
     all: NotRequired[bool]
-    """`true` where `wanted` names no more than a state: all such executions are meant."""
+    """`true` where `wanted` names no more than a state: all such executions are meant, or all open dead
+    letters.
+    """
     if_running: NotRequired[Literal["request", "abort"] | None]
     """`cancel`: as for `POST /executions/{execution_id}/cancel`."""
     run_at: NotRequired[str | datetime | None]
@@ -1424,13 +1432,15 @@ class NewBulkOperation(TypedDict):
     """`reschedule`: how much later than now planned, or sooner below 0."""
     spread_seconds: NotRequired[int | None]
     """`reschedule`: each has a place of its own in a span so long, from `run_at`, its delayed time, or now on."""
+    note: NotRequired[str | None]
+    """Needed for `archive`: why nothing is to follow."""
     rate: NotRequired[int]
     """In a second."""
 
 
 class BulkOperation(TypedDict):
     operation_id: str
-    action: Literal["cancel", "retry", "reschedule"]
+    action: Literal["cancel", "retry", "reschedule", "archive"]
     status: Literal["RUNNING", "PAUSED", "STOPPED", "DONE"]
     waits_for_turn: bool
     """`RUNNING`, but no scheduler goes on with it just now: it has only begun, no scheduler runs, or more than
@@ -1441,16 +1451,17 @@ class BulkOperation(TypedDict):
     run_at: str | None
     delay_seconds: int | None
     spread_seconds: int | None
+    note: str | None
     rate: int
     actor: str | None
     changed: int
-    """How many executions; those asked to end, too."""
+    """How many executions, those asked to end, too; or how many letters."""
     refused: int
     """That stay as they are, since they had changed, or cannot be."""
     last_refusal: str | None
     """Why the last one was."""
     reached_at: str | None
-    """When the execution was created that it came to last."""
+    """When the execution was created that it came to last; of a letter when it failed."""
     created_at: str
     ended_at: str | None
 
@@ -1466,7 +1477,7 @@ class BulkPreview(TypedDict):
     is_complete: bool
     """`false` where more than 10,000 would be looked at."""
     sample: list[Execution]
-    """The first ones, without their input."""
+    """The first ones, without their input; those of the letters."""
 
 
 class Breaker(TypedDict):

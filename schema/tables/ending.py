@@ -104,7 +104,7 @@ redrives = Table(
 Index("idx_redrives_created", redrives.c.created_at, redrives.c.redrive_id)
 Index("idx_redrives_running", redrives.c.redrive_id, postgresql_where=text("status = 'RUNNING'"))
 
-# A walk over the executions of a filter, in the order of their creation.
+# A walk over the executions of a filter, in the order of their creation, or over dead letters in that of their failure.
 bulk_operations = Table(
     "bulk_operations",
     metadata,
@@ -114,13 +114,13 @@ bulk_operations = Table(
     Column("wanted", JSONB, nullable=False),
     # What the action is told beside: see app.jobs.bulk_operations.
     Column("parameters", JSONB, nullable=False),
-    # Executions in a second.
+    # In a second.
     count("rate", required=True),
     word("actor"),
     count("changed", default=0),
     count("refused", default=0),
     word("last_refusal"),
-    # The last execution that was seen to.
+    # The last one that was seen to.
     instant("reached_at"),
     word("reached_id", default=""),
     # As for redrives.
@@ -129,7 +129,7 @@ bulk_operations = Table(
     instant("created_at", default_now=True),
     instant("ended_at"),
     PrimaryKeyConstraint("operation_id", name="pk_bulk_operations"),
-    one_of("action", "chk_bulk_operations_action", BulkAction),
+    one_of("action", "chk_bulk_operations_one_action", BulkAction),
     one_of("status", "chk_bulk_operations_status", WalkStatus),
     CheckConstraint("(status IN ('STOPPED', 'DONE')) = (ended_at IS NOT NULL)", name="chk_bulk_operations_ended"),
 )

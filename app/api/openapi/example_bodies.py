@@ -185,6 +185,7 @@ WHOLE: Mapping[str, Mapping[str, Any]] = {
         "cancel": {"action": "cancel", "wanted": {"labels": _LABELS}, "if_running": "request"},
         "retry": {"action": "retry", "wanted": {"endpoint": _EMAIL.name, "created_after": _AT}, "rate": 50},
         "reschedule": {"action": "reschedule", "wanted": {"queue": "bulk"}, "run_at": _LATER, "spread_seconds": 600},
+        "archive": {"action": "archive", "wanted": {"labels": _LABELS}, "note": "The customer was deleted."},
     },
     "NewEndpointSchema": _ENDPOINTS,
     "ChangedEndpointSchema": _ENDPOINTS,

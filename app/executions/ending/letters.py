@@ -75,6 +75,13 @@ RESOLVE = statement(
     RETURNING letter_id
     """,
 )
+ARCHIVE = statement(
+    "dead_letters.archive",
+    """
+    UPDATE dead_letters SET resolution = 'ARCHIVED', resolved_at = now(), resolved_by = :actor, note = :note
+     WHERE letter_id = ANY (CAST(:letters AS TEXT[])) AND resolved_at IS NULL
+    """,
+)
 RESOLVE_AS = statement(
     "dead_letters.resolve_as",
     """
@@ -221,3 +228,21 @@ def archive(database: Database, letter_id: str, *, note: str, actor: str | None)
             raise _resolved(letter_id, row.resolution)
 
     database.transact(body)
+
+
+def archive_several(
+    connection: Connection, wanted: Sequence[str], *, note: str, actor: str | None
+) -> dict[str, TaskExecutorError]:
+    """Archive several letters; returns by their ids why others are left as they are."""
+    found = {row.letter_id: row for row in connection.execute(LOCK, {"letters": sorted(wanted)})}
+    refused: dict[str, TaskExecutorError] = {
+        letter_id: _resolved(letter_id, found[letter_id].resolution)
+        if letter_id in found
+        else DeadLetterNotFoundError.of(letter_id)
+        for letter_id in wanted
+        if letter_id not in found or found[letter_id].resolution is not None
+    }
+    archived = [letter_id for letter_id in wanted if letter_id not in refused]
+    if archived:
+        connection.execute(ARCHIVE, {"letters": archived, "note": note, "actor": actor})
+    return refused

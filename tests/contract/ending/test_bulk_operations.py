@@ -10,6 +10,7 @@ from sqlalchemy import text
 from app.db import Database
 from app.executions import retry
 from app.executions.cancellation import IfRunning, cancel_execution
+from app.executions.reading import dead_letters
 from app.jobs import bulk_operations
 from app.jobs import walker as walking
 from app.jobs.bulk_operations import BULK_OPERATIONS, BulkOperation, Parameters, Wanted
@@ -18,6 +19,7 @@ from app.jobs.creation import Creator
 from app.jobs.walker import Lap, Walker, preview
 from schema.states import BulkAction, ExecutionStatus, WalkStatus
 from tests import rows
+from tests.contract.ending.following import letters
 from tests.contract.races.racing import WAYS, schedulers
 from tests.racing import at_once
 
@@ -202,16 +204,45 @@ def test_a_delay_is_added_once_whoever_dies(database: Database, monkeypatch: pyt
 @pytest.mark.parametrize("way", [way for way in WAYS if "without" not in way])
 @pytest.mark.parametrize("action", list(BulkAction))
 def test_of_several_schedulers_one_walks(database: Database, database_url: str, way: str, action: BulkAction) -> None:
-    retry = action is BulkAction.RETRY
-    mine = rows.add_letters(database, 30) if retry else rows.add_executions(database, 30, due_in=HOUR)
-    operation = begun(database, action, rate=20, delay_seconds=60 if action is BulkAction.RESCHEDULE else None)
+    has_failed = action in {BulkAction.RETRY, BulkAction.ARCHIVE}
+    mine = rows.add_letters(database, 30) if has_failed else rows.add_executions(database, 30, due_in=HOUR)
+    given = {BulkAction.RESCHEDULE: {"delay_seconds": 60}, BulkAction.ARCHIVE: {"note": "gone"}}.get(action, {})
+    operation = begun(database, action, rate=20, **given)
     with schedulers(database_url, way, 3) as others:
         laps = at_once(*(walker(other, str(number)).walk for number, other in enumerate(others)))
         assert sorted(laps) == [(0, 0), (0, 0), (20, 0)]
         for number, other in enumerate(others):
             walker(other, str(number)).walk()
     assert BULK_OPERATIONS.get(database, operation.operation_id).changed == 30
-    assert set(changes(database)) == {*mine}
+    if action is BulkAction.ARCHIVE:
+        assert set(letters(database).values()) == {"ARCHIVED"}
+    else:
+        assert set(changes(database)) == {*mine}
+
+
+def test_it_archives_the_open_letters_of_a_filter_with_one_note(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walking, "AT_ONCE", 2)
+    rows.add_endpoint(database, "other")
+    wanted = Wanted(error_type="TIMEOUT", labels={"team": "a"})
+    of_wanted: dict[str, Any] = {"error_type": "TIMEOUT", "labels": {"team": "a"}}
+    mine = [rows.add_letter(database, **of_wanted) for _ in range(5)]
+    for given in ({"labels": {"team": "b"}}, {"error_type": "HTTP_ERROR"}):
+        rows.add_letter(database, **of_wanted | given)
+    operation = begun(database, BulkAction.ARCHIVE, wanted, note="The customer was deleted.")
+    rows.add_letter(database, **of_wanted)
+    again = kind(database).see_to(operation, [dead_letters.get_letter(database, mine[0])])
+    assert not again.refused
+    assert [*kind(database).see_to(operation, [dead_letters.get_letter(database, mine[0])]).refused] == [mine[0]]
+    assert walker(database).walk() == (4, 0)
+    done = BULK_OPERATIONS.get(database, operation.operation_id)
+    assert (done.status, done.changed, done.refused) == (WalkStatus.DONE, 4, 0)
+    found = database.fetch(text("SELECT * FROM dead_letters WHERE resolved_at IS NOT NULL ORDER BY failed_at"))
+    assert [row.letter_id for row in found] == mine
+    told = {(row.resolution, row.resolved_by, row.note, row.redriven_as) for row in found}
+    assert told == {("ARCHIVED", "me", "The customer was deleted.", None)}
+    assert rows.statuses(database) == {"FAILED": 8}
 
 
 def test_each_filter_finds_its_own(database: Database) -> None:

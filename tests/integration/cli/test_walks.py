@@ -56,3 +56,8 @@ def test_a_bulk_operation_is_tried_begun_and_steered(api: Api, cli: Cli, databas
     assert (begun["delay_seconds"], begun["spread_seconds"], begun["rate"]) == (-1_800, 600, 100)
     assert begun["wanted"].keys() == {"status", "created_after"}
     steer("bulk", begun["operation_id"], api, cli)
+    rows.add_letter(database, error_type="TIMEOUT")
+    timeouts = ("bulk", "start", "archive", "--error-type", "TIMEOUT", "--failed-after", "1h")
+    assert "note" in cli.run(*timeouts, "--yes", expect=2).stderr
+    begun = cli.json(*timeouts, "--note", "gone", "--yes")
+    assert (begun["action"], begun["note"]) == ("archive", "gone")

@@ -41,6 +41,25 @@ def test_one_is_previewed_begun_looked_at_and_steered(api: Api, database: Databa
     assert (history[-1]["reason"], history[-1]["actor"]) == ("CANCELLED", "test")
 
 
+def test_dead_letters_are_archived_with_a_note(api: Api, database: Database) -> None:
+    register(api)
+    mine = rows.add_letter(database, error_type="TIMEOUT")
+    other = rows.add_letter(database, error_type="HTTP_ERROR")
+    wanted = {"error_type": "TIMEOUT", "failed_after": "2020-01-01T00:00:00Z"}
+    body = {"action": "archive", "wanted": wanted, "note": "The customer was deleted."}
+    seen = api.post("/bulk-operations/preview", body).json
+    shown = api.get(f"/dead-letters/{mine}").json
+    assert (seen["count"], [each["execution_id"] for each in seen["sample"]]) == (1, [shown["execution_id"]])
+    begun = api.post("/bulk-operations", body).json
+    assert (begun["note"], begun["wanted"]) == (body["note"], wanted)
+    walk(database)
+    assert api.get(f"/bulk-operations/{begun['operation_id']}").json["changed"] == 1
+    shown = api.get(f"/dead-letters/{mine}").json
+    assert (shown["resolution"], shown["resolved_by"], shown["note"]) == ("ARCHIVED", "test", body["note"])
+    assert [each["letter_id"] for each in api.get("/dead-letters").json["items"]] == [other]
+    assert api.post(f"/executions/{shown['execution_id']}/retry").status_code == 409
+
+
 def test_what_is_moved_shows_when_it_is_due_and_why(api: Api, database: Database) -> None:
     register(api)
     job = created(api, one_shot("mine", trigger="DELAYED", run_at="2099-01-01T00:00:00Z"))
@@ -96,6 +115,13 @@ OF_TARGET = {"endpoint": "target"}
         ),
         ({"action": "reschedule", "wanted": OF_TARGET, "spread_seconds": 10**9}, "/spread_seconds"),
         ({"action": "cancel", "wanted": {"nope": 1}}, "/wanted/nope"),
+        ({"action": "archive", "wanted": OF_TARGET}, "/note"),
+        ({"action": "archive", "wanted": OF_TARGET, "note": ""}, "/note"),
+        ({"action": "archive", "wanted": {}, "note": "gone"}, "/all"),
+        ({"action": "archive", "wanted": {"queue": "http", **OF_TARGET}, "note": "gone"}, "/wanted/queue"),
+        ({"action": "archive", "wanted": {"status": "FAILED", **OF_TARGET}, "note": "gone"}, "/wanted/status"),
+        ({"action": "retry", "wanted": {"error_type": "TIMEOUT"}}, "/wanted/error_type"),
+        ({"action": "retry", "wanted": OF_TARGET, "note": "gone"}, "/note"),
         ({"action": "cancel", "wanted": OF_TARGET, "rate": 0}, "/rate"),
     ],
 )
