@@ -21,7 +21,7 @@ from app.db import Database
 from app.db.retry import explained
 from app.errors import TemplateError, UnavailableError
 from app.executions.model import Claim, DeliveryError
-from app.executions.reading.queries import uncertain_for
+from app.executions.reading.queries import channels_of, uncertain_for
 from app.executions.verdict import Verdict
 from brokers.attempt import Attempt, Stage
 from brokers.attempt_line import ids_of
@@ -30,6 +30,8 @@ from brokers.targets import Bound, Targets
 from schema.states import EndpointType
 
 log = logging.getLogger(__name__)
+
+_WITH_PAST = frozenset({EndpointType.REDIS_STREAM, EndpointType.NOTIFICATION})
 
 
 class Deliveries:
@@ -67,8 +69,7 @@ class Deliveries:
             attempt.target = bound.target
             if prepared.policy.max_age_ms is not None:
                 self._look_back(attempt, prepared.policy, ages)
-            is_stream = prepared.endpoint_type is EndpointType.REDIS_STREAM
-            history = self._past(claim, prepared) if is_stream else NO_HISTORY
+            history = self._past(claim, prepared) if prepared.endpoint_type in _WITH_PAST else NO_HISTORY
         except Exception as error:  # noqa: BLE001 - one odd row must not end the worker thread
             return _unprepared(attempt, error, ages)
         if attempt.target.is_shut and not self._is_probe(attempt, prepared, ages):
@@ -135,7 +136,12 @@ class Deliveries:
         return self._targets.bind(endpoint, prepared.target, timeout_ms, has_turns=has_turns, as_of=as_of)
 
     def _past(self, claim: Claim, prepared: Prepared) -> History:
-        """Read what the dispatcher of Redis Streams has to know."""
+        """Read what the dispatchers of Redis Streams and of notifications have to know."""
+        if prepared.endpoint_type is EndpointType.NOTIFICATION:
+            is_list = claim.attempt > 1 and not isinstance(prepared.spec["url"], str)
+            return History(
+                channels=channels_of(self._database, claim.execution_id, claim.attempt - 1) if is_list else ()
+            )
         doubt = uncertain_for(self._database, claim.execution_id) if claim.attempt > 1 else None
         since = None if doubt is None else time.monotonic() - doubt.total_seconds()
         return History(prepared.policy.longest_wait_ms / 1000, since)

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import random
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -36,6 +36,8 @@ class History:
     """The longest wait of the retry policy."""
     uncertain_since: float | None = None
     """When the first attempt began that may have been delivered, on time.monotonic(); None when there is none."""
+    channels: Sequence[Mapping[str, Any]] = ()
+    """What became of a message in each of its channels by the attempt before, where that is known."""
 
 
 NO_HISTORY = History()

@@ -8,7 +8,7 @@ for each other channel, however many hang.
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Self
 
@@ -41,7 +41,7 @@ class NotificationDispatcher:
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Send a message to each channel of a spec, one after the other; `timeout_ms` bounds all of them together.
 
-        If one fails, the attempt has failed, and the next one sends to all of them again.
+        If one fails, the attempt has failed, and the next one sends to those that have not taken it.
         """
         urls = [spec["url"]] if isinstance(spec["url"], str) else list(spec["url"])
         key, timeout_ms = tuple(sorted(urls)), spec["timeout_ms"]
@@ -64,20 +64,23 @@ class NotificationDispatcher:
         loop = asyncio.get_running_loop()
         until = loop.time() + progress.timeout_ms / 1000 - _RESERVE_SECONDS
         message = _message(spec)
-        told: list[dict[str, Any]] = []
+        told = _told_before(urls, progress.identity)
         failures: list[DeliveryError] = []
         for index, url in enumerate(urls):
+            if index in told:
+                continue
             # None takes the time of those after it.
-            seconds = max(_RESERVE_SECONDS / 2, (until - loop.time()) / (len(urls) - index))
+            seconds = max(_RESERVE_SECONDS / 2, (until - loop.time()) / (len(urls) - len(told)))
             one = _Message(self.network, loop, _shown(url), seconds, progress)
             try:
-                told.append(await one.send(url, message, turn))
+                told[index] = await one.send(url, message, turn)
             except DeliveryError as error:
                 failures.append(error)
-                told.append({"channel": one.channel, "error": error.own_message})
+                told[index] = {"channel": one.channel, "error": error.own_message}
+        in_order = [told[index] for index in range(len(urls))]
         if failures:
-            raise _joint(failures, told)
-        return {"channels": told}
+            raise _joint(failures, in_order)
+        return {"channels": in_order}
 
 
 class _Turn:
@@ -179,6 +182,20 @@ def _shown(url: str) -> str:
         return server_of(url)
     except ValueError:
         return "a channel"
+
+
+def _told_before(urls: Sequence[str], identity: Identity) -> dict[int, dict[str, Any]]:
+    """Return by its place what took the message at an earlier attempt, as far as that is known."""
+    before = identity.history.channels
+    if len(before) != len(urls):
+        return {}
+    told = {
+        index: {"attempt": identity.attempt - 1, **was}
+        for index, (url, was) in enumerate(zip(urls, before, strict=True))
+        # What it was may have been another one: a manual retry takes the configs of its moment.
+        if "error" not in was and was.get("channel") == identity.scrubber.text(_shown(url))
+    }
+    return told if len(told) < len(urls) else {}
 
 
 def _message(spec: Mapping[str, Any]) -> tuple[str, str, str]:

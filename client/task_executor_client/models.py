@@ -796,6 +796,8 @@ class ChannelOutput(TypedDict):
     status_code: NotRequired[int]
     """The last one, of HTTP or SMTP."""
     error: NotRequired[str]
+    attempt: NotRequired[int]
+    """The one that it was told by, where that was an earlier one."""
 
 
 class NotificationOutput(TypedDict):

@@ -65,6 +65,7 @@ class ChannelOutput(Schema):
     channel = fields.String(required=True, metadata={"example": "mailtos:smtp.example.com:587"})
     status_code = fields.Integer(metadata={"description": "the last one, of HTTP or SMTP", "example": 250})
     error = fields.String(metadata={"example": "slack answered 503"})
+    attempt = fields.Integer(metadata={"description": "the one that it was told by, where that was an earlier one"})
 
 
 class NotificationOutput(Outcome):

@@ -28,6 +28,14 @@ UNCERTAIN = statement(
     """,
 )
 
+CHANNELS = statement(
+    "executions.channels",
+    """
+    SELECT error->'channels' AS channels FROM attempts
+     WHERE execution_id = :execution_id AND attempt_number = :attempt AND status = 'FAILED'
+    """,
+)
+
 # The latest attempt that has ended: the current one of a RUNNING execution has no row yet.
 _ENDED = _E.attempt_count - case((_E.status == ExecutionStatus.RUNNING, cast(1, BigInteger)), else_=cast(0, BigInteger))
 _WITH_LAST_ATTEMPT = tables.executions.outerjoin(
@@ -46,6 +54,12 @@ def uncertain_for(database: Database, execution_id: str) -> timedelta | None:
     """Return how long ago the first attempt began that may have been delivered; None when none may have been."""
     (row,) = database.fetch(UNCERTAIN, {"execution_id": execution_id})
     return None if row.since is None else row.now - row.since
+
+
+def channels_of(database: Database, execution_id: str, attempt: int) -> list[dict[str, Any]]:
+    """Return what became of a message in each of several channels by an attempt that failed; nothing if unknown."""
+    rows = database.fetch(CHANNELS, {"execution_id": execution_id, "attempt": attempt})
+    return (rows[0].channels or []) if rows else []
 
 
 def get_execution(database: Database, execution_id: str) -> ExecutionWithInput:

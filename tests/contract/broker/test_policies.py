@@ -8,14 +8,15 @@ from sqlalchemy import text
 import tests.worker_environment  # noqa: F401 - first
 from actors.deliver import Deliveries
 from actors.loop import DeliveryLoop
+from app import ids
 from app.db import Database
 from app.dev.receiver import Receiver
 from app.executions.reading.explanation import explain
 from app.executions.reading.queries import get_execution
 from brokers.worker_process import WorkerProcess
-from schema.states import ExecutionStatus
+from schema.states import EndpointType, ExecutionStatus
 from tests import rows
-from tests.contract.broker.delivering import catalog_of, claimed
+from tests.contract.broker.delivering import Attempts, catalog_of, claimed
 from tests.waiting import eventually
 
 SAYS_OK = {"pointer": "/ok", "equals": True}
@@ -89,3 +90,33 @@ def test_what_is_rejected_says_so(delivered: Delivered) -> None:
 def test_an_answer_is_looked_at_before_it_is_dropped(delivered: Delivered) -> None:
     execution, tried, _ = delivered.to("/ok", {"fail_on": [SAYS_OK]}, keep="never")
     assert (execution.status, tried.error["type"], "body" in tried.error) == ("FAILED", "ANSWER_REFUSED", False)
+
+
+def test_a_retry_sends_to_the_channels_that_have_not_taken_the_message(
+    database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver
+) -> None:
+    own = ids.job_id()
+    paths = [f"{path}/{own}" for path in ("/ok/a", "/flaky/2", "/ok/c")]
+    urls = [receiver.url(path).replace("http", "json", 1) for path in paths]
+    rows.add_endpoint(
+        database,
+        "people",
+        type_=EndpointType.NOTIFICATION,
+        spec={"url": urls, "title": "t", "body": "b"},
+        retry_policy={"initial_delay_ms": 1, "max_delay_ms": 1},
+    )
+    (execution_id,) = rows.add_executions(database, endpoint="people", max_attempts=3)
+    attempts = Attempts(process)  # of its queue, whose name says nothing of the transport
+    for number in range(1, 4):
+        Deliveries(catalog_of(database), loop, database).start([attempts.next()])
+        eventually(lambda number=number: len(rows.attempts(database, execution_id)) == number)
+    assert rows.execution(database, execution_id).status == "SUCCESS"
+    asked = [request.path for request in receiver.requests if own in request.path]
+    assert [asked.count(path) for path in paths] == [1, 3, 1]
+    told = [each.error or each.output for each in rows.attempts(database, execution_id)]
+    assert [[one.get("attempt") for one in each["channels"]] for each in told] == [
+        [None] * 3,
+        [1, None, 1],
+        [1, None, 1],
+    ]
+    assert [each.get("may_have_been_delivered") for each in told] == [True, True, None]
