@@ -84,6 +84,14 @@ class DeadLetterViewSchema(DeadLetterSchema):
         required=True,
         metadata={"description": f"that it failed with, the latest first, up to {MOST_ATTEMPTS}"},
     )
+    more_attempts = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={
+            "description": f"the list that has all, where these are only the latest {MOST_ATTEMPTS}; otherwise `null`",
+            "example": None,
+        },
+    )
 
 
 class DeadLetterQuery(PageQuery):
@@ -140,7 +148,12 @@ def view_of(database: Database, letter_id: str) -> dict[str, Any]:
     execution = queries.get_execution(database, letter.execution_id)
     before = Position(EPOCH, str(letter.attempt_count + 1))
     attempts = queries.attempts_of(database, letter.execution_id, PageRequest(MOST_ATTEMPTS, before))
-    return asdict(letter) | {"execution": shape_record(execution), "attempts": map(shape_record, attempts.items)}
+    more = None if attempts.next is None else f"/executions/{letter.execution_id}/attempts"
+    return asdict(letter) | {
+        "execution": shape_record(execution),
+        "attempts": map(shape_record, attempts.items),
+        "more_attempts": more,
+    }
 
 
 @resource.route(

@@ -56,7 +56,7 @@ def show(letter_id: str, as_json: bool) -> None:
         found = DeadLetterViewSchema().dump(view_of(database, letter_id))
     if as_json:
         return print_json(found)
-    attempts, execution = found.pop("attempts"), found.pop("execution")
+    attempts, execution, more = (found.pop(name) for name in ("attempts", "execution", "more_attempts"))
     show_fields(found | {"status": execution["status"], "input": execution["input"]})
     show_line("")
     rows = [
@@ -64,6 +64,8 @@ def show(letter_id: str, as_json: bool) -> None:
         for each in attempts
     ]
     show_table(("ATTEMPT", "STATUS", "STARTED", "MS", "ERROR"), rows, right=["ATTEMPT", "MS"])
+    if more is not None:
+        show_line(f"there were more: GET {more}")
     return None
 
 

@@ -1315,6 +1315,8 @@ class DeadLetterView(TypedDict):
     """As it is now, with its input."""
     attempts: list[Attempt]
     """That it failed with, the latest first, up to 100."""
+    more_attempts: str | None
+    """The list that has all, where these are only the latest 100; otherwise `null`."""
 
 
 class Redrive(TypedDict):

@@ -1,5 +1,7 @@
 """`flask dead-letters`."""
 
+import pytest
+
 from app.db import Database
 from app.executions.model import DeliveryError
 from tests import rows
@@ -8,7 +10,9 @@ from tests.integration.client import Api
 from tests.integration.registered import register
 
 
-def test_they_are_shown_as_the_api_shows_them(api: Api, cli: Cli, database: Database) -> None:
+def test_they_are_shown_as_the_api_shows_them(
+    api: Api, cli: Cli, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     register(api)
     (execution_id,) = rows.add_executions(database)
     letter_id = rows.add_letter(database, execution_id, message="answered \x1b[31m503", labels={"team": "a"})
@@ -24,6 +28,9 @@ def test_they_are_shown_as_the_api_shows_them(api: Api, cli: Cli, database: Data
     told = cli.run("dead-letters", "list").stdout + cli.run("dead-letters", "show", letter_id).stdout
     assert told.count(r"answered \x1b[31m503") >= 2
     cli.run("dead-letters", "show", "att_nope", expect=3)
+    rows.add_attempt(database, execution_id, 0, "FAILED", error=error)
+    monkeypatch.setattr("app.api.dead_letters.MOST_ATTEMPTS", 1)
+    assert f"GET /executions/{execution_id}/attempts" in cli.run("dead-letters", "show", letter_id).stdout
 
 
 def test_one_is_redriven_and_another_one_archived(api: Api, cli: Cli, database: Database) -> None:

@@ -44,7 +44,19 @@ def test_a_letter_tells_what_failed_and_how_with_every_attempt(
     assert shown["execution"]["input"] == INPUT
     assert shown["attempts"] == api.get(f"/executions/{execution_id}/attempts").json["items"]
     (listed,) = api.get("/dead-letters").json["items"]
-    assert listed == {name: value for name, value in shown.items() if name not in {"execution", "attempts"}}
+    of_view = {"execution", "attempts", "more_attempts"}
+    assert listed == {name: value for name, value in shown.items() if name not in of_view}
+
+
+def test_a_letter_of_many_attempts_names_the_list_that_has_all(
+    api: Api, letter_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.api.dead_letters.MOST_ATTEMPTS", 2)
+    assert api.get(f"/dead-letters/{letter_id}").json["more_attempts"] is None
+    monkeypatch.setattr("app.api.dead_letters.MOST_ATTEMPTS", 1)
+    shown = api.get(f"/dead-letters/{letter_id}").json
+    assert [each["attempt_number"] for each in shown["attempts"]] == [2]
+    assert [each["attempt_number"] for each in api.get(shown["more_attempts"]).json["items"]] == [2, 1]
 
 
 def test_letters_are_found_by_what_is_known_of_them(api: Api, database: Database) -> None:
