@@ -3,7 +3,8 @@
 import argparse
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.contenders import peer, variants
@@ -22,7 +23,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(required=True)
     for name, (run, what) in _COMMANDS.items():
         command = commands.add_parser(name, help=what)
-        command.set_defaults(command=run, name=name)
+        command.set_defaults(command=run, name=name, system=None)
         command.add_argument("--keep", action="store_true", help="write table and plot to --results")
         command.add_argument("--results", type=Path, default=RESULTS, help="benchmarks/results by default")
         rounds = 1 if name == "flow" else 3  # within a round what flow compares is measured in turn already
@@ -35,6 +36,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         command.add_argument("--held", type=float, default=5, help="seconds for which each of them waits")
         command.add_argument("--size", choices=SIZES, default="full", help="how much of everything flow takes")
         command.add_argument("--parts", help="of history or flow, such as lists,prune; all by default")
+        command.add_argument("--commands", default="", help="of together, such as all,soak")
         command.add_argument("--filters", type=int, default=2, help="how many filters of a read are tried at once")
         command.add_argument("--finished", type=int, default=5_000_000, help="executions that ended, in the history")
         command.add_argument("--future", type=int, default=1_000_000, help="executions that wait, in the history")
@@ -43,6 +45,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def _running(options: Options, *peers: str) -> AbstractContextManager[System]:
+    if options.system is not None:
+        return nullcontext(options.system)
     names = peers if options.only is None else options.only.split(",")
     trees = [tree.resolve() for tree in options.against]
     return running([name for name in names if name != "ours"], trees)
@@ -77,14 +81,14 @@ def _flight(run: Run, options: Options) -> None:
 
 
 def _history(run: Run, options: Options) -> None:
-    with _running(options) as system, variants.long_history(system, options.finished, options.future) as old:
-        system.contenders.append(old)
+    with _running(options) as small, variants.long_history(small, options.finished, options.future) as old:
+        system = replace(small, contenders=[*small.contenders, old])
         contenders, arrivals, rounds = system.contenders, system.arrivals, options.rounds
         parts: dict[str, Callable[[], object]] = {
             "drain": lambda: drain.measure(run, contenders, arrivals, options.executions, rounds),
             "create": lambda: create.measure(run, system, options.seconds, rounds),
             "latency": lambda: latency.measure(run, contenders, arrivals, options.samples, rounds),
-            "lists": lambda: lists.measure(run, system.all_ours, options.filters),
+            "lists": lambda: lists.measure(run, system.all_ours, options.filters, rounds),
             "prune": lambda: prune.measure(run, old, arrivals, options.executions, rounds),
         }
         _take(run, parts, options)
@@ -119,6 +123,18 @@ def _all(run: Run, options: Options) -> None:
         flight.measure(run, system, options.in_flight, options.held, 1)
 
 
+def _together(run: Run, options: Options) -> None:
+    """Run commands one after the other over one system, whose start takes longer than the smallest of them."""
+    with _running(options) as system:
+        for name in options.commands.split(","):
+            command, _what = _COMMANDS[name]
+            parts = _PARTS_TOGETHER.get(name)
+            command(run, Options(**vars(options) | {"system": system, "parts": parts}))
+
+
+_PARTS_TOGETHER = {"history": "lists,prune", "flow": "isolation,limits,keys,overload,catch-up"}
+"""The parts that differ most from those of other commands."""
+
 _COMMANDS: dict[str, tuple[Callable[[Run, Options], None], str]] = {
     "all": (_all, "drain, transports, create, latency and flight"),
     "drain": (_drain, "deliver a backlog over HTTP, beside the peers"),
@@ -129,4 +145,5 @@ _COMMANDS: dict[str, tuple[Callable[[Run, Options], None], str]] = {
     "flow": (_flow, "isolation, limits, priorities and overload, beside pgqueuer"),
     "flight": (_flight, "many deliveries that wait for their answers at once"),
     "soak": (_soak, "minutes of steady load: what grows"),
+    "together": (_together, "several of these over one system, to see that they work"),
 }

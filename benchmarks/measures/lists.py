@@ -9,7 +9,6 @@ from benchmarks.reads import reads
 from benchmarks.report.results import Figure, Section
 from benchmarks.report.run import Run
 
-_TIMES = 3
 _SHOWN = 25
 _SLOW_MS = 50
 
@@ -24,9 +23,9 @@ class _Timing:
     again: float
 
 
-def measure(run: Run, contenders: list[Ours], filters: int) -> Section:
-    """Time every read of each, with at most so many filters, and show the slowest of the last one's."""
-    timings = {ours.name: _timings(ours, filters) for ours in contenders}
+def measure(run: Run, contenders: list[Ours], filters: int, rounds: int) -> Section:
+    """Time every read of each once and so often again, with at most so many filters; show the slowest of the last's."""
+    timings = {ours.name: _timings(ours, filters, rounds) for ours in contenders}
     counts = ", ".join(f"{name}: {len(of_one)}" for name, of_one in timings.items())
     section = run.section(f"Reads of the API, the {_SHOWN} slowest (of {counts})")
     slowest = sorted(timings[contenders[-1].name].items(), key=lambda each: -max(each[1].first, each[1].again))
@@ -41,10 +40,10 @@ def measure(run: Run, contenders: list[Ours], filters: int) -> Section:
     return section
 
 
-def _timings(ours: Ours, filters: int) -> dict[str, _Timing]:
+def _timings(ours: Ours, filters: int, rounds: int) -> dict[str, _Timing]:
     timed = {}
     for label, path in reads(ours.stack.api, filters):
-        first, *more = (_milliseconds(ours, path) for _ in range(1 + _TIMES))
+        first, *more = (_milliseconds(ours, path) for _ in range(1 + rounds))
         timed[label] = _Timing(first, statistics.median(more))
     return timed
 

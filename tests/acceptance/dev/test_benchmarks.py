@@ -24,35 +24,33 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 
 SMALL = ("--rounds", "1", "--executions", "100", "--samples", "5", "--seconds", "0.2")
 
-FLOW = "isolation,limits,keys,overload,catch-up"
+SIZES = ("--in-flight", "50", "--held", "1", "--minutes", "0.02", "--size", "smallest")
+HISTORY = ("--finished", "1000", "--future", "100", "--filters", "1")
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What the commands print, which run beside each other, as they mostly wait, and where they keep things."""
+    """What the commands print, in two runs beside each other, as they mostly wait, and where these keep things."""
 
-    all: str
-    history: str
-    flow: str
-    soak: str
+    all_and_soak: str
+    history_and_flow: str
     kept: Path
 
 
 @pytest.fixture(scope="module")
 def runs() -> Iterator[Runs]:
-    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(4) as pool:
+    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(2) as pool:
         kept = Path(directory)
         kept.chmod(0o755)  # PostgreSQL's user has to enter it
-        everything = ("--only", "ours", "--in-flight", "50", "--held", "1", "--keep", "--results", directory)
-        parts = ("--parts", "lists,prune", "--filters", "1")  # the other parts are those of `all`
-        size = ("--finished", "1000", "--future", "100")
         outputs = [
-            pool.submit(run, "all", *SMALL, *everything),
-            pool.submit(run, "history", *SMALL, *parts, *size, BENCH_HOME=directory),
-            pool.submit(run, "flow", "--size", "smallest", "--only", "ours", "--parts", FLOW),
-            pool.submit(run, "soak", *SMALL, "--minutes", "0.02"),
+            pool.submit(together, "all,soak", "--keep", "--results", directory),
+            pool.submit(together, "history,flow", BENCH_HOME=directory),
         ]
-        yield Runs(*(output.result() for output in outputs), kept)
+        yield Runs(outputs[0].result(), outputs[1].result(), kept)
+
+
+def together(commands: str, *words: str, **env: str) -> str:
+    return run("together", "--commands", commands, "--only", "ours", *SMALL, *SIZES, *HISTORY, *words, **env)
 
 
 def run(*words: str, **env: str) -> str:
@@ -73,25 +71,27 @@ def values(output: str, figure: Figure) -> list[str]:
 
 
 def test_everything_of_ours_is_measured_and_kept(runs: Runs) -> None:
-    output = runs.all
+    output = runs.all_and_soak
     for figure in (drain.STEADY, drain.PYTHON, drain.DATABASE, create.ALONE, *latency.IDLE, *latency.LATE, flight.RSS):
         assert all(values(output, figure)), output
     assert values(output, flight.MOST) == ["50"]
     assert values(output, drain.REPEATS) == ["0"]
     assert values(output, create.RATIO)[1] == "1.00", "Flask with an insert is the measure"
     assert "The machine was " in output
-    assert (runs.kept / "all.md").read_text() in output
-    assert ET.fromstring((runs.kept / "all.svg").read_text()).tag.endswith("svg")
+    assert (runs.kept / "together.md").read_text() in output
+    assert ET.fromstring((runs.kept / "together.svg").read_text()).tag.endswith("svg")
 
 
 def test_a_history_is_built_and_kept(runs: Runs) -> None:
-    assert "building a history" in runs.history
+    assert "building a history" in runs.history_and_flow
     assert (runs.kept / "history-1000-100" / "built").exists()
-    assert sum(value != "" for value in values(runs.history, prune.KEPT)) == 2, "beside a drain, and beside a load"
+    assert sum(value != "" for value in values(runs.history_and_flow, prune.KEPT)) == 2, (
+        "beside a drain, and beside a load"
+    )
     # What is measured is printed at once, and again in the report of all.
-    rows = set(re.findall(r"^\| GET .*", runs.history, re.M))
+    rows = set(re.findall(r"^\| GET .*", runs.history_and_flow, re.M))
     shown = [re.sub(r"\| GET (/[^?,]*).*", r"\1", row) for row in rows]
-    counted = re.search(r"\(of ours: (\d+)", runs.history)
+    counted = re.search(r"\(of ours: (\d+)", runs.history_and_flow)
     documented = {
         path: item["get"].get("parameters", []) for path, item in document()["paths"].items() if "get" in item
     }
@@ -108,14 +108,14 @@ def test_a_history_is_built_and_kept(runs: Runs) -> None:
 def test_flow_is_measured(runs: Runs) -> None:
     of_isolation = (isolation.KEPT, isolation.WORST, isolation.TIMES, isolation.HELD)
     for figure in (*of_isolation, keys.ALL_STARTED, overload.ACCEPTED, overload.HEALTH, *backlogs.LATE):
-        assert all(values(runs.flow, figure)), runs.flow
-    assert any(values(runs.flow, limits.BUCKET_USED)), runs.flow
-    assert any(values(runs.flow, limits.MOST_OPEN)), runs.flow
+        assert all(values(runs.history_and_flow, figure)), runs.history_and_flow
+    assert any(values(runs.history_and_flow, limits.BUCKET_USED)), runs.history_and_flow
+    assert any(values(runs.history_and_flow, limits.MOST_OPEN)), runs.history_and_flow
 
 
 def test_a_soak_says_how_everything_grew(runs: Runs) -> None:
     for name in ("worker: threads", "web: descriptors", "PostgreSQL: connections"):
-        assert all(values(runs.soak, Figure(name, "")))
+        assert all(values(runs.all_and_soak, Figure(name, "")))
 
 
 @pytest.mark.skipif(not environment.has_peers(), reason="the peers' environment has not been built: make bench-drain")
