@@ -2,10 +2,12 @@
 
 import json
 import secrets
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import click
 
@@ -18,7 +20,8 @@ from app.catalog.scrub import MASK
 from app.catalog.secrets import SECRETS
 from app.catalog.specs import TRANSPORTS, compile_spec
 from app.catalog.target_name import apart_of, with_digest
-from app.catalog.templates.compilation import STAND_IN
+from app.catalog.templates.compilation import STAND_IN, SpecTemplate
+from app.catalog.templates.nodes import Array, Placeholder, Url
 from app.cli import tail
 from app.cli.commands import Group
 from app.cli.completion import OF_ENDPOINTS
@@ -31,7 +34,7 @@ from app.errors import InvalidRequestError, SecretNotFoundError
 from app.executions.model import ExecutionWithInput
 from app.executions.reading.queries import get_execution
 from app.jobs.model import NewJob
-from schema.states import ExecutionStatus, Trigger
+from schema.states import EndpointType, ExecutionStatus, Trigger
 
 group = Group("endpoints", help="Endpoints: try one.")
 
@@ -95,16 +98,45 @@ def _render(database: Database, name: str, input_: dict[str, Any]) -> Rendered:
     definition = endpoint.definition
     config = CONFIGS.get(database, definition.config).value if definition.config else {}
     template = compile_spec(definition.type, definition.spec)
-    spec = template.render(input_, config, dict.fromkeys(template.secret_refs, STAND_IN))
-    try:
-        target = TRANSPORTS[definition.type].target(spec).replace(STAND_IN, MASK)
-        if apart := apart_of(definition.type, template, config):
-            target = with_digest(target, apart)
-    except ValueError:
-        target = None
-    shown = json.loads(json.dumps(spec).replace(STAND_IN, MASK))
+    whole = _begin_urls(template)
+    spec = template.render(input_, config, dict.fromkeys(template.secret_refs, STAND_IN) | whole)
+    # Where a URL begins with a secret, only that says where it leads.
+    target = None if whole else _target(definition.type, template, config, spec)
     missing = [each for each in sorted(template.secret_refs) if not _exists(database, each)]
-    return Rendered(endpoint, target, shown, missing)
+    return Rendered(endpoint, target, _shown(spec, whole.values()), missing)
+
+
+def _target(
+    type_: EndpointType, template: SpecTemplate, config: Mapping[str, Any], spec: Mapping[str, Any]
+) -> str | None:
+    try:
+        target = TRANSPORTS[type_].target(spec).replace(STAND_IN, MASK)
+    except ValueError:
+        return None
+    apart = apart_of(type_, template, config)
+    return with_digest(target, apart) if apart else target
+
+
+def _shown(spec: Mapping[str, Any], urls: Iterable[str]) -> dict[str, Any]:
+    """Return a spec as it may be shown: masked where something stands for a secret, be it encoded."""
+    written = json.dumps(spec)
+    for url in urls:
+        written = written.replace(url, MASK).replace(quote(url, safe=""), MASK)
+    shown: dict[str, Any] = json.loads(written.replace(STAND_IN, MASK))
+    return shown
+
+
+def _begin_urls(template: SpecTemplate) -> dict[str, str]:
+    """Return the secrets that URLs begin with, each with a URL that stands for it."""
+    found: dict[str, str] = {}
+    nodes = [node for _, node in template.root.items]
+    while nodes:
+        match nodes.pop():
+            case Url(pieces=((Placeholder(namespace="secret", path=path), _), *_), schemes=schemes):
+                found[".".join(path)] = f"{min(schemes)}://{STAND_IN}"
+            case Array(items=items):
+                nodes += items
+    return found
 
 
 def _exists(database: Database, secret: str) -> bool:

@@ -270,3 +270,11 @@ def test_a_channel_is_shown_with_the_name_of_its_breaker(filled: Api, cli: Cli) 
     spec = {"url": "slack://{{secret.token}}/#ops", "title": "t", "body": "b"}
     assert filled.post("/endpoints", {"name": "tell", "type": "NOTIFICATION", "spec": spec}).status_code == 201
     assert cli.json("endpoints", "test", "tell")["target"] == with_digest("slack", spec["url"])
+
+
+def test_a_url_that_is_a_secret_as_a_whole_is_shown_as_one(filled: Api, cli: Cli) -> None:
+    register(filled, "hook", spec={"url": "{{secret.token}}/a", "method": "POST"})
+    shown = cli.json("endpoints", "test", "hook")
+    assert (shown["spec"]["url"], shown["target"]) == ("[secret]/a", None)
+    shown = cli.json("endpoints", "test", "people", "--input", '{"title": "t", "body": "b", "severity": "info"}')
+    assert shown["spec"]["url"] == ["json://me:[secret]@127.0.0.1:9/hook", "[secret]"]
