@@ -24,6 +24,8 @@ pytestmark = pytest.mark.acceptance
 
 SECRET = "whsec_c2VjcmV0IG9mIHRoZSBob3VzZQ=="
 ROOT = Path(__file__).parents[3]
+# The breaker of a receiver that was killed, and is there again: half a minute is usual.
+OPEN_SHORTLY = text("""UPDATE endpoints SET breaker = '{"open_for": "1s"}' RETURNING 1""")
 
 
 class Side:
@@ -90,6 +92,7 @@ def begin(database: Database, side: Side, name: str, timeout_ms: int = 60_000, *
     spec |= {"body_template": order, "signing": {"secret": SECRET}}
     policy = {"max_attempts": 10, "backoff": "fixed", "initial_delay_ms": 500}
     rows.add_endpoint(database, name, spec=spec, retry_policy=policy)
+    database.fetch(OPEN_SHORTLY)
     return rows.add_executions(database, endpoint=name, max_attempts=10)[0]
 
 
