@@ -3,7 +3,7 @@
 verifier = Verifier(["whsec_…"])
 inbox = SqlAlchemyInbox(engine)                    # from task_executor_receiver.sqlalchemy
 receiver = Receiver(verifier, inbox, handler)      # handler(delivery, session)
-answer = receiver.receive(request.headers, body)   # or an adapter: flask, fastapi, django
+answer = receiver.receive(request.headers.items(), body)  # or an adapter: flask, fastapi, django
 """
 
 from task_executor_receiver.answer import Answer, Refused
