@@ -89,7 +89,7 @@ class Lap(NamedTuple):
 
 
 class _NotHeldError(Exception):
-    """Somebody has paused or stopped the walk, or another scheduler goes on with it."""
+    """Somebody has paused or stopped the walk, or another scheduler has gone on with it."""
 
 
 def preview(database: Database, kind: Kind[Any, Q, T], wanted: Q) -> Preview[T]:
@@ -218,13 +218,14 @@ class _Turn(Generic[W, Q, T]):
 
         def body() -> tuple[Treated, Lap]:
             self._database.transact(hardly_wait)
-            if not self._kind.walks.lock(self._database, self._walk_id, self._who, after):
+            if not self._kind.walks.lock(self._database, self._walk_id, after):
                 raise _NotHeldError
             treated = treat()
             lap = Lap(wanted - len(treated.refused), len(treated.refused))
             refusal = next((error.message for error in [*treated.refused.values()][::-1]), None)
             step = Step(reached, lap.done, lap.refused, refusal, is_last=is_last)
-            self._kind.walks.advance(self._database, self._walk_id, self._who, step)
+            if not self._kind.walks.advance(self._database, self._walk_id, self._who, after, step):
+                raise _NotHeldError
             return treated, lap
 
         treated, lap = self._database.transact_jointly(body)

@@ -20,9 +20,7 @@ from app.sql import statement
 from schema.states import WalkStatus
 
 BEGINNING = Position.behind(EPOCH)
-# A scheduler that died is replaced after this. Longer than a statement may take: two that read slowly would otherwise
-# take a walk from each other for ever.
-HELD_SECONDS = 12
+HELD_SECONDS = 5  # a scheduler that died is replaced after this
 _MOST_REFUSAL = 500
 
 
@@ -87,6 +85,9 @@ class Walks(Generic[W]):
         is_held = func.coalesce(table.c.held_until >= func.now(), false())
         self._waits = and_(table.c.status == WalkStatus.RUNNING, not_(is_held)).label("waits_for_turn")
         name = table.name
+        is_here = """status = 'RUNNING'
+               AND COALESCE(reached_at, CAST(:epoch AS TIMESTAMPTZ)) = CAST(:before_at AS TIMESTAMPTZ)
+               AND reached_id = CAST(:before_id AS TEXT)"""
         self._running = statement(
             f"{name}.running",
             f"""
@@ -102,15 +103,13 @@ class Walks(Generic[W]):
             RETURNING {key}
             """,  # noqa: S608 - constants
         )
-        # Whoever was repeated although its first run was committed finds another place here, and changes nothing.
+        # The place alone says whose turn it is: of two that believe they hold the walk, since one was held up, the
+        # first one moves it, and the other changes nothing. So does who is repeated although its first run counted.
         self._lock = statement(
             f"{name}.lock",
             f"""
             SELECT {key} FROM {name}
-             WHERE {key} = :id AND status = 'RUNNING' AND holder = :holder
-               AND COALESCE(reached_at, CAST(:epoch AS TIMESTAMPTZ)) = CAST(:before_at AS TIMESTAMPTZ)
-               AND reached_id = CAST(:before_id AS TEXT)
-               FOR UPDATE
+             WHERE {key} = :id AND {is_here} FOR UPDATE
             """,  # noqa: S608 - constants
         )
         self._advance = statement(
@@ -119,12 +118,13 @@ class Walks(Generic[W]):
             UPDATE {name}
                SET {done} = {done} + CAST(:done AS BIGINT), refused = refused + CAST(:refused AS BIGINT),
                    last_refusal = COALESCE(CAST(:refusal AS TEXT), last_refusal), reached_at = :reached_at,
-                   reached_id = :reached_id,
+                   reached_id = :reached_id, holder = :holder,
                    status = CASE WHEN CAST(:is_last AS BOOLEAN) THEN 'DONE' ELSE status END,
                    ended_at = CASE WHEN CAST(:is_last AS BOOLEAN) THEN now() END,
                    held_until = CASE WHEN CAST(:is_last AS BOOLEAN) THEN NULL
                                      ELSE now() + CAST(:seconds AS BIGINT) * INTERVAL '1 second' END
-             WHERE {key} = :id AND status = 'RUNNING' AND holder = :holder
+             WHERE {key} = :id AND {is_here}
+            RETURNING {key}
             """,  # noqa: S608 - constants
         )
         # From now on nobody holds it; since when it waits for somebody, `flask doctor` reads.
@@ -182,14 +182,16 @@ class Walks(Generic[W]):
         """Take a walk for a while, or for a while longer; returns false when another scheduler has it."""
         return bool(database.fetch(self._hold, {"id": walk_id, "holder": who, "seconds": HELD_SECONDS}))
 
-    def lock(self, database: Database, walk_id: str, who: str, before: Position) -> bool:
-        """Lock a walk in this transaction; returns false when it is no longer ours, RUNNING, and at this place."""
-        place = {"epoch": EPOCH, "before_at": before.at, "before_id": before.key}
-        return bool(database.fetch(self._lock, {"id": walk_id, "holder": who} | place))
+    def lock(self, database: Database, walk_id: str, before: Position) -> bool:
+        """Lock a walk in this transaction; returns false when it is no longer RUNNING, and at this place."""
+        return bool(database.fetch(self._lock, {"id": walk_id} | _place(before)))
 
-    def advance(self, database: Database, walk_id: str, who: str, step: Step) -> None:
-        """Note in the same transaction what was done, and how far that was."""
-        params = {
+    def advance(self, database: Database, walk_id: str, who: str, before: Position, step: Step) -> bool:
+        """Note in the same transaction what was done, and how far that was; returns false as `lock` does.
+
+        Then nothing of the transaction may remain: locks may be lost.
+        """
+        params = _place(before) | {
             "id": walk_id,
             "holder": who,
             "done": step.done,
@@ -200,4 +202,8 @@ class Walks(Generic[W]):
             "is_last": step.is_last,
             "seconds": HELD_SECONDS,
         }
-        database.fetch(self._advance, params)
+        return bool(database.fetch(self._advance, params))
+
+
+def _place(before: Position) -> dict[str, Any]:
+    return {"epoch": EPOCH, "before_at": before.at, "before_id": before.key}

@@ -1,0 +1,51 @@
+"""Redrives in tests: what begins one, and who walks."""
+
+from collections.abc import Callable
+
+from sqlalchemy import text
+
+from app.db import Database
+from app.executions.reading.dead_letters import LetterFilter
+from app.jobs import redrives
+from app.jobs.creation import Creator
+from app.jobs.redrive_walk import RedriveWalk
+from app.jobs.redrives import Redrive
+from app.jobs.walker import Walker
+from tests import rows
+
+EVERYTHING = LetterFilter()
+EVENTS = text("SELECT execution_id FROM execution_events WHERE reason = 'RETRIED_BY_HAND' ORDER BY event_id")
+
+
+def walker(
+    database: Database,
+    who: str = "one",
+    hint: Callable[[str], object] = lambda _queue: None,
+    *,
+    kind: RedriveWalk | None = None,
+) -> Walker:
+    """Make a walker of redrives."""
+    return Walker(database, [kind or of(database)], who, hint=hint, stopping=lambda: False)
+
+
+def creator(database: Database) -> Creator:
+    """Make what new jobs are created by."""
+    return Creator(database, shards=1, look_ahead_ms=0)
+
+
+def of(database: Database) -> RedriveWalk:
+    """Return how redrives are walked."""
+    return RedriveWalk(creator(database))
+
+
+def begun(database: Database, wanted: LetterFilter = EVERYTHING, *, rate: int = 4, to: str | None = None) -> Redrive:
+    """Begin a redrive."""
+    return redrives.begin(database, wanted, to_endpoint=to, rate=rate, actor="me")
+
+
+def add_letters(database: Database, count: int, **values: object) -> list[str]:
+    """Let so many executions fail, one after the other; returns their ids."""
+    executions = rows.add_executions(database, count)
+    for execution_id in executions:
+        rows.add_letter(database, execution_id, **values)
+    return executions
