@@ -127,12 +127,12 @@ class Walks(Generic[W]):
             RETURNING {key}
             """,  # noqa: S608 - constants
         )
-        # From now on nobody holds it; since when it waits for somebody, `flask doctor` reads.
+        # Nobody holds it any more; since when it waits for somebody, `flask doctor` reads.
         self._change = statement(
             f"{name}.change",
             f"""
             UPDATE {name}
-               SET status = :status, held_until = now(),
+               SET status = :status, held_until = now() - INTERVAL '1 millisecond',
                    ended_at = CASE WHEN CAST(:status AS TEXT) IN ('STOPPED', 'DONE') THEN now() END
              WHERE {key} = :id AND status IN ('RUNNING', 'PAUSED')
             RETURNING {key}

@@ -9,9 +9,10 @@ from sqlalchemy import Row
 
 from app.cli.doctor.finding import MOST, Finding, Patient
 from app.db import Database
+from app.jobs.walker import TURN_SECONDS
 from app.sql import statement
 
-_LATE_SECONDS = 60  # 20 walks have a turn of 2 s each
+_LATE_SECONDS = 60  # and all others may have a turn before
 _WATCHED_SECONDS, _LOOK_SECONDS = 5.0, 0.2
 # Of one that gets on, two are seen at a place at most: of its arrival, and of the next turn. So that turn was in vain.
 _HOLDS = 3
@@ -21,12 +22,12 @@ UNDER_WAY = statement(
     "doctor.walks_under_way",
     """
     (SELECT 'redrive' AS noun, redrive_id AS id, reached_at, reached_id, held_until,
-            COALESCE(held_until, created_at) < now() - CAST(:late AS BIGINT) * INTERVAL '1 second' AS is_left,
+            CAST(EXTRACT(EPOCH FROM now() - COALESCE(held_until, created_at)) AS BIGINT) AS left_for,
             COALESCE(held_until > now(), false) AS is_held
        FROM redrives WHERE status = 'RUNNING' ORDER BY redrive_id LIMIT :most)
     UNION ALL
     (SELECT 'bulk operation', operation_id, reached_at, reached_id, held_until,
-            COALESCE(held_until, created_at) < now() - CAST(:late AS BIGINT) * INTERVAL '1 second',
+            CAST(EXTRACT(EPOCH FROM now() - COALESCE(held_until, created_at)) AS BIGINT),
             COALESCE(held_until > now(), false)
        FROM bulk_operations WHERE status = 'RUNNING' ORDER BY operation_id LIMIT :most)
     """,
@@ -36,7 +37,8 @@ UNDER_WAY = statement(
 def standing(patient: Patient) -> Iterator[Finding]:
     """Find walks that nobody has paused and that do not get on."""
     rows = _under_way(patient.database)
-    if left := [_name(row) for row in rows if row.is_left]:
+    late = _LATE_SECONDS + len(rows) * TURN_SECONDS
+    if left := [_name(row) for row in rows if row.left_for > late]:
         problem = f"no scheduler goes on with {_listed(left)}"
         yield Finding("walks", problem, "start a scheduler (`python -m app.scheduler`), or look into its log")
     if any(row.is_held for row in rows) and (stuck := _stuck(patient.database)):
@@ -64,7 +66,7 @@ def _is_in_vain(places: dict[object, set[object]]) -> bool:
 
 
 def _under_way(database: Database) -> Sequence[Row[Any]]:
-    return database.fetch(UNDER_WAY, {"late": _LATE_SECONDS, "most": MOST})
+    return database.fetch(UNDER_WAY, {"most": MOST})
 
 
 def _name(row: Row[Any]) -> str:
