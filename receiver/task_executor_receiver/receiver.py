@@ -43,6 +43,6 @@ class Receiver(Generic[Tx]):
             return problem(401, error.reason, str(error))
         return self._inbox.process(delivery, self._handler)
 
-    def too_long(self) -> Answer:
-        """Refuse a body that an adapter has not read to its end, because it is too long."""
-        return problem(413, "body", f"the body has more than {self.max_body_bytes} bytes")
+    def too_long(self, most: int | None = None) -> Answer:
+        """Refuse a body that an adapter has not read to its end; `most` is a framework's own bound, in bytes."""
+        return problem(413, "body", f"the body has more than {most or self.max_body_bytes} bytes")

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
@@ -26,7 +27,7 @@ def view(receiver: Receiver[Any], using: str = "default") -> View:
         try:
             answer = receiver.receive(request.headers.items(), request.body)
         except RequestDataTooBig:
-            answer = receiver.too_long()
+            answer = receiver.too_long(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
         return HttpResponse(answer.body, status=answer.status, headers=answer.all_headers)
 
     unguarded: View = csrf_exempt(transaction.non_atomic_requests(using)(receive_delivery))
