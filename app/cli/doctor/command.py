@@ -18,7 +18,14 @@ Check = Callable[[Patient], Iterator[Finding]]
 
 CHECKS: list[Check] = [
     *(clocks.this_machine, schema_drift.revision, schema_drift.shape),
-    *(clocks.each_process, surroundings.server, surroundings.queues, surroundings.secrets, surroundings.bloat),
+    *(
+        clocks.each_process,
+        surroundings.server,
+        surroundings.queues,
+        surroundings.schedulers,
+        surroundings.secrets,
+        surroundings.bloat,
+    ),
     *(rows.overdue, rows.lost, rows.stuck, rows.exhausted, rows.cut_off, rows.late_ends),
     *(walks.standing, told.callbacks, told.messages, told.remains),
 ]

@@ -1,4 +1,4 @@
-"""Surroundings: queues without workers, secrets without their key, and tables that are not cleaned up."""
+"""Surroundings: queues without workers, no scheduler, secrets without their key, tables that are not cleaned up."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,11 @@ from app.catalog import rotation
 from app.catalog.crypto import VARIABLE
 from app.cli.doctor.finding import Finding, Patient
 from app.db.engine_doubts import doubts
+from app.formats import rfc3339
+from app.health.heartbeat import Kind
 from app.sql import statement
+from app.stats import processes
+from app.stats.processes import ProcessState
 from app.stats.queues import unserved
 
 LEAST_DEAD = 50_000
@@ -39,6 +43,16 @@ def queues(patient: Patient) -> Iterator[Finding]:
         problem += f", the first for {each.oldest_due_seconds:.0f} s"
         fix = f"start `dramatiq actors`, or `dramatiq actors -Q {each.queue}`"
         yield Finding("queues", problem, fix)
+
+
+def schedulers(patient: Patient) -> Iterator[Finding]:
+    """Find that there was a scheduler and that none is alive, before anything is late for it."""
+    known = processes.read(patient.database, Kind.SCHEDULER)
+    if known and all(each.state is not ProcessState.ALIVE for each in known):
+        last = max(known, key=lambda each: each.last_beat_at)
+        problem = f"no scheduler is alive; the last one, {last.process_id} on {last.host}, "
+        problem += f"{'ended' if last.state is ProcessState.DEAD else 'fell silent'} at {rfc3339(last.last_beat_at)}"
+        yield Finding("processes", problem, "start one (`python -m app.scheduler`), better two")
 
 
 def secrets(patient: Patient) -> Iterator[Finding]:

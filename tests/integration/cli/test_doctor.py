@@ -244,6 +244,20 @@ def test_what_keeps_dead_rows_is_named(cli: Cli, database: Database, monkeypatch
     assert any(each["fix"].startswith("VACUUM (ANALYZE) executions") for each in found.values())
 
 
+def test_a_service_without_its_scheduler_is_told_before_anything_is_late(cli: Cli, database: Database) -> None:
+    first, second = (Component("default", Kind.SCHEDULER, name) for name in ("first", "second"))
+    for each in (first, second):
+        heartbeat.beat(database, each)
+    heartbeat.leave(database, first)
+    assert examined(cli, expect=0) == {}
+    silent = "UPDATE region_heartbeats SET last_beat_at = now() - INTERVAL '{} minutes' WHERE component = :id"
+    database.fetch(text(silent.format(2)), {"id": first.name})
+    database.fetch(text(silent.format(1)), {"id": second.name})
+    (problem,) = examined(cli)
+    assert problem.startswith(f"no scheduler is alive; the last one, {second.id}")
+    assert " fell silent at 20" in problem
+
+
 def test_the_clock_of_each_process_is_told_by_its_host(cli: Cli, database: Database) -> None:
     def beat(name: str, host: str, ahead_ms: float, bound_ms: float, *, silent: bool = False) -> None:
         component = Component("default", Kind.WEB, name)
