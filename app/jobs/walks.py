@@ -82,7 +82,7 @@ class Walks(Generic[W]):
     ) -> None:
         self.key, self.done, self.noun = key, done, noun
         self._columns, self._make, self._missing = table.c, make, missing
-        is_held = func.coalesce(table.c.held_until >= func.now(), false())
+        is_held = func.coalesce(table.c.held_until > func.now(), false())
         self._waits = and_(table.c.status == WalkStatus.RUNNING, not_(is_held)).label("waits_for_turn")
         name = table.name
         is_here = """status = 'RUNNING'

@@ -144,22 +144,16 @@ def lock_open(connection: Connection, letter_id: str, *, redriven_as: str | None
 def lock_several(
     connection: Connection, letters: Collection[str]
 ) -> tuple[Collection[str], dict[str, TaskExecutorError]]:
-    """Lock letters; returns those that are open, and by their ids why others cannot be redriven.
-
-    In neither are those whose own execution was redriven for them already.
-    """
+    """Lock letters; returns those that are open, and by their ids why others are left as they are."""
     found = {row.letter_id: row for row in connection.execute(LOCK, {"letters": sorted(letters)})}
     refused: dict[str, TaskExecutorError] = {}
     for letter_id in letters:
         row = found.get(letter_id)
         if row is None:
             refused[letter_id] = DeadLetterNotFoundError.of(letter_id)
-        elif row.resolution is not None and (row.resolution, row.redriven_as) != (
-            Resolution.REDRIVEN,
-            row.execution_id,
-        ):
+        elif row.resolution is not None:
             refused[letter_id] = _resolved(letter_id, row.resolution)
-    return {letter_id for letter_id, row in found.items() if row.resolution is None}, refused
+    return {letter_id for letter_id in found if letter_id not in refused}, refused
 
 
 def lock_of(connection: Connection, failed: Mapping[str, datetime]) -> dict[str, TaskExecutorError]:
@@ -234,15 +228,7 @@ def archive_several(
     connection: Connection, wanted: Sequence[str], *, note: str, actor: str | None
 ) -> dict[str, TaskExecutorError]:
     """Archive several letters; returns by their ids why others are left as they are."""
-    found = {row.letter_id: row for row in connection.execute(LOCK, {"letters": sorted(wanted)})}
-    refused: dict[str, TaskExecutorError] = {
-        letter_id: _resolved(letter_id, found[letter_id].resolution)
-        if letter_id in found
-        else DeadLetterNotFoundError.of(letter_id)
-        for letter_id in wanted
-        if letter_id not in found or found[letter_id].resolution is not None
-    }
-    archived = [letter_id for letter_id in wanted if letter_id not in refused]
-    if archived:
-        connection.execute(ARCHIVE, {"letters": archived, "note": note, "actor": actor})
+    is_open, refused = lock_several(connection, wanted)
+    if is_open:
+        connection.execute(ARCHIVE, {"letters": sorted(is_open), "note": note, "actor": actor})
     return refused

@@ -97,6 +97,17 @@ def test_what_cannot_be_redriven_is_counted_and_stays_open(database: Database) -
     assert preview(database, of(database), EVERYTHING).count == 1
 
 
+@pytest.mark.parametrize("to", [None, "other"])
+def test_what_another_redrive_came_to_first_is_not_counted(database: Database, to: str | None) -> None:
+    add_letters(database, 3)
+    rows.add_endpoint(database, "other")
+    one, two = begun(database), begun(database, to=to)
+    found = page_of_letters(database, EVERYTHING, PageRequest()).items
+    assert not of(database).see_to(one, found[:2]).refused
+    second = database.transact_jointly(lambda: of(database).see_to(two, found))
+    assert {*second.refused} == {letter.letter_id for letter in found[:2]}
+
+
 def test_a_new_job_that_is_refused_leaves_those_beside_it_alone(database: Database) -> None:
     mine = add_letters(database, 5)
     rows.add_endpoint(database, "strict")
