@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from sqlalchemy.exc import SQLAlchemyError
 
 from actors.dispatch.base import NO_HISTORY, History
+from actors.dispatch.notification import THREADS_PER_CHANNEL
 from actors.judge import line, unexpected
 from actors.lateness import Ages, aged, is_news, rest_ms, too_late, waited_too_long
 from actors.loop import Delivery, DeliveryLoop
@@ -26,7 +27,7 @@ from app.executions.verdict import Verdict
 from brokers.attempt import Attempt, Stage
 from brokers.attempt_line import ids_of
 from brokers.rules import FlowRules
-from brokers.targets import Bound, Targets
+from brokers.targets import NO_LIMIT, Bound, Targets
 from schema.states import EndpointType
 
 log = logging.getLogger(__name__)
@@ -132,8 +133,9 @@ class Deliveries:
         """Note where an endpoint leads."""
         # Records to the same brokers share their connections.
         has_turns = prepared.endpoint_type is not EndpointType.KAFKA
+        turns = THREADS_PER_CHANNEL if prepared.endpoint_type is EndpointType.NOTIFICATION else NO_LIMIT
         timeout_ms = prepared.spec["timeout_ms"]
-        return self._targets.bind(endpoint, prepared.target, timeout_ms, has_turns=has_turns, as_of=as_of)
+        return self._targets.bind(endpoint, prepared.target, timeout_ms, has_turns=has_turns, as_of=as_of, turns=turns)
 
     def _past(self, claim: Claim, prepared: Prepared) -> History:
         """Read what the dispatchers of Redis Streams and of notifications have to know."""

@@ -28,6 +28,7 @@ class Bound(NamedTuple):
     has_turns: bool  # no more deliveries at a time than connections to it
     target: Target
     as_of: tuple[int, int]  # the version of the endpoint, and the catalogue revision of its config
+    turns: int  # where fewer deliveries go there at a time than there are connections to a host
 
 
 class Targets:
@@ -61,7 +62,14 @@ class Targets:
         self._lock = threading.Lock()
 
     def bind(
-        self, endpoint: str, name: str, timeout_ms: int, *, has_turns: bool, as_of: tuple[int, int] = (0, 0)
+        self,
+        endpoint: str,
+        name: str,
+        timeout_ms: int,
+        *,
+        has_turns: bool,
+        as_of: tuple[int, int] = (0, 0),
+        turns: int = NO_LIMIT,
     ) -> Bound:
         """Note where an endpoint leads, as the first delivery of it that leads there shows, or a look-up."""
         with self._lock:
@@ -72,7 +80,7 @@ class Targets:
                 self._sharing[before.name].discard(endpoint)
             self._sharing[name].add(endpoint)
             self._used.add(endpoint)
-            bound = Bound(name, has_turns, target, as_of)
+            bound = Bound(name, has_turns, target, as_of, turns)
             if before is not None and name != before.name and _is_outdated(bound, before):
                 self._sharing[name].discard(endpoint)
                 self._sharing[before.name].add(endpoint)
@@ -121,12 +129,12 @@ class Targets:
                 return reserve(endpoint, min(most, self._room_of_shut(bound.target, endpoint, held.get(endpoint, 0))))
             if bound is not None and not bound.has_turns:
                 return reserve(endpoint, most)
-            name = endpoint if bound is None else bound.name
+            name, turns = (endpoint, self._limit) if bound is None else (bound.name, min(self._limit, bound.turns))
             if name not in used:  # counted once: all of very many endpoints at a busy host are asked in each pick
                 sharing = (endpoint,) if bound is None else tuple(self._sharing[name])
                 used[name] = sum(held.get(other, 0) for other in sharing)
-                ahead[name] = 0 if any(other in others for other in sharing) else self._limit
-            limit = self._limit + ahead[name] if endpoint in quick else self._limit
+                ahead[name] = 0 if any(other in others for other in sharing) else turns
+            limit = turns + ahead[name] if endpoint in quick else turns
             got = reserve(endpoint, max(0, min(most, limit - used[name])))
             used[name] += got
             return got

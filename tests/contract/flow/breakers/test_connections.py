@@ -19,6 +19,10 @@ def test_no_more_is_claimed_than_finds_a_connection(database: Database, new_work
     assert room_of(worker.targets, "endpoint", held) == 70
     worker.targets.bind("records", "kafka:a:1", TIMEOUT_MS, has_turns=False)
     assert room_of(worker.targets, "records", {"records": 1000}) == NO_LIMIT
+    worker.targets.bind("people", "slack~1", TIMEOUT_MS, has_turns=True, turns=8)
+    assert room_of(worker.targets, "people", {"people": 5}) == 3, "a message has a thread, of which there are fewer"
+    take = worker.targets.taking({"people": 9}, lambda _, most: most, {"people"})
+    assert take(Lane(0, "people", "", 128), 90) == 7
 
 
 def test_lanes_of_one_pick_share_the_connections_to_their_host(database: Database, new_worker: NewWorker) -> None:
