@@ -21,6 +21,7 @@ from app.jobs.creation import Creator
 from app.jobs.redrive_walk import RedriveWalk
 from app.jobs.redrives import REDRIVES
 from app.jobs.walker import Walker
+from schema import migrate
 from schema.states import WalkStatus
 from tests import rows
 from tests.integration.cli.conftest import Cli
@@ -170,6 +171,11 @@ def test_constraints_that_drifted_are_told_with_what_puts_them_right(cli: Cli, d
         "the constraint chk_own of api_keys is unknown to this code",
         *([] if database.is_cockroach else ["the constraint fk_jobs_endpoint of jobs was never validated"]),
     }
+    revision = "UPDATE alembic_version SET version_num = :to"
+    database.fetch(text(revision), {"to": "9999"})
+    told = [problem for problem in examined(cli) if "was never validated" not in problem]
+    assert told == [f"the database is at revision 9999, which is newer than this code ({migrate.head()})"]
+    database.fetch(text(revision), {"to": migrate.head()})
     for each in found.values():
         for step in each["fix"].removeprefix("unless you know what it is for, ").split("; "):
             if "never validated" not in each["problem"]:
