@@ -10,6 +10,7 @@ from app import ids
 from app.db import Database
 from app.executions.pruning import EXPIRED
 from tests import rows
+from tests.contract.notifications.telling import add_rule
 from tests.contract.races.racing import WAYS, schedulers, total
 from tests.contract.scheduler.conftest import chores
 from tests.cron_jobs import add_cron_job, daily
@@ -249,3 +250,24 @@ def test_a_version_with_executions_stays(database: Database) -> None:
     add_tick(database, made["second"], "SUCCESS")
     chores(database).retire()
     assert names_left(database, made) == {"first", "second", "third"}
+
+
+def test_what_was_noted_for_rules_that_are_gone_is_pruned(database: Database) -> None:
+    """A new rule of the same name would take it for its own; what its groups have told is history."""
+    add_rule(database, "kept")
+    for rule in ("kept", "gone"):
+        for put in (
+            "parts (rule, part_id, tallies) VALUES (:rule, 'p', '[]')",
+            "conditions (event, rule, subject) VALUES ('queue.late', :rule, 'q')",
+            "subjects (rule, event, subject, group_id) VALUES (:rule, 'queue.late', 'q', :rule)",
+            "groups (group_id, rule, told) VALUES (:rule, :rule, '{}')",
+            "groups (group_id, rule, told, closed_at, messages) VALUES (:rule || ' told', :rule, '{}', now(), '[]')",
+        ):
+            database.fetch(text(f"INSERT INTO notification_{put}"), {"rule": rule})
+    assert chores(database).prune()["notifications"] == 4
+    left = {
+        kind: [row.rule for row in database.fetch(text(f"SELECT rule FROM notification_{kind} ORDER BY rule"))]
+        for kind in ("parts", "conditions", "subjects", "groups")
+    }
+    assert left.pop("groups") == ["gone", "kept", "kept"]
+    assert list(left.values()) == [["kept"]] * 3
