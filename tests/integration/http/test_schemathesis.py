@@ -132,7 +132,10 @@ def try_out(schema: BaseSchema, method: str, path: str, *, count: int, call: Cal
 
     load_all_checks()
     one = schema.include(method=method, path=path)
+    # The literals of our code, which it tries too: to find them takes longer than many an operation.
+    one._constants_pool_cache = schema._constants_pool_cache  # noqa: SLF001 - a copy begins without
     (found,) = get_all_tests(schema=one, test_func=tried, settings=None, given_kwargs=None)
+    schema._constants_pool_cache = one._constants_pool_cache  # noqa: SLF001
     _operation, test = found.ok()
     test()
 
