@@ -5,6 +5,7 @@ No proxy, no .netrc, no redirect and no more of an answer than is kept: as deliv
 
 import socket
 import ssl
+from http.client import HTTPException, HTTPResponse
 from typing import Any
 
 import requests
@@ -15,15 +16,33 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from actors.dispatch.channels.outlet import MOST_TEXT, Answer, current
 
 MOST_BYTES = 262_144
+MOST_HEADS = 10
 _PIECE = 16_384
 
 
+class _Response(HTTPResponse):
+    """An answer, before which a server may send a few interim ones, and not more for as long as the attempt lasts."""
+
+    heads = 0
+
+    def _read_status(self) -> tuple[str, int, str]:
+        self.heads += 1
+        if self.heads > MOST_HEADS:
+            raise HTTPException("too many interim answers")
+        found: tuple[str, int, str] = super()._read_status()  # type: ignore[misc]
+        return found
+
+
 class _Connection(HTTPConnection):
+    response_class = _Response
+
     def _new_conn(self) -> socket.socket:
         return current().connect(self._dns_host, self.port or 80)
 
 
 class _TlsConnection(HTTPSConnection):
+    response_class = _Response
+
     def _new_conn(self) -> socket.socket:
         return current().connect(self._dns_host, self.port or 443)
 

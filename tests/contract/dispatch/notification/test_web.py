@@ -138,6 +138,20 @@ def test_channels_that_hang_starve_no_other_one() -> None:
     eventually(lambda: not [thread for thread in threading.enumerate() if thread.name == "te-notify"])
 
 
+def test_interim_answers_without_an_end_are_not_read_for_ever() -> None:
+    async def body(notifier: NotificationDispatcher) -> DeliveryError:
+        async def handle(reader: Any, writer: Any, _number: int) -> None:
+            await read_request(reader)
+            while True:
+                writer.write(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
+                await writer.drain()
+
+        async with server(handle) as url:
+            return await failure(notifier, spec(url.replace("http", "json", 1), timeout_ms=5000))
+
+    assert run(dispatcher(), body).type == "CONNECTION_ERROR"
+
+
 def test_an_answer_without_an_end_is_cut_off() -> None:
     async def body(notifier: NotificationDispatcher) -> dict[str, Any]:
         async def handle(reader: Any, writer: Any, _number: int) -> None:
