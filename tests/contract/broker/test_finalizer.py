@@ -7,6 +7,7 @@ from sqlalchemy import text
 
 from app.db import Database
 from app.metrics.series import STALE
+from brokers import finalizer, unwritten
 from tests import rows
 from tests.contract.broker.faults import Faults
 from tests.contract.broker.finalizing import Run
@@ -18,6 +19,14 @@ DATABASES_FAULTS = [
     *("58030", "58C00", "58C01", "F0000", "P0001", "XX000", "XXUUU"),
 ]
 ROWS_FAULTS = ["22P05", "23505", "54000"]
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of each pause between tries: whole ones would be most of the time of these tests."""
+    short = tuple(seconds / 10 for seconds in unwritten.RETRY_SECONDS)
+    for module in (unwritten, finalizer):
+        monkeypatch.setattr(module, "RETRY_SECONDS", short)
 
 
 @pytest.mark.parametrize("state", [*DATABASES_FAULTS, "42501", "42P01"])
