@@ -38,7 +38,7 @@ def test_honcho_runs_everything_and_one_signal_stops_it(
 ) -> None:
     stack = Stack(database_url=empty_database_url, commands={}, env={"PATH": PATH}, logs=tmp_path)
     stack.run(programs.MIGRATE)
-    key = stack.create_key("ops", "admin,jobs:write")
+    key = stack.run(programs.create_key("ops", "admin,jobs:write")).split()[-1]
     with closing(Api(stack.url, key)) as api:
         for number in (signal.SIGINT, signal.SIGTERM):
             honcho = stack.launch(f"honcho-{number.name}", ("tests.acceptance.patient_honcho", "start"))
