@@ -14,8 +14,10 @@ from tests.waiting import eventually
 
 WORKER = "wrk_1"
 LEASE_SECONDS = 6.0
+SHORT_SECONDS = 2.0
+"""Of a lease that is waited out."""
 
-Start = Callable[[Database], list[str]]
+Start = Callable[..., list[str]]
 
 
 @pytest.fixture
@@ -23,11 +25,11 @@ def start(database: Database) -> Iterator[Start]:
     """Register a worker and start its heartbeat; returns the reasons for which it is given up."""
     running: list[Heartbeat] = []
 
-    def start(way: Database) -> list[str]:
-        lease_ms = round(LEASE_SECONDS * 1000)
+    def start(way: Database, lease_seconds: float = LEASE_SECONDS) -> list[str]:
+        lease_ms = round(lease_seconds * 1000)
         workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms)
         reasons: list[str] = []
-        heartbeat = Heartbeat(way, WORKER, lease_seconds=LEASE_SECONDS, in_flight=lambda: 7, on_lost=reasons.append)
+        heartbeat = Heartbeat(way, WORKER, lease_seconds=lease_seconds, in_flight=lambda: 7, on_lost=reasons.append)
         heartbeat.granted(time.monotonic())
         heartbeat.start()
         running.append(heartbeat)
@@ -53,9 +55,9 @@ def test_a_lease_that_the_database_calls_over_is_given_up(database: Database, st
 
 def test_a_lease_that_nobody_could_renew_is_given_up(database: Database, start: Start) -> None:
     away = db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-test-away")
-    reasons = start(away)
+    reasons = start(away, SHORT_SECONDS)
     eventually(lambda: reasons, what="the end of the lease to be noticed")
-    assert reasons == ["no heartbeat could be written for 6 s"]
+    assert reasons == ["no heartbeat could be written for 2 s"]
 
 
 @pytest.mark.parametrize("state", ["25006", "53200", "58030", "58C00", "XXUUU", "P0001", "23514", "42501"])
@@ -73,7 +75,7 @@ def test_a_lease_that_cannot_be_renewed_now_is_renewed_later(
 
 def test_a_read_only_database_costs_the_lease_in_the_end(database: Database, faults: Faults, start: Start) -> None:
     faults.set("25006")
-    reasons = start(database)
+    reasons = start(database, SHORT_SECONDS)
     eventually(lambda: reasons, what="the end of the lease to be noticed")
     faults.clear()
     assert len(reasons) == 1, "either clock may be the first to say so"
