@@ -1,6 +1,5 @@
-"""Callbacks: what ends calls another endpoint back, once, and what cannot be called back is refused or told."""
+"""Callbacks: what ends calls another endpoint back, once, and whom nobody can call back any more is told."""
 
-from functools import partial
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ from jsonschema import Draft202012Validator
 from sqlalchemy import text
 
 from app import workers
-from app.catalog.outcome import OUTCOME_SCHEMA, samples
+from app.catalog.outcome import OUTCOME_SCHEMA
 from app.catalog.retry_policy import RetryPolicy
 from app.db import Database
 from app.executions.ending.followers import Followed
@@ -18,13 +17,11 @@ from app.executions.sweep import fail_exhausted
 from app.executions.verdict import Tried, Verdict, decide
 from app.outbox import callbacks
 from app.outbox.handling import Handled, Handler
-from schema.states import CallbackEvent
 from tests.claiming import TARGET, take
-from tests.integration.client import Api, another_process, pointers, problem
+from tests.integration.client import Api, another_process
 from tests.integration.executions.worker import ERROR, WORKER, end
-from tests.integration.registered import created, cron, http_endpoint, one_shot, register, register_all
+from tests.integration.registered import created, cron, http_endpoint, one_shot, register
 from tests.integration.statements import Statements
-from tests.racing import at_once
 
 ALL = {"on_success": "hook", "on_failure": "alarm", "on_attempt_failed": "watch"}
 OUTCOMES = Draft202012Validator(OUTCOME_SCHEMA, format_checker=Draft202012Validator.FORMAT_CHECKER)
@@ -251,77 +248,3 @@ def test_the_callbacks_that_jobs_of_a_batch_have_in_common_are_checked_once(
     answer = called.post("/jobs/batch", {"jobs": jobs}).json
     assert {item["job"]["callbacks"]["on_failure"] for item in answer["items"]} == {"hook"}
     assert sum("e.spec, p.schema_json FROM endpoints AS e" in sql for sql in statements.texts) == 1
-
-
-@pytest.mark.parametrize(
-    ("named", "words"),
-    [
-        ({"on_success": "nope"}, "There is no endpoint named 'nope'."),
-        ({"on_success": "target"}, "target -> target"),
-        ({"on_success": "second"}, "target -> second -> third -> target"),
-        ({"on_success": "deaf"}, "GET /callbacks/schema"),
-        ({"on_failure": "attempted"}, "without an attempt: /error"),
-        ({"on_failure": "message"}, "{{input.title}} at /spec/title, which no outcome has"),
-    ],
-)
-def test_a_callback_that_cannot_be_is_refused(api: Api, named: dict[str, str], words: str) -> None:
-    register(api)
-    register(api, "third", callbacks={"on_failure": "target"})
-    register(api, "second", callbacks={"on_attempt_failed": "third"})
-    api.post("/payload-specs", {"name": "deaf", "schema": {"type": "object", "required": ["order"]}})
-    register(api, "deaf", payload_spec="deaf")
-    api.post("/payload-specs", {"name": "attempted", "schema": {"properties": {"error": {"type": "object"}}}})
-    register(api, "attempted", payload_spec="attempted")
-    assert api.post("/secrets", {"name": "hook", "value": "json://127.0.0.1:9/"}).status_code == 201
-    register(api, "message", type="NOTIFICATION", spec={"url": "{{secret.hook}}"})
-    for response in (
-        api.put("/endpoints/target", http_endpoint(callbacks=named)),
-        api.post("/jobs", one_shot("first", callbacks=named)),
-        api.put(f"/jobs/{created(api, cron())['job_id']}", {"callbacks": named}),
-    ):
-        error = problem(response, 422, "INVALID_CALLBACK")
-        assert pointers(error) == [f"/callbacks/{next(iter(named))}"]
-        assert words in error["message"]
-    (item,) = api.post("/jobs/batch", {"jobs": [one_shot("first", callbacks=named)]}).json["items"]
-    assert item["error"]["code"] == "INVALID_CALLBACK"
-
-
-def test_an_endpoint_whose_templates_need_what_outcomes_have_is_called_back(api: Api) -> None:
-    register_all(api)
-    told = {"id": "{{input.execution_id}}", "to": "{{config.base}}"}
-    spec = {"url": "http://127.0.0.1:9/", "method": "POST", "headers": {"A": "{{secret.token}}"}, "body_template": told}
-    register(api, "heard", config="config", spec=spec)
-    assert created(api, one_shot("k", callbacks={"on_failure": "heard"}))["callbacks"] == {"on_failure": "heard"}
-
-
-def test_an_endpoint_that_another_calls_back_stays(called: Api) -> None:
-    refused = called.delete("/endpoints/hook")
-    assert "endpoint target" in problem(refused, 409, "CONFLICT")["message"]
-    assert called.get("/endpoints/target").json["callbacks"] == ALL
-    assert called.put("/endpoints/target", http_endpoint(callbacks={"on_success": None})).json["callbacks"] is None
-    assert called.delete("/endpoints/hook").status_code == 204
-
-
-def test_two_changes_at_once_close_no_loop(api: Api) -> None:
-    register(api, "one")
-    register(api, "two")
-    with another_process(api) as other:
-        for _ in range(5):
-            answers = at_once(
-                partial(api.put, "/endpoints/one", http_endpoint("one", callbacks={"on_success": "two"})),
-                partial(other.put, "/endpoints/two", http_endpoint("two", callbacks={"on_success": "one"})),
-            )
-            assert sorted(answer.status_code for answer in answers) == [200, 422]
-            for name in ("one", "two"):
-                assert api.put(f"/endpoints/{name}", http_endpoint(name)).status_code == 200
-
-
-def test_the_schema_of_outcomes_is_served_and_fits(api: Api) -> None:
-    schema = api.get("/callbacks/schema").json["schema"]
-    assert schema == OUTCOME_SCHEMA
-    assert api.post("/payload-specs", {"name": "outcome", "schema": schema}).status_code == 201
-    for event in CallbackEvent:
-        for outcome in samples(event):
-            OUTCOMES.validate(outcome)
-    register(api, "hook", payload_spec="outcome")
-    register(api, callbacks=dict.fromkeys(ALL, "hook"))
