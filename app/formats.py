@@ -116,8 +116,10 @@ class _TooLargeError(Exception):
 
 
 def _integer(text: str) -> int | float:
-    if len(text.lstrip("-")) <= MAX_DIGITS:
-        return int(text)
+    return int(text) if len(text.lstrip("-")) <= MAX_DIGITS else _finite(text)
+
+
+def _finite(text: str) -> float:
     value = float(text)
     if math.isinf(value):
         raise _TooLargeError
@@ -128,4 +130,4 @@ def _too_deep() -> Unreadable:
     return Unreadable(unreadable=f"it is nested deeper than {MOST_LEVELS} levels")
 
 
-_STORED = json.JSONDecoder(parse_int=_integer)
+_STORED = json.JSONDecoder(parse_int=_integer, parse_float=_finite)

@@ -54,6 +54,7 @@ def refuse(constant: str) -> NoReturn:
         pytest.param(nested(3000), "deeper", id="no parser reads it"),
         pytest.param(nested(501), "deeper", id="a parser may read it"),
         pytest.param(f'{{"a": {10**400}}}', "number", id="beyond a double"),
+        pytest.param(f'{{"a": {10**400}.5}}', "number", id="beyond a double with a fraction"),
     ],
 )
 def test_an_input_that_no_process_reads_is_told_and_stops_nobody(
