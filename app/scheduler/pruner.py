@@ -59,7 +59,8 @@ class Pruner:
         counts.update(notifications=sum(self._until_short(each, BATCH) for each in (told, subjects)))
         counts.update(notifications=self._until_short(self._prune_astray, 1))
         for name, walks in (("redrives", REDRIVES), ("bulk_operations", BULK_OPERATIONS)):
-            counts.update({name: walks.prune(self._database, retention_ms=retention_ms, limit=BATCH)})
+            prune = partial(walks.prune, self._database, retention_ms=retention_ms, limit=BATCH)
+            counts.update({name: self._until_short(prune, BATCH)})
         return counts
 
     def _prune_astray(self) -> int:

@@ -9,6 +9,7 @@ from sqlalchemy import event, text
 from app import ids
 from app.db import Database
 from app.executions.pruning import EXPIRED
+from app.scheduler import pruner
 from tests import rows
 from tests.contract.notifications.telling import add_rule
 from tests.contract.races.racing import WAYS, schedulers, total
@@ -271,3 +272,25 @@ def test_what_was_noted_for_rules_that_are_gone_is_pruned(database: Database) ->
     }
     assert left.pop("groups") == ["gone", "kept", "kept"]
     assert list(left.values()) == [["kept"]] * 3
+
+
+@pytest.mark.parametrize(
+    ("walks", "key", "more"),
+    [
+        ("redrives", "redrive_id", {}),
+        ("bulk_operations", "operation_id", {"action": "'retry'", "parameters": "'{}'"}),
+    ],
+)
+def test_all_walks_that_ended_before_the_retention_go_in_one_run(
+    database: Database, monkeypatch: pytest.MonkeyPatch, walks: str, key: str, more: dict[str, str]
+) -> None:
+    """Whoever begins one for each of many customers would otherwise add more than an hourly batch deletes."""
+    monkeypatch.setattr(pruner, "BATCH", 2)
+    ended = "now() - CAST(:days AS BIGINT) * INTERVAL '1 day'"
+    for number, (status, days) in enumerate([("DONE", 31)] * 5 + [("STOPPED", 29), ("RUNNING", None)]):
+        row = {key: ":id", "status": ":status", "wanted": "'{}'", "rate": "1", "ended_at": ended} | more
+        add = text(f"INSERT INTO {walks} ({', '.join(row)}) VALUES ({', '.join(row.values())})")
+        database.fetch(add, {"id": str(number), "status": status, "days": days})
+    assert chores(database).prune()[walks] == 5
+    left_over = database.fetch(text(f"SELECT status FROM {walks} ORDER BY status"))
+    assert [each.status for each in left_over] == ["RUNNING", "STOPPED"]
