@@ -115,7 +115,7 @@ class _Message:
         self._loop = loop
         self._seconds = seconds
         self._progress = progress
-        self._outlet = Outlet(network, loop, seconds, progress.begin_sending)
+        self._outlet = Outlet(network, loop, seconds, self._begin)
         self._ended: asyncio.Future[bool | BaseException] = loop.create_future()
 
     async def send(self, url: str, message: tuple[str, str, str], turn: _Turn) -> dict[str, Any]:
@@ -147,6 +147,12 @@ class _Message:
             raise untold(self.channel)
         answer = self._outlet.answer
         return {"channel": self.channel} | ({} if answer is None else {"status_code": answer.status})
+
+    def _begin(self) -> None:
+        # What has begun goes on, though its breaker opens or its time to begin passes: somebody has a part of it, so it
+        # can't be handed back as if nothing was sent.
+        if not self._progress.is_sent:
+            self._progress.begin_sending()
 
     def _failure(self, error: BaseException | None) -> DeliveryError:
         return failure(self._outlet, self.channel, error, is_sent=self._progress.is_sent)

@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from actors.dispatch.egress import EgressGuard
 from actors.dispatch.notification import THREADS, THREADS_PER_CHANNEL, NotificationDispatcher
 from app.catalog.specs.channels import CHANNELS, Channel
 from app.dev.receiver import Receiver
-from app.executions.model import DeliveryError
+from app.executions.model import DeliveryError, NotSentError
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.http.deliveries import Hosts, read_request, server
 from tests.contract.dispatch.notification.messages import dispatcher, fail, send, spec
@@ -83,6 +84,21 @@ def test_if_one_channel_fails_the_attempt_has_failed_and_says_which(receiver: Re
     assert (error.permanent, error.may_have_been_delivered) == (False, True)
     assert error.own_message.startswith("2 of 3 channels failed")
     assert ["error" in told for told in error.extra["channels"]] == [True, False, True]
+
+
+def test_what_one_channel_has_is_told_to_the_others_though_nothing_may_begin_any_more(receiver: Receiver) -> None:
+    answers = [True]  # then its breaker has opened, or its time to begin is over
+
+    def may_send() -> bool:
+        return bool(answers) and answers.pop()
+
+    urls = [at(receiver, "/ok/before"), at(receiver, "/ok/afterwards")]
+    own = replace(identity(), may_send=may_send)
+    output = run(dispatcher(), lambda notifier: notifier.send(spec(urls), own))
+    assert [told["status_code"] for told in output["channels"]] == [200, 200]
+    with pytest.raises(NotSentError):
+        run(dispatcher(), lambda notifier: notifier.send(spec(urls), own))
+    assert len([request for request in receiver.requests if request.path == "/ok/before"]) == 1
 
 
 def test_a_dead_host_is_told_and_tried_again() -> None:
