@@ -21,7 +21,7 @@ class Channel:
     """Module and class, below apprise.plugins."""
     secrets: frozenset[str] = frozenset()
     """Of `user`, `lone user` (without a password), `host`, `lone host` (without a user), `path 1` …, `last`; `tokens`:
-    where no part is one for certain, whatever looks like a token."""
+    where no part is one for certain, whatever looks like a token; `topic`: also a host that is alone, and none."""
     has_server: bool = False
     """Whether the host is a server; that of others stands for an account of the service."""
 
@@ -42,7 +42,7 @@ _GOTIFY, _HOME_ASSISTANT = (
 _MATRIX = _server("matrix:NotifyMatrix", "lone user", "lone host")
 _MATTERMOST = _server("mattermost:NotifyMattermost", "last")
 # Whoever knows the topic reads what is sent to it.
-_NTFY = _server("ntfy:NotifyNtfy", "lone user", "tokens")
+_NTFY = _server("ntfy:NotifyNtfy", "lone user", "tokens", "topic")
 _ROCKET = _server("rocketchat:NotifyRocketChat", "lone user")
 _SIGNAL, _TEAMS = _server("signal_api:NotifySignalAPI"), _server("workflows:NotifyWorkflows", "path 2")
 _WEBEX = _service("webexteams:NotifyWebexTeams", "host")
@@ -194,9 +194,12 @@ def _secrets(parts: Parts) -> Iterator[tuple[str, str | None]]:
 
 def _others(parts: Parts) -> Iterator[tuple[str, str]]:
     """Return the parts of a URL that are secrets where they are tokens, with how they are called."""
-    if "tokens" not in CHANNELS[parts.scheme].secrets:
+    secrets = CHANNELS[parts.scheme].secrets
+    if "tokens" not in secrets:
         return
     yield "the part before @", parts.user or ""
+    if "topic" in secrets and not parts.path and "." not in parts.host:
+        yield "the part after ://", parts.host
     for number, segment in enumerate(parts.path, 1):
         yield f"part {number} of the path", segment
     for name, value in parts.query:

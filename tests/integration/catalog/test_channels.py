@@ -45,7 +45,11 @@ def test_the_schema_of_messages_is_served_and_makes_a_payload_spec(api: Api) -> 
         "json://h/hooks/{{secret.token}}?:since=2024-01-31&to=john.doe1984@example.com",
         "ntfy://h/team-alerts-2024-production/2024-q1-kubernetes-3a-alerts",
         "jsons://hooks.example.com/alerts?+Authorization=Bearer {{secret.token}}&:team=ops",
-        ["ntfy://ntfy.example.com/alerts", "workflows://prod-1.example.com:443/id/{{secret.token}}/"],
+        [
+            "ntfy://ntfy-1-7f9c4d5b6-x2/alerts",
+            "ntfy://ntfy-alerts",
+            "workflows://prod-1.example.com:443/id/{{secret.token}}/",
+        ],
     ],
 )
 def test_secrets_are_placeholders(named: Api, url: Any) -> None:
@@ -75,6 +79,7 @@ def test_secrets_are_placeholders(named: Api, url: Any) -> None:
         (["json://h/", "form://9f1Kd0Qz7Lm2Xw4B@h/"], "/spec/url/1", "the part before @"),
         ("json://h/?-of=9f1Kd0Qz7Lm2%58w4B", "/spec/url", "the parameter '-of'"),
         ("ntfys://ntfy.example.com/ops-9f1Kd0Qz7Lm2", "/spec/url", "part 1 of the path"),
+        ("ntfys://ops-9f1Kd0Qz7Lm2", "/spec/url", "the part after ://"),
         ("json://h/{{config.hook}}", "/spec/url", "part 2 of the path"),
     ],
 )
