@@ -30,9 +30,8 @@ def target_name(
     except (KeyError, ValueError):
         shown = f"{name.partition(':')[0]}:{STAND_IN}"
     shown = scrubber.text(shown).replace(STAND_IN, MASK)
-    if len(shown) > MAX_CHARACTERS:
-        shown = shown[:KEPT_CHARACTERS]
-    return with_digest(shown, apart or name) if apart or shown != name else name
+    is_as_it_is = shown == name and len(name) <= MAX_CHARACTERS and not apart
+    return name if is_as_it_is else with_digest(shown, apart or name)
 
 
 def apart_of(type_: EndpointType, template: SpecTemplate, config: Mapping[str, Any]) -> str:
@@ -41,5 +40,6 @@ def apart_of(type_: EndpointType, template: SpecTemplate, config: Mapping[str, A
 
 
 def with_digest(shown: str, of: str) -> str:
-    """Return a name that differs where `of` does."""
-    return f"{shown}~{hashlib.blake2b(of.encode(), digest_size=4).hexdigest()}"
+    """Return a name that differs where `of` does; what is too long of it is left out."""
+    kept = shown if len(shown) <= MAX_CHARACTERS else shown[:KEPT_CHARACTERS]
+    return f"{kept}~{hashlib.blake2b(of.encode(), digest_size=4).hexdigest()}"

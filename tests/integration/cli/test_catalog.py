@@ -270,6 +270,10 @@ def test_a_channel_is_shown_with_the_name_of_its_breaker(filled: Api, cli: Cli) 
     spec = {"url": "slack://{{secret.token}}/#ops", "title": "t", "body": "b"}
     assert filled.post("/endpoints", {"name": "tell", "type": "NOTIFICATION", "spec": spec}).status_code == 201
     assert cli.json("endpoints", "test", "tell")["target"] == with_digest("slack", spec["url"])
+    many = {**spec, "url": [f"json://{'h' * 40}{number}.example.com/" for number in range(8)]}
+    assert filled.post("/endpoints", {"name": "many", "type": "NOTIFICATION", "spec": many}).status_code == 201
+    shown, _, digest = cli.json("endpoints", "test", "many")["target"].rpartition("~")
+    assert (len(shown), len(digest)) == (150, 8), "a name that is too long is cut as that of the breaker"
 
 
 def test_a_url_that_is_a_secret_as_a_whole_is_shown_as_one(filled: Api, cli: Cli) -> None:
