@@ -1,7 +1,8 @@
 """The walker of a scheduler: goes on with each walk that is under way, the oldest rows first, each exactly once.
 
 What a transaction sees to, it also counts, and notes how far the walk came. What cannot be seen to is counted and left
-as it is: a batch that is refused as a whole is halved until what is to blame is alone.
+as it is: a batch that fails as a whole is halved until what is to blame is alone. What fails in our own code may be a
+bug of ours: the walk stands still there, and the log names the place.
 """
 
 import logging
@@ -137,7 +138,8 @@ class Walker:
                 try:
                     total = total.plus(self._go_on(kind, walk_id, tell))
                 except Exception as error:  # noqa: BLE001 - raised below
-                    log.warning("the %s %s cannot go on now: %s", kind.walks.noun, walk_id, explained(error))
+                    why = " ".join([explained(error), *getattr(error, "__notes__", ())])
+                    log.warning("the %s %s cannot go on now: %s", kind.walks.noun, walk_id, why)
                     failure = failure or error
         if failure is not None:
             raise failure
@@ -203,9 +205,12 @@ class _Turn(Generic[W, Q, T]):
             raise
         except Exception as error:
             refusal = _refusal(error)
-            if refusal is None or not items:
+            if not items or (refusal is None and _is_no_rows(error)):
                 raise
             if len(items) == 1:
+                if refusal is None:
+                    error.add_note(f"at {next(place.position.key for place in places if place.item is not None)}")
+                    raise
                 refused = Treated(refused={"": refusal})
                 return self._step(after, places, lambda: refused, is_last=is_last)
         half = len(places) // 2
@@ -241,6 +246,11 @@ def _refusal(error: Exception) -> TaskExecutorError | None:
         return None
     log.warning("what a walk came to cannot be seen to: %s", explained(error))
     return ConflictError(f"Something stored is not as it should be ({type(error).__name__}).")
+
+
+def _is_no_rows(error: Exception) -> bool:
+    """Return whether no row can have brought about an error: of the database's, or one that tells of it."""
+    return isinstance(error, DBAPIError | TaskExecutorError)
 
 
 def up_to(places: Sequence[Place[T]], most: int) -> Sequence[Place[T]]:

@@ -11,6 +11,7 @@ from app import db
 from app.db import Database
 from app.db.paging import Position
 from app.errors import ConflictError, UnavailableError
+from app.executions.ending.letters import archive
 from app.executions.reading.dead_letters import DeadLetter, LetterFilter
 from app.executions.several import Treated
 from app.jobs import walker as walking
@@ -157,6 +158,26 @@ def test_what_is_no_fault_of_a_letter_is_not_counted_against_it_and_what_was_don
     assert laps == [(2, 0), (2, 0)]
     found = REDRIVES.get(database, redrive.redrive_id)
     assert (found.status, found.redriven, found.refused) == (WalkStatus.RUNNING, 4, 0)
+    assert walker(database).walk() == (2, 0)
+
+
+def test_it_goes_on_until_what_our_code_cannot_read_and_names_it(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As what somebody has edited manually: whether that is its fault or a bug of ours, nobody can tell here."""
+    mine = add_letters(database, 6)
+    of_one = "(SELECT job_id FROM executions WHERE execution_id = :id)"
+    edit = text(f"UPDATE jobs SET callbacks = '[1]' WHERE job_id = {of_one}")
+    database.fetch(edit, {"id": mine[3]})
+    redrive = begun(database, rate=100, to=rows.add_endpoint(database, "other"))
+    (odd,) = database.fetch(text("SELECT letter_id FROM dead_letters WHERE execution_id = :id"), {"id": mine[3]})
+    for _ in range(2):
+        with pytest.raises(AttributeError):
+            walker(database).walk()
+    assert f"{redrive.redrive_id} cannot go on now: AttributeError at {odd.letter_id}" in caplog.text
+    found = REDRIVES.get(database, redrive.redrive_id)
+    assert (found.status, found.redriven, found.refused) == (WalkStatus.RUNNING, 3, 0)
+    archive(database, odd.letter_id, note="it is odd", actor="me")
     assert walker(database).walk() == (2, 0)
 
 
