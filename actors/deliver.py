@@ -140,10 +140,11 @@ class Deliveries:
     def _past(self, claim: Claim, prepared: Prepared) -> History:
         """Read what the dispatchers of Redis Streams and of notifications have to know."""
         if prepared.endpoint_type is EndpointType.NOTIFICATION:
-            is_list = claim.attempt > 1 and not isinstance(prepared.spec["url"], str)
-            return History(
-                channels=channels_of(self._database, claim.execution_id, claim.attempt - 1) if is_list else ()
-            )
+            # A manual retry takes the configs of its moment: its channels may be others.
+            is_anew = claim.max_attempts - claim.attempt + 1 >= prepared.policy.max_attempts
+            if is_anew or isinstance(prepared.spec["url"], str):
+                return NO_HISTORY
+            return History(channels=channels_of(self._database, claim.execution_id, claim.attempt - 1))
         doubt = uncertain_for(self._database, claim.execution_id) if claim.attempt > 1 else None
         since = None if doubt is None else time.monotonic() - doubt.total_seconds()
         return History(prepared.policy.longest_wait_ms / 1000, since)

@@ -198,7 +198,6 @@ def _told_before(urls: Sequence[str], identity: Identity) -> dict[int, dict[str,
     told = {
         index: {"attempt": identity.attempt - 1, **was}
         for index, (url, was) in enumerate(zip(urls, before, strict=True))
-        # What it was may have been another one: a manual retry takes the configs of its moment.
         if "error" not in was and was.get("channel") == identity.scrubber.text(_shown(url))
     }
     return told if len(told) < len(urls) else {}

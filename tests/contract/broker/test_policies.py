@@ -92,8 +92,22 @@ def test_an_answer_is_looked_at_before_it_is_dropped(delivered: Delivered) -> No
     assert (execution.status, tried.error["type"], "body" in tried.error) == ("FAILED", "ANSWER_REFUSED", False)
 
 
+@pytest.mark.parametrize(
+    ("policy_attempts", "calls", "told_at"),
+    [
+        pytest.param(3, [1, 3, 1], [[None] * 3, [1, None, 1], [1, None, 1]], id="by itself"),
+        # A manual retry allows as many as the policy has: its first one may meet other channels, and tells all.
+        pytest.param(2, [2, 3, 2], [[None] * 3, [None] * 3, [2, None, 2]], id="by hand after the first"),
+    ],
+)
 def test_a_retry_sends_to_the_channels_that_have_not_taken_the_message(
-    database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver
+    policy_attempts: int,
+    calls: list[int],
+    told_at: list[list[int | None]],
+    database: Database,
+    process: WorkerProcess,
+    loop: DeliveryLoop,
+    receiver: Receiver,
 ) -> None:
     own = ids.job_id()
     paths = [f"{path}/{own}" for path in ("/ok/a", "/flaky/2", "/ok/c")]
@@ -103,7 +117,7 @@ def test_a_retry_sends_to_the_channels_that_have_not_taken_the_message(
         "people",
         type_=EndpointType.NOTIFICATION,
         spec={"url": urls, "title": "t", "body": "b"},
-        retry_policy={"initial_delay_ms": 1, "max_delay_ms": 1},
+        retry_policy={"max_attempts": policy_attempts, "initial_delay_ms": 1, "max_delay_ms": 1},
     )
     (execution_id,) = rows.add_executions(database, endpoint="people", max_attempts=3)
     attempts = Attempts(process)  # of its queue, whose name says nothing of the transport
@@ -112,11 +126,7 @@ def test_a_retry_sends_to_the_channels_that_have_not_taken_the_message(
         eventually(lambda number=number: len(rows.attempts(database, execution_id)) == number)
     assert rows.execution(database, execution_id).status == "SUCCESS"
     asked = [request.path for request in receiver.requests if own in request.path]
-    assert [asked.count(path) for path in paths] == [1, 3, 1]
+    assert [asked.count(path) for path in paths] == calls
     told = [each.error or each.output for each in rows.attempts(database, execution_id)]
-    assert [[one.get("attempt") for one in each["channels"]] for each in told] == [
-        [None] * 3,
-        [1, None, 1],
-        [1, None, 1],
-    ]
+    assert [[one.get("attempt") for one in each["channels"]] for each in told] == told_at
     assert [each.get("may_have_been_delivered") for each in told] == [True, True, None]
