@@ -60,9 +60,12 @@ def shards() -> int:
 
 @pytest.fixture
 def process(database: Database, database_url: str, shards: int) -> Iterator[WorkerProcess]:
-    """An open process with a valid lease; no consumer runs."""
+    """An open process with a valid lease; no consumer runs.
+
+    It beats long after the test is over: a process that finds its lease gone exits, and with it that of the tests.
+    """
     lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
-    process = worker_process(database, lease, shards=shards)
+    process = worker_process(database, lease, shards=shards, lease_seconds=600)
     process.open(["http"])
     yield process
     process.close()
