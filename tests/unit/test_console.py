@@ -39,6 +39,7 @@ def _chunks(master: int) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
 def test_what_is_copied_is_never_cut_and_what_is_read_is_folded(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", str(columns))
     with terminal() as (out, seen), redirect_stdout(out):
         show_table(("EXECUTION", "DUE", "LAST ERROR"), [(ID, AT, WORDS)])
@@ -48,7 +49,8 @@ def test_what_is_copied_is_never_cut_and_what_is_read_is_folded(columns: int, mo
     assert " ".join(line.split(AT)[-1].strip() for line in lines[1:]).strip() == WORDS
 
 
-def test_progress_is_seen_on_a_terminal_only() -> None:
+def test_progress_is_seen_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     with terminal() as (out, seen), redirect_stderr(out), progress("secrets", 2) as advance:
         advance(1)
         advance(1)
@@ -57,3 +59,10 @@ def test_progress_is_seen_on_a_terminal_only() -> None:
     with redirect_stderr(file), progress("executions deleted") as advance:
         advance(1_000)
     assert file.getvalue() == ""
+
+
+def test_dumb_terminal_shows_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    with terminal() as (out, seen), redirect_stderr(out), progress("secrets", 2) as advance:
+        advance(1)
+    assert seen == [""]
