@@ -57,6 +57,9 @@ _INSERT = insert_executions(
 # moves past the last: a second or repeated run finds nothing to do. = ANY is implied by the join; it keeps the plan to
 # the primary key (without statistics PostgreSQL compared every tick with every cron job), as does the absence of
 # trigger_type, by which it would read all of idx_jobs_recurring. An `exclusive` tick must also still find its job idle.
+#
+# The statement skips locked jobs and returns them: a wait for one row would delay the ticks of all other jobs. With NO
+# KEY, a foreign key that is being checked does not count as such a lock.
 MATERIALIZE = statement(
     "executions.materialize",
     f"""
@@ -66,6 +69,9 @@ MATERIALIZE = statement(
         CAST(:lasts AS TIMESTAMPTZ[]), CAST(:retires AS BOOLEAN[]), CAST(:exclusives AS BOOLEAN[]),
         CAST(:skipped_catch_up AS BIGINT[]), CAST(:skipped_overlap AS BIGINT[]))
       AS u (job_id, expected, next_run_at, last_tick_at, retires, exclusive, skipped_catch_up, skipped_overlap)),
+    free AS MATERIALIZED (
+      SELECT job_id FROM jobs WHERE job_id = ANY (CAST(:jobs AS TEXT[]))
+       ORDER BY job_id LIMIT :count FOR NO KEY UPDATE SKIP LOCKED),
     advanced AS (
       UPDATE jobs AS j
          SET cron_next_run_at = due.next_run_at,
@@ -77,6 +83,7 @@ MATERIALIZE = statement(
              ended_at = CASE WHEN due.retires THEN now() ELSE NULL END,
              end_reason = CASE WHEN due.retires THEN 'NO_TICK_LEFT' ELSE NULL END
         FROM due
+        JOIN free ON free.job_id = due.job_id
        WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
          AND j.job_id = due.job_id AND j.cron_next_run_at = due.expected
          AND j.status = 'ACTIVE' AND (NOT due.exclusive OR NOT {_IS_BUSY})
@@ -92,23 +99,31 @@ MATERIALIZE = statement(
         JOIN endpoints AS e ON e.name = a.endpoint
       ON CONFLICT (job_id, idempotency_key) DO NOTHING
       RETURNING job_id, queue)
-    SELECT a.job_id, i.queue, a.status = 'RETIRED' AS retired, a.skipped, COALESCE(i.executions, 0) AS executions
-      FROM advanced AS a
+    SELECT due.job_id, free.job_id IS NULL AS is_locked, i.queue, a.status = 'RETIRED' AS retired, a.skipped,
+           COALESCE(i.executions, 0) AS executions
+      FROM due
+      LEFT JOIN free ON free.job_id = due.job_id
+      LEFT JOIN advanced AS a ON a.job_id = due.job_id
       LEFT JOIN (SELECT job_id, min(queue) AS queue, count(*) AS executions FROM inserted GROUP BY job_id) AS i
         ON i.job_id = a.job_id
+     WHERE free.job_id IS NULL OR a.job_id IS NOT NULL
     """,  # noqa: S608 - constants of this package
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Materialized:
-    """Counts of what one statement changed, and the queues of the new executions."""
+    """Counts of what one statement changed, and the queues of the new executions.
+
+    `locked` are the ids of the jobs that it skipped because another transaction held their rows.
+    """
 
     queues: frozenset[str]
     jobs: int
     executions: int
     retired: int
     skipped: int
+    locked: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +162,18 @@ def due(
 
 
 def materialize(database: Database, advances: Sequence[Advance], *, shards: int) -> Materialized:
-    """Insert the executions of all ticks and advance the jobs; a job that has moved meanwhile is left alone."""
+    """Insert the executions of all ticks and advance the jobs, except those that are locked or have moved already."""
     if not advances:
         return Materialized(frozenset(), 0, 0, 0, 0)
-    rows = database.fetch(MATERIALIZE, _params(advances, shards))
+    found = database.fetch(MATERIALIZE, _params(advances, shards))
+    rows = [row for row in found if not row.is_locked]
     return Materialized(
         queues=frozenset(row.queue for row in rows if row.executions),
         jobs=len(rows),
         executions=sum(row.executions for row in rows),
         retired=sum(row.retired for row in rows),
         skipped=sum(row.skipped for row in rows),
+        locked=frozenset(row.job_id for row in found if row.is_locked),
     )
 
 
@@ -167,6 +184,7 @@ def _params(advances: Sequence[Advance], shards: int) -> dict[str, object]:
     executions = [ids.execution_id() for _ in ticks]
     return {
         "jobs": [a.job.job_id for a in advances],
+        "count": len(advances),
         "expected": [a.job.next_run_at for a in advances],
         "nexts": [a.next_run_at for a in advances],
         "lasts": [a.ticks[-1] if a.ticks else None for a in advances],

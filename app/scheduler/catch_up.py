@@ -20,7 +20,7 @@ class CatchUpPace:
         self._pass_ms = pass_seconds * 1000
         self._left = LATE_PER_PASS
         self._taken: Counter[str] = Counter()
-        self._behind: dict[str, datetime] = {}
+        self._next_ticks: dict[str, datetime] = {}
 
     def portion(self, job: DueJob, jobs: int) -> int:
         """Return how many late ticks a job, one of so many in its page, may still take; not positive when none."""
@@ -32,15 +32,22 @@ class CatchUpPace:
         return 1 if every_ms is None else max(1, math.ceil(2 * self._pass_ms / every_ms))
 
     def note(self, job: DueJob, advance: Advance | None) -> None:
-        """Count what a job takes, and remember whether it stays behind."""
-        late = sum(tick <= job.now for tick in advance.ticks) if advance is not None else 0
+        """Count the late ticks that a job takes, and keep its next tick after them."""
+        late = 0 if advance is None else _late_ticks(advance)
         self._taken[job.job_id] += late
         self._left -= late
         following = job.next_run_at if advance is None else advance.next_run_at
-        if following is not None and following <= job.now:
-            self._behind[job.job_id] = following
+        if following is None:
+            self._next_ticks.pop(job.job_id, None)
         else:
-            self._behind.pop(job.job_id, None)
+            self._next_ticks[job.job_id] = following
+
+    def put_back(self, advance: Advance) -> None:
+        """Undo `note` for a job that could not take its ticks, such as one whose row is locked."""
+        late = _late_ticks(advance)
+        self._taken[advance.job.job_id] -= late
+        self._left += late
+        self._next_ticks[advance.job.job_id] = advance.job.next_run_at
 
     def goes_on(self, advance: Advance, jobs: int) -> bool:
         """Return whether a job has more ticks in this pass than fitted in its statement."""
@@ -50,5 +57,9 @@ class CatchUpPace:
         return following > job.now or self.portion(job, jobs) > 0
 
     def reached(self, now: datetime) -> datetime:
-        """Return the instant before which no job is left that was due."""
-        return min([now, *self._behind.values()])
+        """Return the instant before which no job has a tick left, at most `now`."""
+        return min([now, *self._next_ticks.values()])
+
+
+def _late_ticks(advance: Advance) -> int:
+    return sum(tick <= advance.job.now for tick in advance.ticks)

@@ -31,6 +31,7 @@ from app.scheduler import lost_spans
 from app.scheduler.catch_up import CatchUpPace
 from app.scheduler.chore import BATCH, Chore, Counts, Hint, Stopping, counts_so_far, got_on, until_short
 from app.scheduler.expirer import Expirer
+from app.scheduler.locked_rows import LockedRow, LockedRows
 from app.scheduler.notifier import Notifier
 from app.scheduler.outbox import Outbox
 from app.scheduler.pruner import Pruner
@@ -66,6 +67,7 @@ class Chores:
         self._served = ShardCount(self._shards, partial(stored_beyond, database))
         self._ahead_ms = int(settings.look_ahead_seconds * 1000)
         self._ticks = LowWater()
+        self._locked_jobs = LockedRows("its ticks wait")
         self._waiting: dict[int, LowWater] = defaultdict(LowWater)  # of each shard
         pruner = Pruner(database, settings, survey=self._served.survey, stopping=stopping)
         self.prune, self.prune_audit, self.prune_configs = pruner.prune, pruner.prune_audit, pruner.prune_configs
@@ -120,22 +122,22 @@ class Chores:
     def materialize(self) -> Counts:
         """Insert the executions of every tick that is due within the look-ahead, from each job's own next tick on.
 
-        Downtime delays ticks, and the job says which of them still run: a portion of them in each pass.
+        Downtime delays ticks, and the job says which of them still run: a portion of them in each pass. A locked job is
+        skipped, and the next pass tries it again.
         """
         counts = counts_so_far()
         batch = self._settings.cron_batch_size
         last: DueJob | None = None
         pace = CatchUpPace(self._settings.cron_tick_interval_seconds)
         depths = Depths(self._database, self._served.count)
+        locked = set[LockedRow]()
         behind = False  # some job of this walk has more ticks in this pass than fitted in its statement
         while not self._stopping():
             found = due(self._database, ahead_ms=self._ahead_ms, limit=batch, since=self._ticks.since, after=last)
             jobs = found.jobs
             advances = self._advances(jobs, pace, depths)
-            done = materialize(self._database, advances, shards=self._shards)
-            self._hint_all(done.queues)
-            counts.update(ticks=done.executions, retired=done.retired, skipped=done.skipped)
-            behind = behind or any(pace.goes_on(advance, len(jobs)) for advance in advances)
+            moved = self._move(advances, pace, counts, locked)
+            behind = behind or any(pace.goes_on(advance, len(jobs)) for advance in moved)
             got_on()
             if len(jobs) == batch:
                 last = jobs[-1]
@@ -143,8 +145,22 @@ class Chores:
                 last, behind = None, False
             else:
                 self._ticks.advance(pace.reached(found.now), time.monotonic())
+                self._locked_jobs.note(locked)
                 break
         return counts
+
+    def _move(
+        self, advances: Sequence[Advance], pace: CatchUpPace, counts: Counts, locked: set[LockedRow]
+    ) -> list[Advance]:
+        """Advance jobs; put each locked job into `locked`, and return the advances of all other jobs."""
+        done = materialize(self._database, advances, shards=self._shards)
+        self._hint_all(done.queues)
+        counts.update(ticks=done.executions, retired=done.retired, skipped=done.skipped)
+        for advance in advances:
+            if advance.job.job_id in done.locked:
+                pace.put_back(advance)
+                locked.add(LockedRow(f"job {advance.job.job_id}", advance.job.next_run_at))
+        return [advance for advance in advances if advance.job.job_id not in done.locked]
 
     def _advances(self, jobs: Sequence[DueJob], pace: CatchUpPace, depths: Depths) -> list[Advance]:
         portions = {job.job_id: pace.portion(job, len(jobs)) for job in jobs}

@@ -1,13 +1,17 @@
 """Chores over a database of the contract ring."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
+from sqlalchemy import text
 
 from app.config import Settings
 from app.db import Database
 from app.scheduler.chore import Stopping
 from app.scheduler.chores import Chores
 from tests import rows
-from tests.contract.races.racing import Hints, never
+from tests.contract.races.racing import Hints, never, schedulers
 
 
 def chores(database: Database, *, hints: Hints | None = None, stopping: Stopping = never, **changes: object) -> Chores:
@@ -21,3 +25,20 @@ def aged(database: Database) -> Database:
     """An endpoint whose executions may wait for a minute, in their first attempts too."""
     rows.add_endpoint(database, "aged", retry_policy={"max_attempts": 3, "max_age_ms": 60_000})
     return database
+
+
+@contextmanager
+def held(database: Database, table: str, *row_ids: str, how: str = "FOR UPDATE") -> Iterator[None]:
+    """Lock rows in a transaction that stays open."""
+    key = {"jobs": "job_id", "executions": "execution_id"}[table]
+    with database.engine.begin() as connection:
+        query = text(f"SELECT {key} FROM {table} WHERE {key} = ANY (:ids) {how}")
+        assert len(connection.execute(query, {"ids": list(row_ids)}).all()) == len(row_ids)
+        yield
+
+
+@pytest.fixture(params=["read committed", "serializable"])
+def ours(database: Database, database_url: str, request: pytest.FixtureRequest) -> Iterator[Database]:
+    """The database of a scheduler, at each isolation level."""
+    with schedulers(database_url, request.param, 1) as (one,):
+        yield one

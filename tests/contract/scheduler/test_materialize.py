@@ -14,7 +14,7 @@ from app.schedule.due_ticks import Advance
 from app.scheduler import catch_up
 from schema.states import EndpointType
 from tests import rows
-from tests.contract.races.racing import Hints, schedulers, total
+from tests.contract.races.racing import WAYS, Hints, schedulers, strip_locks, total
 from tests.contract.scheduler.conftest import chores
 from tests.cron_jobs import add_cron_job, add_interval_job, daily, due_jobs, job, missed_ticks, scheduled
 from tests.racing import at_once
@@ -23,12 +23,11 @@ HOUR = timedelta(hours=1)
 HUNDREDTH = timedelta(milliseconds=10)
 
 
-@pytest.mark.parametrize("way", ["read committed", "serializable"])
+@pytest.mark.parametrize("way", WAYS)
 def test_ten_minutes_of_downtime_yield_every_tick_once_with_three_schedulers(
-    database: Database, database_url: str, way: str
+    database: Database, database_url: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No statement of this chore holds a lock, so there is none to lose."""
-    assert "FOR UPDATE" not in materialization.DUE.text + materialization.MATERIALIZE.text
+    strip_locks(monkeypatch, way, materialization, "MATERIALIZE")
     begin = rows.database_now(database)
     zones = ["UTC", "Asia/Kathmandu", "America/New_York"]
     jobs = {add_cron_job(database, "* * * * *", timezone=z, missed=timedelta(minutes=10)): z for z in zones * 8}
@@ -177,7 +176,7 @@ def test_whoever_comes_second_changes_nothing(database: Database) -> None:
     assert (first.jobs, first.executions, first.queues) == (1, 1, {"http"})
     for late in (mine, other):
         again = materialization.materialize(database, [late], shards=1)
-        assert (again.jobs, again.executions, again.queues) == (0, 0, set())
+        assert (again.jobs, again.executions, again.queues, again.locked) == (0, 0, set(), set())
     assert job(database, job_id).cron_next_run_at == found.next_run_at + 2 * HOUR
     assert scheduled(database, job_id) == [found.next_run_at]
 

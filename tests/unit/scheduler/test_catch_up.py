@@ -66,3 +66,27 @@ def test_the_next_pass_begins_with_the_job_that_was_left_furthest_behind() -> No
     assert pace.reached(NOW) == NOW - SECOND
     take(pace, job("a"), 2, then=NOW + SECOND)
     assert pace.reached(NOW) == NOW
+
+
+def test_job_that_could_not_take_its_ticks_leaves_them_to_the_others() -> None:
+    pace, late = CatchUpPace(1), job()
+    pace.put_back(take(pace, late, LATE_PER_PASS))
+    assert pace.portion(late, 1) == LATE_PER_PASS
+    assert pace.portion(job("b"), 1) == LATE_PER_PASS
+
+
+def test_next_pass_begins_with_the_tick_of_a_job_that_could_not_take_it() -> None:
+    pace, late = CatchUpPace(1), job()
+    pace.put_back(take(pace, late, 1, then=NOW + SECOND))
+    assert pace.reached(NOW) == NOW - HOURS
+    take(pace, late, 1, then=NOW + SECOND)
+    assert pace.reached(NOW) == NOW
+
+
+def test_next_pass_begins_with_a_tick_that_came_due_during_this_pass() -> None:
+    pace, ahead = CatchUpPace(1), job(since=-SECOND)
+    pace.put_back(take(pace, ahead, 1, then=NOW + HOURS))
+    pace.note(job("busy", since=-2 * SECOND), None)
+    assert pace.reached(NOW + 9 * SECOND) == NOW + SECOND
+    take(pace, ahead, 1, then=NOW + HOURS)
+    assert pace.reached(NOW + 9 * SECOND) == NOW + 2 * SECOND
