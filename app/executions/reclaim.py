@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row
 
@@ -20,7 +20,7 @@ from app.db import Database
 from app.executions.ending.outbox import put_ends_of
 from app.executions.model import DeliveryError
 from app.executions.policy import outcome
-from app.executions.settlement import settlement_of
+from app.executions.settlement import MAY_SETTLE, settlement_of
 from app.executions.verdict import Tried, Verdict, decide
 from app.sql import of_regions, statement
 from schema.states import ExecutionStatus, LogLevel
@@ -30,18 +30,25 @@ _IS_LOST = """NOT EXISTS (SELECT 1 FROM workers AS w
                           WHERE w.worker_id = e.worker_id AND w.status = 'ALIVE' AND w.lease_expires_at > now())"""
 _IS_STUCK = "e.started_at <= now() - CAST(:stuck_ms AS BIGINT) * INTERVAL '1 millisecond'"
 
-_CANDIDATES = """
-    SELECT e.execution_id, e.attempt_count, e.max_attempts, now() - e.scheduled_at AS age, v.retry_policy,
+_CANDIDATES = f"""
+    SELECT e.endpoint, e.limit_key, e.worker_id, e.execution_id, e.attempt_count, e.max_attempts,
+           now() - e.scheduled_at AS age, v.retry_policy,
            EXISTS (SELECT 1 FROM attempts AS a
-                    WHERE a.execution_id = e.execution_id AND a.error->>'type' = 'WORKER_LOST') AS was_lost
+                    WHERE a.execution_id = e.execution_id AND a.error->>'type' = 'WORKER_LOST') AS was_lost,
+           (SELECT j.job_id FROM jobs AS j WHERE j.job_id = e.job_id AND {MAY_SETTLE}) AS job_to_settle
       FROM executions AS e
       LEFT JOIN endpoint_versions AS v ON v.endpoint = e.endpoint AND v.version = e.endpoint_version
-     WHERE e.status = 'RUNNING' AND {condition}
+     WHERE e.status = 'RUNNING'
+       AND (e.endpoint, e.limit_key, e.worker_id, e.execution_id) > (:endpoint, :limit_key, :worker_id, :execution_id)
+       AND {{condition}}
      ORDER BY e.endpoint, e.limit_key, e.worker_id, e.execution_id LIMIT :limit
-    """
+    """  # noqa: S608 - a constant of this package
 LOST = statement("executions.lost", _CANDIDATES.format(condition=_IS_LOST + of_regions("e")))
 STUCK = statement("executions.stuck", _CANDIDATES.format(condition=_IS_STUCK + of_regions("e")))
 
+# RECLAIM skips locked executions, and executions whose end would settle a locked job, and returns the names of the
+# locked rows: a wait for one row would leave all other executions with their dead workers.
+#
 # = ANY is implied by the join; it keeps the plan to the primary key while the table's statistics are old. A request to
 # cancel turns the retry that would follow into the end, a request to abort whatever would follow. A retry although no
 # attempt is left (see Tried.most_attempts) needs one more, or no claim would take it.
@@ -59,8 +66,14 @@ RECLAIM = statement(
       SELECT * FROM unnest(
         CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:max_attempts AS BIGINT[]), CAST(:statuses AS TEXT[]),
         CAST(:outputs AS TEXT[]), CAST(:errors AS TEXT[]), CAST(:levels AS TEXT[]), CAST(:messages AS TEXT[]),
-        CAST(:attempt_ids AS TEXT[]), CAST(:log_ids AS TEXT[]))
-      AS u (execution_id, attempt, max_attempts, status, output, error, level, message, attempt_id, log_id)),
+        CAST(:attempt_ids AS TEXT[]), CAST(:log_ids AS TEXT[]), CAST(:jobs AS TEXT[]))
+      AS u (execution_id, attempt, max_attempts, status, output, error, level, message, attempt_id, log_id, job_id)),
+    free AS MATERIALIZED (
+      SELECT execution_id FROM executions WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
+       ORDER BY execution_id LIMIT :count FOR NO KEY UPDATE SKIP LOCKED),
+    free_jobs AS MATERIALIZED (
+      SELECT job_id FROM jobs WHERE job_id = ANY (CAST(:jobs AS TEXT[]))
+       ORDER BY job_id LIMIT :count FOR NO KEY UPDATE SKIP LOCKED),
     taken AS (
       UPDATE executions AS e
          SET status = CASE WHEN e.abort_requested_at IS NOT NULL
@@ -75,9 +88,13 @@ RECLAIM = statement(
                                  THEN GREATEST(e.max_attempts, e.attempt_count + 1) ELSE e.max_attempts END,
              duration_ms = CAST(EXTRACT(EPOCH FROM (now() - e.started_at)) * 1000 AS BIGINT)
         FROM lost
+        JOIN free ON free.execution_id = lost.execution_id
+        LEFT JOIN free_jobs ON free_jobs.job_id = lost.job_id
        WHERE e.execution_id = ANY (CAST(:ids AS TEXT[]))
          AND e.execution_id = lost.execution_id AND e.attempt_count = lost.attempt AND e.status = 'RUNNING'
          AND e.max_attempts = lost.max_attempts
+         AND (lost.job_id IS NULL OR free_jobs.job_id IS NOT NULL
+              OR lost.status = 'RETRYING' AND e.cancel_requested_at IS NULL)
          AND CASE WHEN CAST(:stuck_ms AS BIGINT) IS NULL THEN {_IS_LOST} ELSE {_IS_STUCK} END
       RETURNING e.execution_id, e.job_id, e.queue, e.worker_id, e.attempt_count, e.status, e.scheduled_at,
                 e.shard, e.endpoint, e.followed, e.started_at, e.duration_ms, e.output, lost.error, lost.level,
@@ -99,7 +116,17 @@ RECLAIM = statement(
       RETURNING log_id),
     settled AS ({settlement_of("taken", at="now()", when="taken.status <> 'RETRYING'")}),
     put AS ({_PUT})
-    SELECT queue, status, count(*) AS executions FROM taken GROUP BY queue, status
+    SELECT queue, status, count(*) AS executions, CAST(NULL AS TEXT) AS locked
+      FROM taken GROUP BY queue, status
+    UNION ALL
+    SELECT CAST(NULL AS TEXT), CAST(NULL AS TEXT), 0,
+           CASE WHEN free.execution_id IS NULL THEN 'execution ' || lost.execution_id ELSE 'job ' || lost.job_id END
+      FROM lost
+      LEFT JOIN free ON free.execution_id = lost.execution_id
+      LEFT JOIN free_jobs ON free_jobs.job_id = lost.job_id
+      LEFT JOIN taken ON taken.execution_id = lost.execution_id
+     WHERE taken.execution_id IS NULL
+       AND (free.execution_id IS NULL OR lost.job_id IS NOT NULL AND free_jobs.job_id IS NULL)
     """,  # noqa: S608 - constants of this package
 )
 
@@ -111,12 +138,29 @@ class LossReason(Enum):
     STUCK = "no result was written within the stuck timeout"
 
 
+class Place(NamedTuple):
+    """Place of a candidate in the order in which pages of candidates are read."""
+
+    endpoint: str
+    limit_key: str
+    worker_id: str
+    execution_id: str
+
+
+START = Place("", "", "", "")
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An execution that may have to be taken back, and the verdict on its attempt."""
+    """An execution that may have to be taken back, and the verdict on its attempt.
+
+    `job_to_settle` is the job that the end of the execution may change, None where it changes none.
+    """
 
     tried: Tried
     verdict: Verdict
+    place: Place = START
+    job_to_settle: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +169,7 @@ class Reclaimed:
 
     `ignored` are those whose retry policy makes a success of it. `ends` are the ids of the attempts that were
     ended, which are those of the rows that they left in the outbox, if any; and of candidates that others ended first.
+    `locked` names the executions and jobs that were skipped because another transaction held their rows.
     """
 
     queues: frozenset[str]
@@ -133,16 +178,21 @@ class Reclaimed:
     cancelled: int
     ignored: int
     ends: list[str] = field(default_factory=list)
+    locked: frozenset[str] = frozenset()
 
 
-def lost(database: Database, *, limit: int) -> list[Candidate]:
-    """Read RUNNING executions whose worker has no valid lease: it ran out, or the worker is DEAD or has no row."""
-    return [_candidate(row, LossReason.WORKER_LOST) for row in database.fetch(LOST, {"limit": limit})]
+def lost(database: Database, after: Place = START, *, limit: int) -> list[Candidate]:
+    """Read a page of RUNNING executions whose worker has no valid lease.
+
+    The lease ran out, or the worker is DEAD or has no row.
+    """
+    rows = database.fetch(LOST, {**after._asdict(), "limit": limit})
+    return [_candidate(row, LossReason.WORKER_LOST) for row in rows]
 
 
-def stuck(database: Database, *, stuck_ms: int, limit: int) -> list[Candidate]:
-    """Read RUNNING executions that were claimed longer than `stuck_ms` ago."""
-    rows = database.fetch(STUCK, {"stuck_ms": stuck_ms, "limit": limit})
+def stuck(database: Database, after: Place = START, *, stuck_ms: int, limit: int) -> list[Candidate]:
+    """Read a page of RUNNING executions that were claimed longer than `stuck_ms` ago."""
+    rows = database.fetch(STUCK, {**after._asdict(), "stuck_ms": stuck_ms, "limit": limit})
     return [_candidate(row, LossReason.STUCK) for row in rows]
 
 
@@ -162,11 +212,16 @@ def _candidate(row: Row[Any], reason: LossReason) -> Candidate:
     tried = Tried(row.execution_id, row.attempt_count, row.max_attempts, age_ms, first_loss)
     error = DeliveryError(reason.name, reason.value, may_have_been_delivered=True)
     try:
-        policy = RetryPolicy.from_json(row.retry_policy)
-    except (AttributeError, TypeError, ValueError):
-        # A policy that was edited manually must not keep the other executions from being taken back.
-        policy = RetryPolicy()
-    return Candidate(tried, decide(error, outcome(error, {}, policy), tried, policy, None))
+        verdict = _verdict(error, tried, RetryPolicy.from_json(row.retry_policy))
+    except Exception:  # noqa: BLE001 - a policy that was edited manually may hold values of any type
+        # It must not stop the reclaim of the other executions.
+        verdict = _verdict(error, tried, RetryPolicy())
+    place = Place(row.endpoint, row.limit_key, row.worker_id, row.execution_id)
+    return Candidate(tried, verdict, place, row.job_to_settle)
+
+
+def _verdict(error: DeliveryError, tried: Tried, policy: RetryPolicy) -> Verdict:
+    return decide(error, outcome(error, {}, policy), tried, policy, None)
 
 
 def _reclaim(
@@ -186,6 +241,7 @@ def _reclaim(
         cancelled=counts["CANCELLED"],
         ignored=counts["SUCCESS"],
         ends=params["attempt_ids"],
+        locked=frozenset(row.locked for row in rows if row.locked),
     )
 
 
@@ -195,6 +251,8 @@ def _params(candidates: Sequence[Candidate], reason: LossReason, stuck_ms: int |
     fails = [c.verdict.status is ExecutionStatus.FAILED for c in ordered]
     return {
         "ids": [c.tried.execution_id for c in ordered],
+        "jobs": [c.job_to_settle for c in ordered],
+        "count": len(ordered),
         "attempts": [c.tried.attempt for c in ordered],
         "max_attempts": [c.tried.max_attempts for c in ordered],
         "statuses": [c.verdict.status.value for c in ordered],

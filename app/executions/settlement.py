@@ -10,6 +10,8 @@ from sqlalchemy import Connection
 from app.sql import statement
 
 ONE_SHOT = "j.trigger_type IN ('IMMEDIATE', 'DELAYED')"
+MAY_SETTLE = f"({ONE_SHOT} OR j.fixed_delay)"
+"""Condition on columns that never change: the end of an execution locks no other job `j` to settle it."""
 
 
 def settlement_of(ended: str, *, at: str, when: str = "true") -> str:

@@ -11,13 +11,12 @@ from app import ids
 from app.config import Settings
 from app.db import Database
 from app.errors import TaskExecutorError
-from app.executions import holding, reclaim
+from app.executions import holding
 from app.executions.claiming.depth import Depths
 from app.executions.claiming.shards import SURVEY_SECONDS, ShardCount, stored_beyond
 from app.executions.low_water import LowWater
 from app.executions.materialization import due, materialize
 from app.executions.promotion import promote
-from app.executions.reclaim import Candidate, Reclaimed
 from app.executions.sweep import fail_exhausted
 from app.jobs import time_zones, unfinished
 from app.jobs.bulk_walk import BulkWalk
@@ -27,7 +26,6 @@ from app.jobs.walker import Lap, Walker
 from app.metrics import PROCESS
 from app.metrics.series import FAILED
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks, makes_up_for_all, may_wait
-from app.scheduler import lost_spans
 from app.scheduler.catch_up import CatchUpPace
 from app.scheduler.chore import BATCH, Chore, Counts, Hint, Stopping, counts_so_far, got_on, until_short
 from app.scheduler.expirer import Expirer
@@ -35,6 +33,7 @@ from app.scheduler.locked_rows import LockedRow, LockedRows
 from app.scheduler.notifier import Notifier
 from app.scheduler.outbox import Outbox
 from app.scheduler.pruner import Pruner
+from app.scheduler.reclaimer import Reclaimer
 from app.scheduler.reporter import REPORT_SECONDS, Reporter
 from app.scheduler.sweeper import Sweeper
 from app.tracing.exporting import Exporting
@@ -62,7 +61,6 @@ class Chores:
         self._settings = settings
         self._hint = hint
         self._stopping = stopping
-        self._exporting = exporting
         self._shards = settings.shards(cockroach=database.is_cockroach)
         self._served = ShardCount(self._shards, partial(stored_beyond, database))
         self._ahead_ms = int(settings.look_ahead_seconds * 1000)
@@ -79,6 +77,16 @@ class Chores:
         self.retire = Sweeper(database, self._ahead_ms, pruner.prune_versions, hint=hint, stopping=stopping).retire
         self._outbox = Outbox(database, hint=hint, stopping=stopping)
         self.handle_ends = self._outbox.handle
+        reclaimer = Reclaimer(
+            database,
+            self._outbox,
+            stuck_ms=int(settings.stuck_timeout_seconds * 1000),
+            hint=hint,
+            stopping=stopping,
+            exporting=exporting,
+        )
+        self.reclaim_from_dead_workers = reclaimer.reclaim_from_dead_workers
+        self.reclaim_stuck = reclaimer.reclaim_stuck
         notifier = Notifier(database, hint=hint, stopping=stopping)
         self.watch, self.notify = notifier.watch, notifier.notify
         creator = Creator(database, shards=self._shards, look_ahead_ms=self._ahead_ms)
@@ -210,38 +218,6 @@ class Chores:
         self._hint_all(done.queues)
         counts.update(promoted=done.queues.total())
         return done.queues.total()
-
-    def reclaim_from_dead_workers(self) -> Counts:
-        """Take back the executions of workers without a valid lease."""
-        return self._reclaim(
-            partial(reclaim.lost, self._database, limit=BATCH),
-            partial(reclaim.reclaim_lost, self._database),
-        )
-
-    def reclaim_stuck(self) -> Counts:
-        """Take back the executions that were claimed longer ago than the stuck timeout allows."""
-        stuck_ms = int(self._settings.stuck_timeout_seconds * 1000)
-        return self._reclaim(
-            partial(reclaim.stuck, self._database, stuck_ms=stuck_ms, limit=BATCH),
-            partial(reclaim.reclaim_stuck, self._database, stuck_ms=stuck_ms),
-        )
-
-    def _reclaim(self, find: Callable[[], list[Candidate]], take: Callable[[Sequence[Candidate]], Reclaimed]) -> Counts:
-        counts = counts_so_far()
-
-        def batch() -> int:
-            candidates = find()
-            done = take(candidates)
-            self._hint_all(done.queues)
-            for each in self._exporting:
-                lost_spans.record(self._database, each, done.ends)
-            counts.update(retrying=done.retrying, failed=done.failed, cancelled=done.cancelled, ignored=done.ignored)
-            counts.update(self._outbox.handle_named(done.ends))
-            # Where nothing was taken, only others make progress: they may have what is left.
-            return len(candidates) if done.retrying + done.failed + done.cancelled + done.ignored else 0
-
-        self._until_short(batch, BATCH)
-        return counts
 
     def walk(self) -> Counts:
         """Go on with the redrives and bulk operations that are under way, each at its rate."""

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from app import workers
 from app.db import Database
@@ -11,7 +11,7 @@ from app.executions import reclaim
 from app.executions.conclusion import conclude
 from tests import rows
 from tests.claiming import take
-from tests.contract.races.racing import Hints, schedulers, total
+from tests.contract.races.racing import WAYS, Hints, schedulers, strip_locks, total
 from tests.contract.scheduler.conftest import chores
 from tests.contract.scheduler.reclaiming import DEATHS, UNTIL_NOW, claimed, concluded
 from tests.racing import at_once
@@ -131,12 +131,11 @@ def test_a_candidate_whose_worker_lives_after_all_is_left_alone(database: Databa
     assert rows.execution(database, claim.execution_id).status == "RUNNING"
 
 
-@pytest.mark.parametrize("way", ["read committed", "serializable"])
+@pytest.mark.parametrize("way", WAYS)
 def test_of_two_schedulers_and_a_late_conclusion_one_wins_each_row(
-    database: Database, database_url: str, way: str
+    database: Database, database_url: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No statement of this chore holds a lock beyond itself: candidates are read without one."""
-    assert "FOR UPDATE" not in reclaim.LOST.text + reclaim.STUCK.text + reclaim.RECLAIM.text
+    strip_locks(monkeypatch, way, reclaim, "RECLAIM")
     held = claimed(database, 600, max_attempts=2)
     database.fetch(text(f"UPDATE workers {UNTIL_NOW}"))
     with schedulers(database_url, way, 3) as (first, second, worker):
@@ -179,7 +178,29 @@ def test_candidates_are_read_by_the_index_of_running_rows(database: Database) ->
     rows.add_executions(database, 20_000)
     claimed(database, 50)
     database.fetch(text("ANALYZE executions"))
-    for statement, params in ((reclaim.LOST, {"limit": 500}), (reclaim.STUCK, {"limit": 500, "stuck_ms": 1})):
+    start = reclaim.START._asdict() | {"limit": 500}
+    for statement, params in ((reclaim.LOST, start), (reclaim.STUCK, start | {"stuck_ms": 1})):
         plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + statement.text), params))
         assert "idx_executions_running" in plan
         assert "Seq Scan on executions" not in plan
+        assert "Seq Scan on jobs" not in plan
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.parametrize("analyzed", [True, False], ids=["fresh statistics", "no statistics"])
+def test_rows_are_reclaimed_by_their_keys(database: Database, analyzed: bool) -> None:
+    rows.add_executions(database, 20_000)
+    claimed(database, 50)
+    database.fetch(text(DEATHS["its row is missing"]))
+    if analyzed:
+        database.fetch(text("ANALYZE executions"))
+        database.fetch(text("ANALYZE jobs"))
+    candidates = reclaim.lost(database, limit=50)
+    params: dict[str, object] = {}
+    event.listen(database.engine, "before_execute", lambda *given: params.update(given[3]), once=True)
+    assert reclaim.reclaim_lost(database, candidates).retrying == 50
+    plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + reclaim.RECLAIM.text), params))
+    assert "pk_jobs" in plan
+    assert "pk_executions" in plan
+    assert "Seq Scan on executions" not in plan
+    assert "Seq Scan on jobs" not in plan

@@ -1,0 +1,79 @@
+"""Reclaimer: takes executions back from workers that are dead, or that have held them for too long."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from app.db import Database
+from app.executions import reclaim
+from app.executions.reclaim import START, Candidate, Place, Reclaimed
+from app.scheduler import lost_spans
+from app.scheduler.chore import BATCH, Counts, Hint, Stopping, counts_so_far, until_short
+from app.scheduler.locked_rows import LockedRow, LockedRows
+from app.scheduler.outbox import Outbox
+from app.tracing.exporting import Exporting
+
+
+class Reclaimer:
+    """The two chores that reclaim; each run reads all candidates, page by page, and skips locked rows."""
+
+    def __init__(
+        self,
+        database: Database,
+        outbox: Outbox,
+        *,
+        stuck_ms: int,
+        hint: Hint,
+        stopping: Stopping,
+        exporting: Sequence[Exporting],
+    ) -> None:
+        self._database = database
+        self._outbox = outbox
+        self._stuck_ms = stuck_ms
+        self._hint = hint
+        self._stopping = stopping
+        self._exporting = exporting
+        self._lost_locked, self._stuck_locked = LockedRows("reclaim waits"), LockedRows("reclaim waits")
+
+    def reclaim_from_dead_workers(self, page: int = BATCH) -> Counts:
+        """Take back the executions of workers without a valid lease."""
+        find = partial(reclaim.lost, self._database, limit=page)
+        take = partial(reclaim.reclaim_lost, self._database)
+        return self._reclaim(find, take, self._lost_locked, page)
+
+    def reclaim_stuck(self, page: int = BATCH) -> Counts:
+        """Take back the executions that were claimed longer ago than the stuck timeout allows."""
+        find = partial(reclaim.stuck, self._database, stuck_ms=self._stuck_ms, limit=page)
+        take = partial(reclaim.reclaim_stuck, self._database, stuck_ms=self._stuck_ms)
+        return self._reclaim(find, take, self._stuck_locked, page)
+
+    def _reclaim(
+        self,
+        find: Callable[[Place], list[Candidate]],
+        take: Callable[[Sequence[Candidate]], Reclaimed],
+        locked: LockedRows,
+        page: int,
+    ) -> Counts:
+        counts = counts_so_far()
+        after, skipped = START, set[LockedRow]()
+
+        def batch() -> int:
+            nonlocal after
+            candidates = find(after)
+            done = take(candidates)
+            self._follow(done, counts)
+            skipped.update(map(LockedRow, done.locked))
+            after = candidates[-1].place if candidates else after
+            return len(candidates)
+
+        until_short(batch, page, self._stopping)
+        locked.note(skipped)
+        return counts
+
+    def _follow(self, done: Reclaimed, counts: Counts) -> None:
+        """Do what follows from the ends of attempts, and count them."""
+        for queue in done.queues:
+            self._hint(queue)
+        for each in self._exporting:
+            lost_spans.record(self._database, each, done.ends)
+        counts.update(retrying=done.retrying, failed=done.failed, cancelled=done.cancelled, ignored=done.ignored)
+        counts.update(self._outbox.handle_named(done.ends))
