@@ -31,7 +31,7 @@ _EXTRAS = {
 @click.option("--restart-database", is_flag=True, help="crash the database (only the one that verify starts)")
 @click.option("--partition", is_flag=True, help="cut and stall the way to the database (only to its own)")
 @click.option("--read-only", is_flag=True, help="let its own database refuse every write, as after a fail-over")
-@click.option("--lock-rows", is_flag=True, help="hold the row of an open delivery (only in its own database)")
+@click.option("--lock-rows", is_flag=True, help="lock an open delivery or a repeating job (only in its own database)")
 @click.option("--hang", is_flag=True, help="create many jobs at once for a receiver that hangs")
 @click.option("--rotate-keys", is_flag=True, help="rotate the key of the secrets, one process after the other")
 @click.option("--pause-storm", is_flag=True, help="pause and resume repeating jobs all the time")

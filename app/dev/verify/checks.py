@@ -140,9 +140,9 @@ def no_attempt_spent_on_us(evidence: Evidence) -> Iterator[str]:
 def a_locked_row_is_alone(evidence: Evidence) -> Iterator[str]:
     """Find rows whose lock held up all others."""
     for lock in evidence.locks:
-        if not lock.completed_meanwhile:
+        if not lock.others:
             seconds = (lock.until - lock.since).total_seconds()
-            yield f"{lock.execution_id}: locked for {seconds:.1f} s, in which nothing else ended"
+            yield f"{lock.row_id}: locked for {seconds:.1f} s, in which no other row changed"
 
 
 def secrets_stay_secret(evidence: Evidence) -> Iterator[str]:

@@ -118,12 +118,16 @@ class Conduct:
 
 @dataclass(frozen=True, slots=True)
 class RowLock:
-    """A row that somebody held while its delivery was open, and how many other executions ended meanwhile."""
+    """A row that the run locked, and the number of `others` that the product changed while it was locked.
 
-    execution_id: str
+    The row is an execution with an open delivery, and the others are executions that ended; or it is a repeating job,
+    and the others are ticks of other jobs.
+    """
+
+    row_id: str
     since: datetime
     until: datetime
-    completed_meanwhile: int
+    others: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,6 +55,12 @@ def test_only_what_was_chosen_happens_and_what_must_outlast_a_lease_does() -> No
     assert schedule(Options(duration=600, rate=1, seed=3), PROCESSES, lease=4) == []
 
 
+def test_rows_of_deliveries_and_of_repeating_jobs_are_locked_for_longer_than_a_lease() -> None:
+    plan = schedule(Options(duration=600, rate=1, seed=3, faults=frozenset({FaultKind.LOCK_ROWS})), PROCESSES, lease=4)
+    assert {fault.act for fault in plan} == {Act.LOCK_ROW, Act.LOCK_JOB}
+    assert all(fault.seconds > 4 for fault in plan)
+
+
 def test_what_a_worker_must_survive_is_shorter_than_its_lease() -> None:
     plan = schedule(Options(duration=600, rate=1, seed=3, faults=frozenset({FaultKind.READ_ONLY})), PROCESSES, lease=4)
     assert plan

@@ -29,6 +29,7 @@ class Act(StrEnum):
     DROP = "everything swallowed, then reset"
     READ_ONLY = "read-only"
     LOCK_ROW = "a row locked"
+    LOCK_JOB = "a repeating job locked"
     HANG = "jobs for a receiver that hangs"
     RESTART_LOADED = "restart under open deliveries"
     ROTATE = "next step of a key rotation"
@@ -40,7 +41,7 @@ _ACTS = {
     FaultKind.RESTART_DATABASE: (Act.RESTART_IMMEDIATE, Act.CRASH),
     FaultKind.PARTITION: (Act.CUT, Act.DROP, Act.STALL),
     FaultKind.READ_ONLY: (Act.READ_ONLY,),
-    FaultKind.LOCK_ROWS: (Act.LOCK_ROW,),
+    FaultKind.LOCK_ROWS: (Act.LOCK_ROW, Act.LOCK_JOB),
     FaultKind.HANG: (Act.HANG,),
     FaultKind.OPEN_DELIVERIES: (Act.RESTART_LOADED,),
     FaultKind.ROTATE_KEYS: (Act.ROTATE,),
@@ -110,7 +111,7 @@ def _target(kind: FaultKind, processes: Sequence[str], dice: random.Random) -> s
 
 def _lasting(act: Act, lease: float, dice: random.Random) -> float:
     """Choose how long it lasts; what must outlast a lease does, and what a worker must survive does not."""
-    if act in {Act.FREEZE, Act.DROP, Act.LOCK_ROW}:
+    if act in {Act.FREEZE, Act.DROP, Act.LOCK_ROW, Act.LOCK_JOB}:
         return lease + dice.uniform(1.0, 3.0)
     if act is Act.RESTART_LOADED:
         return _CROWD_SECONDS

@@ -62,6 +62,6 @@ class Repertoire:
         if self._rotation.rotations:
             notes.append(f"whole rotations of the encryption key: {self._rotation.rotations}")
         if self.locks:
-            fewest = min(lock.completed_meanwhile for lock in self.locks)
-            notes.append(f"rows locked: {len(self.locks)}; meanwhile at least {fewest:,} other executions ended")
+            fewest = min(lock.others for lock in self.locks)
+            notes.append(f"rows locked: {len(self.locks)}; during each lock at least {fewest:,} other rows changed")
         return notes
