@@ -36,4 +36,4 @@ web = HTTPConnection('127.0.0.1', 8080, timeout=4);\
 web.request('GET', '/health/ready');\
 exit(web.getresponse().status != 200)"]
 # The shell form of the Procfile's `web`; no shell, so that TERM reaches gunicorn.
-CMD ["gunicorn", "--config", "python:app.api.server", "app:create_app()"]
+CMD ["gunicorn", "--config", "python:app.web.gunicorn_config", "app:create_app()"]

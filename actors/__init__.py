@@ -14,22 +14,22 @@ from actors.deliver import Deliveries
 from actors.dispatch import open_dispatchers
 from actors.loop import DeliveryLoop
 from actors.open_files import DEFAULT_POOL_SIZE, ensure_open_files
-from app import db, log
 from app.catalog import rotation
 from app.catalog.crypto import SecretBox
 from app.catalog.loader import Catalog
-from app.collector import spare_what_is_there
-from app.config import SettingError, Settings
-from app.gathered_log import GatheredLog
-from app.metrics import PROCESS
-from app.metrics.process import GROUP, serving, sharing
-from app.threads import BackgroundThread
-from app.tracing.exporting import exporting
+from app.kernel import db, log
+from app.kernel.collector import spare_what_is_there
+from app.kernel.config import SettingError, Settings
+from app.kernel.gathered_log import GatheredLog
+from app.kernel.metrics import PROCESS
+from app.kernel.metrics.process_metrics import GROUP, serving, sharing
+from app.kernel.threads import BackgroundThread
+from app.kernel.tracing.exporting import exporting
 from brokers.broker import ExecutionsBroker
 from brokers.consumer import DELIVER
 from brokers.listener import PostgresSource, RedisSource, WakeupListener
 from brokers.middleware import Lifecycle, Verdicts
-from brokers.queues import QueueSurvey
+from brokers.queue_survey import QueueSurvey
 from brokers.spans import WorkerSpans
 from brokers.worker_process import WorkerProcess
 from brokers.worker_settings import WorkerSettings

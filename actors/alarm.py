@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from app.threads import BackgroundThread
+from app.kernel.threads import BackgroundThread
 
 
 class Alarm(BackgroundThread):

@@ -2,7 +2,7 @@
 
 from confluent_kafka import KafkaError
 
-from app.executions.model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError
 
 _SERVERS_FAULT = 500  # statuses from here on
 _SENT_TOO_OFTEN = frozenset({408, 429})

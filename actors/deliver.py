@@ -18,16 +18,16 @@ from actors.loop import Delivery, DeliveryLoop
 from actors.sending import deliver, fail
 from app.catalog.loader import Catalog, Prepared, SecretUnreadableError
 from app.catalog.retry_policy import RetryPolicy
-from app.db import Database
-from app.db.retry import explained
-from app.errors import TemplateError, UnavailableError
-from app.executions.model import Claim, DeliveryError
-from app.executions.reading.queries import channels_of, uncertain_for
-from app.executions.verdict import Verdict
+from app.kernel.db import Database
+from app.kernel.db.retries import explained
+from app.kernel.errors import TemplateError, UnavailableError
+from app.queue.executions.execution_model import Claim, DeliveryError
+from app.queue.executions.verdict import Verdict
+from app.queue.reading.execution_queries import channels_of, uncertain_for
 from brokers.attempt import Attempt, Stage
 from brokers.attempt_line import ids_of
-from brokers.rules import FlowRules
-from brokers.targets import NO_LIMIT, Bound, Targets
+from brokers.known_rules import FlowRules
+from brokers.known_targets import NO_LIMIT, Bound, Targets
 from schema.states import EndpointType
 
 log = logging.getLogger(__name__)

@@ -7,9 +7,9 @@ from actors.dispatch.base import MAX_BODY_BYTES
 from actors.lateness import tried
 from app.catalog.loader import Prepared
 from app.catalog.retry_policy import RetryPolicy
-from app.executions.model import Claim, DeliveryError, LogLine
-from app.executions.policy import Action
-from app.executions.verdict import Verdict, decide
+from app.queue.executions.execution_model import Claim, DeliveryError, LogLine
+from app.queue.executions.retry_outcome import Action
+from app.queue.executions.verdict import Verdict, decide
 from brokers.attempt_line import ids_of
 from schema.states import ExecutionStatus, LogLevel
 

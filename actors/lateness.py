@@ -9,12 +9,12 @@ from datetime import timedelta
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.catalog.retry_policy import RetryPolicy
-from app.db import Database
-from app.errors import UnavailableError
-from app.executions.claiming.release import SHORTEST_PUT_OFF_MS
-from app.executions.model import Claim, DeliveryError
-from app.executions.planned import Planned, planned
-from app.executions.verdict import Tried, is_too_late
+from app.kernel.db import Database
+from app.kernel.errors import UnavailableError
+from app.queue.claiming.release import SHORTEST_PUT_OFF_MS
+from app.queue.executions.execution_model import Claim, DeliveryError
+from app.queue.executions.planned_instants import Planned, planned
+from app.queue.executions.verdict import Tried, is_too_late
 from brokers.attempt import Attempt
 
 MS = timedelta(milliseconds=1)

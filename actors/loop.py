@@ -15,8 +15,8 @@ import uvloop
 
 from actors.alarm import Alarm
 from actors.dispatch import Dispatchers
-from app.executions.claiming.release import DUE_NOW_MS
-from app.threads import BackgroundThread
+from app.kernel.threads import BackgroundThread
+from app.queue.claiming.release import DUE_NOW_MS
 from brokers.attempt import Attempt
 
 SWEEP_SECONDS = 60.0

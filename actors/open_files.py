@@ -3,8 +3,8 @@
 import resource
 
 from actors.dispatch.connector import ADDRESSES_AT_ONCE
-from app.config import SettingError, Settings
-from brokers.sharing.allowance import most
+from app.kernel.config import SettingError, Settings
+from brokers.sharing.quota import most
 
 # Connections to the database besides the pool, to the source of hints and to Kafka's brokers, idle ones to targets,
 # lookups of names, the loop's own, pipes to Dramatiq's parent, certificates that are being read.

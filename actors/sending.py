@@ -11,9 +11,9 @@ from actors.judge import judge, line, unexpected, verdict_on
 from actors.lateness import comes_too_late, may_send, too_late
 from app.catalog.loader import Prepared
 from app.catalog.retry_policy import RetryPolicy
-from app.executions.model import DeliveryError, NotSentError
-from app.executions.policy import outcome, refusal
-from app.executions.verdict import Verdict
+from app.queue.executions.execution_model import DeliveryError, NotSentError
+from app.queue.executions.retry_outcome import outcome, refusal
+from app.queue.executions.verdict import Verdict
 from brokers.attempt import Attempt, Stage
 from brokers.attempt_line import ids_of
 

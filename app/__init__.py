@@ -11,6 +11,6 @@ if TYPE_CHECKING:
 
 def create_app() -> "Flask":
     """Build the web application; `flask --app app` and gunicorn look for this name."""
-    from app import api  # noqa: PLC0415 - see the module docstring
+    from app.web import application  # noqa: PLC0415 - see the module docstring
 
-    return api.create_app()
+    return application.create_app()

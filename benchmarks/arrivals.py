@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from app.dev.process.child import ChildError
-from app.dev.stack.processes import Processes
+from app.dev.stack.stack_processes import Processes
 
 HOSTS = 21
 """How many there are beside the first."""

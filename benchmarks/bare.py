@@ -11,7 +11,7 @@ from typing import Any
 import psycopg2
 from flask import Flask, Response, request
 
-from app import ids
+from app.kernel import ids
 
 app = Flask(__name__)
 _local = threading.local()

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from sqlalchemy import Connection, create_engine, text
 
-from app import ids
+from app.kernel import ids
 from schema.url import database_url
 
 DAYS = 29
@@ -43,7 +43,7 @@ _CRON_JOB = text(
 
 
 def id_of(prefix: str, at: str) -> str:
-    """Return the expression of an id as app.ids makes it: the nanoseconds of an instant, and 64 random bits."""
+    """Return the expression of an id as app.kernel.ids makes it: the nanoseconds of an instant, and 64 random bits."""
     time = f"lpad(to_hex(CAST(extract(epoch FROM {at}) * 1000000 AS BIGINT) * 1000), 16, '0')"
     return f"'{prefix}_' || {time} || substr(replace(CAST(gen_random_uuid() AS TEXT), '-', ''), 17)"
 

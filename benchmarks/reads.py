@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from app.dev.stack.client import Api
-from app.formats import rfc3339
+from app.dev.stack.stack_client import Api
+from app.kernel.formats import rfc3339
 from benchmarks import history
 
 Values = Mapping[str, Sequence[str]]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.dev.servers import Valkey
-from app.dev.stack.processes import Processes
+from app.dev.stack.stack_processes import Processes
 from benchmarks import environment
 from benchmarks.arrivals import Arrivals
 from benchmarks.contenders import peer

@@ -12,24 +12,24 @@ from enum import IntEnum, auto
 from functools import partial
 from typing import TYPE_CHECKING
 
-from app import ids
-from app.executions.claiming.release import SHORTEST_PUT_OFF_MS, Release, put_off_ms
-from app.executions.conclusion import Conclusion
-from app.executions.model import Claim, LogLine, NotSentError
-from app.executions.soft_limit import SoftLimitPassed
-from app.executions.verdict import Verdict
-from app.metrics.series import LATENESS
+from app.kernel import ids
+from app.kernel.metrics.series import LATENESS
+from app.queue.claiming.release import SHORTEST_PUT_OFF_MS, Release, put_off_ms
+from app.queue.executions.completion import Conclusion
+from app.queue.executions.execution_model import Claim, LogLine, NotSentError
+from app.queue.executions.soft_limit import SoftLimitPassed
+from app.queue.executions.verdict import Verdict
 from brokers.attempt_line import fields_of
 from brokers.finalizer import Finalizer
-from brokers.sharing.shares import Shares
-from brokers.targets import NO_TARGET
+from brokers.known_targets import NO_TARGET
+from brokers.sharing.fair_shares import Shares
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanContext
 
 log = logging.getLogger(__name__)
 
-# A window counts a start at its claim, and for one hundredth more (app.flow.window). That of a short one is too little
+# A window counts a start at its claim, and for one hundredth more. That of a short one is too little
 # for a worker that is busy.
 LATEST_SECONDS = 0.25
 # For which a process that was too late for a window leaves its endpoint to others: it would be late again at once.

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from app.executions.conclusion import Conclusion
-from app.executions.model import Claim
-from app.tracing.context import TraceContext, own_trace_id
+from app.kernel.tracing.context import TraceContext, own_trace_id
+from app.queue.executions.completion import Conclusion
+from app.queue.executions.execution_model import Claim
 
 
 def fields_of(conclusion: Conclusion) -> dict[str, Any]:

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter
 
-from app.executions.claiming.claim import claim, claims_of
-from app.executions.claiming.gated import claim_gated
-from app.executions.claiming.lane import Wanted
-from app.executions.claiming.release import Release
-from app.executions.database_clock import DatabaseClock
-from app.flow.gates import Gate
-from app.flow.gates import add as add_gates
-from app.metrics import series
+from app.features.limits.limited_claim import claim_gated
+from app.features.limits.store import Gate
+from app.features.limits.store import add as add_gates
+from app.kernel.metrics import series
+from app.queue.claiming.claim import claim, claims_of
+from app.queue.claiming.partition import Wanted
+from app.queue.claiming.release import Release
+from app.queue.executions.database_clock import DatabaseClock
 from brokers.attempt import Attempt
 from brokers.discovery import Discovery
 from brokers.gating import Gating
-from brokers.sharing.lanes import Lanes
+from brokers.sharing.partitions import Lanes
 from brokers.worker_process import WorkerProcess
 
 

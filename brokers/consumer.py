@@ -13,17 +13,17 @@ from dramatiq.broker import Consumer, MessageProxy
 from dramatiq.message import Message
 
 from app.catalog.retry_policy import RetryPolicy
-from app.errors import UnavailableError
-from app.executions.claiming import shards
-from app.executions.claiming.lane import Lane
-from app.executions.claiming.release import DUE_NOW_MS
-from app.executions.model import DeliveryError
-from app.executions.verdict import Tried, decide
+from app.kernel.errors import UnavailableError
+from app.queue.claiming import shards
+from app.queue.claiming.partition import Lane
+from app.queue.claiming.release import DUE_NOW_MS
+from app.queue.executions.execution_model import DeliveryError
+from app.queue.executions.verdict import Tried, decide
 from brokers.attempt import Attempt, Stage
 from brokers.claimer import Claimer
 from brokers.discovery import FIRST_IDLE_WAIT_SECONDS, Discovery
 from brokers.gating import Gating
-from brokers.sharing.lanes import Lanes
+from brokers.sharing.partitions import Lanes
 from brokers.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)

@@ -5,10 +5,10 @@ import time
 from datetime import timedelta
 from math import inf
 
-from app.db import Database
-from app.executions.claiming.look import look
-from app.executions.claiming.sweep import Sweep
-from brokers.sharing.lanes import Lanes
+from app.kernel.db import Database
+from app.queue.claiming.full_scan import Sweep
+from app.queue.claiming.poll import look
+from brokers.sharing.partitions import Lanes
 
 FIRST_IDLE_WAIT_SECONDS = 0.01
 SHORTEST_HORIZON_SECONDS = 0.2

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from app.threads import BackgroundThread
+from app.kernel.threads import BackgroundThread
 
 if TYPE_CHECKING:
     from brokers.worker_process import WorkerProcess

@@ -13,19 +13,19 @@ from typing import TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import Database
-from app.db.retry import explained, is_rows_fault, is_statements_fault
-from app.errors import UnavailableError
-from app.executions.claiming.release import Release
-from app.executions.conclusion import Conclusion
-from app.executions.model import ClaimKey
-from app.executions.soft_limit import SoftLimitPassed
-from app.metrics import series
-from app.metrics.values import Values
-from app.threads import STOP_SECONDS, BackgroundThread
+from app.kernel.db import Database
+from app.kernel.db.retries import explained, is_rows_fault, is_statements_fault
+from app.kernel.errors import UnavailableError
+from app.kernel.metrics import series
+from app.kernel.metrics.values import Values
+from app.kernel.threads import STOP_SECONDS, BackgroundThread
+from app.queue.claiming.release import Release
+from app.queue.executions.completion import Conclusion
+from app.queue.executions.execution_model import ClaimKey
+from app.queue.executions.soft_limit import SoftLimitPassed
 from brokers.attempt_line import ids_of
+from brokers.known_rules import FlowRules
 from brokers.outcomes import Outcomes
-from brokers.rules import FlowRules
 from brokers.unwritten import FITTING, RETRY_SECONDS, TRIES_WHOLE, Batch, Unwritten, by_bytes
 
 T = TypeVar("T", Conclusion, Release, SoftLimitPassed)

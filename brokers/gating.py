@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
-from app.executions.claiming.lane import Lane, Wanted
-from app.executions.claiming.taken import Taken
-from app.flow.gates import UNBOUNDED, Gate, GateState, gates_of
-from app.flow.rules import Rules
-from brokers.rules import FlowRules
-from brokers.sharing.lanes import Lanes
-from brokers.sharing.ready import Take
+from app.features.limits.store import UNBOUNDED, Gate, GateState, gates_of
+from app.queue.claiming.endpoint_rules import Rules
+from app.queue.claiming.partition import Lane, Wanted
+from app.queue.claiming.taken import Taken
+from brokers.known_rules import FlowRules
+from brokers.sharing.partitions import Lanes
+from brokers.sharing.ready_partitions import Take
 
 NS = 1_000_000_000
 # Where what runs must end first. What ends here tells; of what ends elsewhere nobody does.

@@ -1,4 +1,4 @@
-"""Listener: receives the hints of `app.wakeup` and passes them to the consumers."""
+"""Listener: receives the hints of `app.kernel.wakeup` and passes them to the consumers."""
 
 import logging
 import os
@@ -7,10 +7,10 @@ from typing import Any, Protocol
 
 import redis
 
-from app.db import Database
-from app.executions.claiming.lane import Lane
-from app.threads import STOP_SECONDS, BackgroundThread
-from app.wakeup import CHANNEL, decode, redis_client
+from app.kernel.db import Database
+from app.kernel.threads import STOP_SECONDS, BackgroundThread
+from app.kernel.wakeup import CHANNEL, decode, redis_client
+from app.queue.claiming.partition import Lane
 from brokers.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from dramatiq.middleware import Middleware
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db.retry import driver_message
-from app.errors import UnavailableError
-from app.threads import BackgroundThread, is_vital
+from app.kernel.db.retries import driver_message
+from app.kernel.errors import UnavailableError
+from app.kernel.threads import BackgroundThread, is_vital
 from brokers.worker_process import WorkerProcess
 
 if TYPE_CHECKING:

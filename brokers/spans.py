@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode
 
-from app.executions.conclusion import Conclusion
-from app.executions.model import Claim
-from app.tracing import attempts, headers
-from app.tracing.context import TraceContext
-from app.tracing.exporting import Exporting
+from app.kernel.tracing import attempt_spans, trace_headers
+from app.kernel.tracing.context import TraceContext
+from app.kernel.tracing.exporting import Exporting
+from app.queue.executions.completion import Conclusion
+from app.queue.executions.execution_model import Claim
 from schema.states import ExecutionStatus
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class WorkerSpans:
     def begin(self, attempt: "Attempt") -> TraceContext | None:
         """Start the span of an attempt that is sent now; returns what its receiver is told."""
         attempt.span = self._start(attempt, time.time_ns())
-        return headers.context_of(attempt.span.get_span_context())
+        return trace_headers.context_of(attempt.span.get_span_context())
 
     @_harmless
     def end(self, attempt: "Attempt", conclusion: Conclusion) -> SpanContext:
@@ -111,7 +111,7 @@ class WorkerSpans:
 
     def _start(self, attempt: "Attempt", began: int) -> Span:
         links = [] if attempt.claim_span is None else [Link(attempt.claim_span)]
-        return attempts.begin(self._exporting, attempt.claim, links, began)
+        return attempt_spans.begin(self._exporting, attempt.claim, links, began)
 
 
 def _origin(claim: Claim) -> SpanContext:
@@ -119,4 +119,4 @@ def _origin(claim: Claim) -> SpanContext:
     if claim.trace_context is None:
         return _BEFORE_ATTEMPTS
     context = TraceContext.stored(claim.trace_context)
-    return headers.read(context.traceparent, context.tracestate)
+    return trace_headers.read(context.traceparent, context.tracestate)

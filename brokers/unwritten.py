@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from app.executions.model import ClaimKey
+from app.queue.executions.execution_model import ClaimKey
 
 T = TypeVar("T")
 

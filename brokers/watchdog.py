@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from app.threads import BackgroundThread
+from app.kernel.threads import BackgroundThread
 
 
 class Watchdog(BackgroundThread):

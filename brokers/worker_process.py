@@ -8,33 +8,34 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
-from app import ids, workers
-from app.catalog.look_ups import LookUps
-from app.catalog.moves import Moves
-from app.db import Database
-from app.db.ready import wait_until_ready
-from app.executions.claiming.lane import Lane
-from app.flow.breaker import BreakerSettings
-from app.flow.rules import Pulse
-from app.health.commands import CommandKind
-from app.health.heartbeat import Component, Kind
-from app.health.region import REGION
-from app.health.thread import HealthThread
-from app.metrics import series
-from app.metrics.values import Values
-from app.outbox.handling import Handler
-from brokers import figures
-from brokers.breakers import Breakers
-from brokers.commands import Commands
+from app.features.breakers.look_ups import LookUps
+from app.features.breakers.moves import Moves
+from app.features.breakers.rules import BreakerSettings
+from app.kernel import ids
+from app.kernel.db import Database
+from app.kernel.db.startup import wait_until_ready
+from app.kernel.metrics import series
+from app.kernel.metrics.values import Values
+from app.kernel.processes import worker_lease
+from app.kernel.processes.heartbeat_thread import HealthThread
+from app.kernel.processes.process_heartbeat import Component, Kind
+from app.kernel.processes.region import REGION
+from app.kernel.processes.worker_commands import CommandKind
+from app.queue.claiming.endpoint_rules import Pulse
+from app.queue.claiming.partition import Lane
+from app.queue.ending.handling import Handler
+from brokers import worker_metrics
+from brokers.command_handler import Commands
 from brokers.draining import Draining
 from brokers.finalizer import Finalizer
-from brokers.flow import FlowThread
-from brokers.heartbeat import Heartbeat
-from brokers.outbox import OutboxThread
-from brokers.rules import FlowRules
-from brokers.sharing.shares import Shares
-from brokers.targets import Targets
+from brokers.known_rules import FlowRules
+from brokers.known_targets import Targets
+from brokers.lease_heartbeat import Heartbeat
+from brokers.outbox_thread import OutboxThread
+from brokers.rules_thread import FlowThread
+from brokers.sharing.fair_shares import Shares
 from brokers.watchdog import Watchdog
+from brokers.worker_breakers import Breakers
 from brokers.worker_settings import WorkerSettings
 
 log = logging.getLogger(__name__)
@@ -87,7 +88,7 @@ class WorkerProcess:
         self._make_claims_and_results()
         self._make_flow()
         self._make_signs_of_life()
-        figures.offer(self)
+        worker_metrics.offer(self)
 
     def _make_claims_and_results(self) -> None:
         self.shares = Shares(
@@ -126,12 +127,12 @@ class WorkerProcess:
     def open(self, queues: Collection[str]) -> None:
         """Wait for the database, register this process and start its threads.
 
-        Raises app.db.ready.NotReadyError when the database cannot be reached for the startup timeout.
+        Raises app.kernel.db.startup.NotReadyError when the database cannot be reached for the startup timeout.
         """
         wait_until_ready(self.database, self.settings.startup_timeout_seconds, stopping=self.draining.is_set)
         registered_at = time.monotonic()
         self.queues = frozenset(queues)
-        workers.register(
+        worker_lease.register(
             self._lease_database,
             worker_id=self.worker_id,
             host=self._host,
@@ -154,7 +155,7 @@ class WorkerProcess:
     def serve(self, queue: str) -> None:
         """Note, and write for all to see, that this process serves one more queue; raises UnavailableError."""
         queues = self.queues | {queue}
-        workers.serve(self.database, self.worker_id, queues)
+        worker_lease.serve(self.database, self.worker_id, queues)
         self.queues = queues
         log.info("worker %s serves %s as well", self.worker_id, queue)
 

@@ -1,7 +1,7 @@
 """The states of jobs and executions, and the transitions that are legal between them.
 
-`TRANSITIONS` is the single truth: ARCHITECTURE.md draws it, the statements in `app.executions` and `app.jobs` implement
-it, tests compare both with it, and the CHECK constraints in `schema.tables` enforce what SQL can express.
+`TRANSITIONS` is the single truth: ARCHITECTURE.md draws it, the statements in `app.queue` implement it, tests
+compare both with it, and the CHECK constraints in `schema.tables` enforce what SQL can express.
 """
 
 from enum import StrEnum

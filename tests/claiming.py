@@ -4,13 +4,13 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import text
 
-from app.db import Database
-from app.executions.claiming.arms import ANY_RULES, parameters
-from app.executions.claiming.claim import claim
-from app.executions.claiming.lane import Lane, Wanted
-from app.executions.claiming.look import look
-from app.executions.claiming.taken import Taken
-from app.formats import EPOCH
+from app.kernel.db import Database
+from app.kernel.formats import EPOCH
+from app.queue.claiming.arms import ANY_RULES, parameters
+from app.queue.claiming.claim import claim
+from app.queue.claiming.partition import Lane, Wanted
+from app.queue.claiming.poll import look
+from app.queue.claiming.taken import Taken
 from tests import rows
 
 TARGET = Lane(0, "target", "", 128)

@@ -5,9 +5,9 @@ from typing import Any
 
 from sqlalchemy import insert, text
 
-from app import ids
-from app.db import Database
-from app.executions import materialization
+from app.kernel import ids
+from app.kernel.db import Database
+from app.queue.executions import materialization
 from app.schedule.cron import Schedule
 from schema import tables
 from tests import rows

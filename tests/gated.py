@@ -6,15 +6,15 @@ from typing import Any
 
 from sqlalchemy import text
 
-from app.db import Database
-from app.executions.claiming.arms import ANY_RULES
-from app.executions.claiming.gated import claim_gated
-from app.executions.claiming.lane import Lane, Wanted
-from app.executions.claiming.taken import Taken
-from app.flow import gates
-from app.flow.gates import Gate, gates_of
-from app.flow.limits import Limits
-from app.formats import EPOCH
+from app.catalog.endpoints.limits import Limits
+from app.features.limits import store as limits_store
+from app.features.limits.limited_claim import claim_gated
+from app.features.limits.store import Gate, gates_of
+from app.kernel.db import Database
+from app.kernel.formats import EPOCH
+from app.queue.claiming.arms import ANY_RULES
+from app.queue.claiming.partition import Lane, Wanted
+from app.queue.claiming.taken import Taken
 from tests.claiming import TARGET
 
 
@@ -52,7 +52,7 @@ def take_gated(
 
 def add_gates(database: Database, lanes: Sequence[Lane], limits: dict[str, Any]) -> None:
     """Make the rows of their gates."""
-    gates.add(database, [gate.gate_id for gate in gates_of_lanes(lanes, limits)])
+    limits_store.add(database, [gate.gate_id for gate in gates_of_lanes(lanes, limits)])
 
 
 def end(database: Database, executions: Sequence[str]) -> None:

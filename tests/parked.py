@@ -2,7 +2,7 @@
 
 import sys
 
-from app.jobs import group_commit
+from app.queue.jobs import group_commit
 
 
 def parked() -> int:

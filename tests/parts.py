@@ -4,9 +4,9 @@ import grimp
 
 PACKAGES = ("actors", "app", "brokers", "schema")
 # What starts each part.
-PARTS = {"web": ["app.api", "app.cli"], "worker": ["actors", "brokers"], "scheduler": ["app.scheduler"]}
-PROBE = "app.metrics.probe"
-OPTIONAL = {"app.tracing.sdk"}  # needs the extra `traces`
+PARTS = {"web": ["app.web", "app.cli", "app.features"], "worker": ["actors", "brokers"], "scheduler": ["app.scheduler"]}
+PROBE = "app.kernel.metrics.probe"
+OPTIONAL = {"app.kernel.tracing.sdk"}  # needs the extra `traces`
 
 
 def imports_of(*packages: str) -> grimp.ImportGraph:

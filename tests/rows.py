@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import insert, text
 
-from app import ids
-from app.db import Database
+from app.kernel import ids
+from app.kernel.db import Database
 from schema import tables
 from schema.states import FINAL, EndpointType, ExecutionStatus
 

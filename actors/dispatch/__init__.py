@@ -9,8 +9,8 @@ from importlib import import_module
 from actors.dispatch.base import Dispatcher, Network
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.resolver import Resolver
-from app.config import Settings
-from brokers.sharing.allowance import most
+from app.kernel.config import Settings
+from brokers.sharing.quota import most
 from schema.states import EndpointType
 
 OPENERS: Mapping[EndpointType, Callable[[Network], Dispatcher]] = {

@@ -13,9 +13,9 @@ from actors.dispatch.egress import EgressGuard
 from actors.dispatch.per_host import FairLimit, PerHostLimit, at_any_time
 from actors.dispatch.resolver import Resolver
 from app.catalog.scrub import Scrubber
-from app.executions.model import Claim
-from app.formats import rfc3339
-from app.tracing.context import TraceContext
+from app.kernel.formats import rfc3339
+from app.kernel.tracing.context import TraceContext
+from app.queue.executions.execution_model import Claim
 
 MAX_BODY_BYTES = 16_384
 """Length to which a receiver's answer is kept. Dispatchers return SCRUB_MARGIN_BYTES more, so that the caller, who
@@ -189,7 +189,8 @@ class Network:
 class Dispatcher(Protocol):
     """Sends one rendered endpoint spec and returns the output of its transport.
 
-    `send` raises `app.executions.model.DeliveryError` when it failed, NotSentError when it sent nothing and may not,
+    `send` raises `DeliveryError` (app.queue.executions.execution_model) when it failed,
+    NotSentError when it sent nothing and may not,
     and nothing else. It returns or raises within the spec's `timeout_ms`. `close` releases connections; `sweep` closes
     those to targets that are no longer used.
     """

@@ -13,7 +13,7 @@ from aiohappyeyeballs import start_connection
 from actors.dispatch.addresses import Addresses
 from actors.dispatch.base import Network
 from actors.dispatch.egress import AddressInfo, EgressRefusedError
-from app.executions.model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError
 
 RECEIVE_BUFFER_BYTES = 65_536
 NEXT_ADDRESS_SECONDS = 0.25  # RFC 8305: how long an address is tried alone

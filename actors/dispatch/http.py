@@ -10,11 +10,11 @@ from actors.dispatch.connector import Origin
 from actors.dispatch.http1.client import Client
 from actors.dispatch.http1.request import LONGEST_KEPT, read_url, write_fields, write_head
 from actors.dispatch.http_outcome import failure, judge
-from actors.dispatch.progress import bounded
+from actors.dispatch.send_progress import bounded
 from actors.dispatch.signing import signed
-from app.executions.model import DeliveryError
-from app.formats import compact_json
-from app.version import version
+from app.kernel.formats import compact_json
+from app.kernel.version import version
+from app.queue.executions.execution_model import DeliveryError
 
 USER_AGENT = f"task-executor/{version()}"
 HEADERS_KEPT = 256

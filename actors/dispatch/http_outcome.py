@@ -9,9 +9,9 @@ from http.client import responses
 from typing import Any
 
 from actors.dispatch.http1.answer import AnswerError
-from actors.dispatch.progress import Progress
+from actors.dispatch.send_progress import Progress
 from app.catalog.retry_policy import MAX_RETRY_AFTER_MS
-from app.executions.model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError
 
 # With 409 a receiver says that another attempt is still at work: of the three it alone tells nothing of the host.
 _MAY_ASK_FOR_TIME = frozenset({409, 429, 503})

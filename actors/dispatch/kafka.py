@@ -16,10 +16,10 @@ from actors.dispatch.idle_pool import IDLE_SECONDS, IdlePool
 from actors.dispatch.kafka_bootstrap import checked_servers
 from actors.dispatch.kafka_outcome import broker_error, failure, timed_out
 from actors.dispatch.kafka_producer import ProducerFailedError, Report, SharedProducer
-from actors.dispatch.progress import Progress, bounded
+from actors.dispatch.send_progress import Progress, bounded
 from app.catalog.scrub import Scrubber
-from app.executions.model import DeliveryError
-from app.formats import compact_json
+from app.kernel.formats import compact_json
+from app.queue.executions.execution_model import DeliveryError
 
 _NO_CREDENTIALS = frozenset({"security.protocol", "sasl.mechanism"})
 # librdkafka looks for records that are out of time once a second. It gets a little more than that less time, so that

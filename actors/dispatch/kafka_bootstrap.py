@@ -3,7 +3,7 @@
 from actors.dispatch.base import Network
 from actors.dispatch.egress import EgressRefusedError
 from app.catalog.specs.bootstrap_servers import normalised, parse
-from app.executions.model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError
 
 _NOT_UNDER_PUBLIC_ONLY = (
     "TE_EGRESS_POLICY=public-only refuses Kafka: the brokers that a cluster names cannot be checked"

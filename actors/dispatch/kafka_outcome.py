@@ -3,8 +3,8 @@
 from confluent_kafka import KafkaError, KafkaException
 
 from actors.dispatch.kafka_producer import ProducerFailedError
-from actors.dispatch.progress import Progress
-from app.executions.model import DeliveryError
+from actors.dispatch.send_progress import Progress
+from app.queue.executions.execution_model import DeliveryError
 
 _AUTHENTICATION = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})  # noqa: SLF001
 # Another attempt would meet the same answer.

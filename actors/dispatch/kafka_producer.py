@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from app.catalog.scrub import Scrubber
-from app.threads import BackgroundThread
+from app.kernel.threads import BackgroundThread
 
 log = logging.getLogger(__name__)
 

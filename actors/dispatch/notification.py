@@ -13,11 +13,11 @@ from importlib import import_module
 from typing import Any, Self
 
 from actors.dispatch.base import Dispatcher, Identity, Network
-from actors.dispatch.channels.outcome import ERROR, failure, untold
+from actors.dispatch.channels.channel_outcome import ERROR, failure, untold
 from actors.dispatch.channels.outlet import CURRENT, Outlet
-from actors.dispatch.progress import Progress, bounded
+from actors.dispatch.send_progress import Progress, bounded
 from app.catalog.specs.channels import server_of
-from app.executions.model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError
 
 THREADS, THREADS_PER_CHANNEL = 32, 8  # THREADS beside the first one of each channel
 PATIENCE_SECONDS = 10.0

@@ -10,8 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
-from app.executions.claiming.release import DUE_NOW_MS
-from app.executions.model import NotSentError
+from app.queue.claiming.release import DUE_NOW_MS
+from app.queue.executions.execution_model import NotSentError
 
 
 def at_any_time() -> None:

@@ -3,10 +3,10 @@
 import os
 import re
 
-from actors.dispatch.progress import Progress
+from actors.dispatch.resp.redis_target import CredentialsRefusedError
 from actors.dispatch.resp.replies import RefusedError
-from actors.dispatch.resp.target import CredentialsRefusedError
-from app.executions.model import DeliveryError
+from actors.dispatch.send_progress import Progress
+from app.queue.executions.execution_model import DeliveryError
 
 _NOT_ALLOWED = ("NOAUTH", "WRONGPASS", "NOPERM")
 # Another attempt would meet the same answer. Redis before 7 wraps the error of a command in one of the script.

@@ -12,13 +12,13 @@ from typing import Any
 from actors.dispatch.base import Dispatcher, Identity, Network
 from actors.dispatch.connector import Connector
 from actors.dispatch.idle_pool import IDLE_SECONDS, IdlePool
-from actors.dispatch.progress import Progress, bounded
 from actors.dispatch.redis_outcome import failure
-from actors.dispatch.resp.connection import Connection
+from actors.dispatch.resp.redis_connection import Connection
+from actors.dispatch.resp.redis_target import open_connection, read_target
 from actors.dispatch.resp.replies import RefusedError, UnreadableError, write_command
-from actors.dispatch.resp.target import open_connection, read_target
-from app.executions.model import DeliveryError
-from app.formats import compact_json
+from actors.dispatch.send_progress import Progress, bounded
+from app.kernel.formats import compact_json
+from app.queue.executions.execution_model import DeliveryError
 
 # How much longer than the longest wait of its retry policy the note of a delivery is kept. Only a pause, a manual retry
 # or an outage takes longer.

@@ -13,7 +13,7 @@ import base64
 import hmac
 from collections.abc import Mapping
 
-from app.executions.model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError
 
 _PREFIX = "whsec_"
 

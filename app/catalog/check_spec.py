@@ -12,8 +12,8 @@ from app.catalog.retry_policy import RETRY_POLICY
 from app.catalog.specs import TRANSPORTS, compile_spec
 from app.catalog.templates.compilation import SpecTemplate
 from app.catalog.templates.nodes import Placeholder, Url, resolve
-from app.errors import Detail, InvalidRequestError, TemplateError
-from app.formats import escaped, marshmallow_faults, pointer
+from app.kernel.errors import Detail, InvalidRequestError, TemplateError
+from app.kernel.formats import escaped, marshmallow_faults, pointer
 from schema.states import EndpointType
 
 

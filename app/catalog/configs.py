@@ -3,10 +3,10 @@
 A change affects executions that have not begun: one that has keeps the values of its first claim in all its attempts.
 """
 
-from app.audit import ResourceType
 from app.catalog import dependents
 from app.catalog.named_table import NamedTable
-from app.errors import ConfigNotFoundError
+from app.kernel.audit import ResourceType
+from app.kernel.errors import ConfigNotFoundError
 from schema import tables
 
 CONFIGS = NamedTable(

@@ -6,7 +6,7 @@ from typing import Self
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
-from app.config import SettingError
+from app.kernel.config import SettingError
 
 VARIABLE = "TE_SECRET_ENCRYPTION_KEY"
 HOW_TO_MAKE_ONE = "flask --app app secrets generate-key"

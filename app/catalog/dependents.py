@@ -6,8 +6,8 @@ the version they were made with, which may be an older one.
 
 from sqlalchemy import Connection, TextClause
 
-from app.errors import ConflictError, Detail
-from app.sql import statement
+from app.kernel.errors import ConflictError, Detail
+from app.kernel.sql import statement
 
 SHOWN = 10
 

@@ -12,8 +12,8 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from app.catalog.validation import MAX_FAULTS, BoundedValidator, Budget, TooCostlyError, regex, short
-from app.errors import Detail, InvalidSchemaError
-from app.formats import pointer
+from app.kernel.errors import Detail, InvalidSchemaError
+from app.kernel.formats import pointer
 
 MAX_SCHEMA_BYTES = 131_072
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

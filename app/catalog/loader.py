@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from app.catalog import superseded
+from app.catalog import superseded_configs
 from app.catalog.cache import Cache
 from app.catalog.crypto import HOW_TO_READ, VARIABLE, SecretBox, UndecryptableError
 from app.catalog.retry_policy import RetryPolicy
@@ -19,10 +19,10 @@ from app.catalog.scrub import Scrubber
 from app.catalog.specs import compile_spec
 from app.catalog.target_name import apart_of, target_name
 from app.catalog.templates.compilation import SpecTemplate
-from app.db import Database
-from app.errors import TemplateError
-from app.formats import Unreadable
-from app.sql import statement
+from app.kernel.db import Database
+from app.kernel.errors import TemplateError
+from app.kernel.formats import Unreadable
+from app.kernel.sql import statement
 from schema.states import EndpointType, KeepResponse
 
 log = logging.getLogger(__name__)
@@ -188,7 +188,7 @@ class Catalog:
     def _config(self, name: str, revision: int) -> Mapping[str, Any]:
         config = self._configs.get((name, revision), 0)
         if config is None:
-            rows = self._database.fetch(superseded.AS_OF, {"name": name, "revision": revision})
+            rows = self._database.fetch(superseded_configs.AS_OF, {"name": name, "revision": revision})
             if not rows:
                 raise TemplateError(f"the config {name!r} does not exist")
             config = rows[0].values_json

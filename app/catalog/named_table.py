@@ -8,13 +8,13 @@ from typing import Any, Protocol
 from sqlalchemy import Column, ColumnElement, Connection, Row, Table, TextClause, delete, func, null, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from app import audit
-from app.audit import Action, ResourceType
-from app.audit.change import AuditedChange, tag_of
-from app.catalog import dependents, revision, superseded
-from app.db import Database
-from app.db.paging import Page, PageRequest, newest_first, page_of
-from app.errors import ConflictError, NotFoundError, UnavailableError
+from app.catalog import dependents, revision, superseded_configs
+from app.kernel import audit
+from app.kernel.audit import Action, ResourceType
+from app.kernel.audit.change import AuditedChange, tag_of
+from app.kernel.db import Database
+from app.kernel.db.paging import Page, PageRequest, newest_first, page_of
+from app.kernel.errors import ConflictError, NotFoundError, UnavailableError
 
 
 class Check(Protocol):
@@ -159,7 +159,7 @@ class NamedTable:
         if self.is_cached:
             number = revision.bump(connection)
             if self.is_kept and before is not None:
-                superseded.keep(connection, before.name, number, before.value)
+                superseded_configs.keep(connection, before.name, number, before.value)
 
     def _read(self, connection: Connection, name: str) -> Named:
         row = connection.execute(select(*self._columns()).where(self.table.c.name == name)).first()

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from app.audit import ResourceType
-from app.audit.change import AuditedChange
 from app.catalog import dependents, json_schema
 from app.catalog.named_table import Named, NamedTable
-from app.db import Database
-from app.errors import PayloadSpecNotFoundError
+from app.kernel.audit import ResourceType
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
+from app.kernel.errors import PayloadSpecNotFoundError
 from schema import tables
 
 PAYLOAD_SPECS = NamedTable(

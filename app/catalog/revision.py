@@ -6,7 +6,7 @@ endpoints ends with its own.
 
 from sqlalchemy import Connection
 
-from app.sql import statement
+from app.kernel.sql import statement
 
 CATALOG, FLOW, CALLBACKS = "catalog", "flow", "callbacks"
 

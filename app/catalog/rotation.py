@@ -14,10 +14,10 @@ from sqlalchemy import Row
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.catalog.crypto import HOW_TO_READ, VARIABLE, SecretBox
-from app.db import Database
-from app.db.retry import explained
-from app.errors import UnavailableError
-from app.sql import statement
+from app.kernel.db import Database
+from app.kernel.db.retries import explained
+from app.kernel.errors import UnavailableError
+from app.kernel.sql import statement
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from app.catalog.scrubbing.layers import Span, layers_of
-from app.catalog.scrubbing.traces import Traces
+from app.catalog.scrubbing.secret_traces import Traces
 
 MASK = "[secret]"
 SHORT = 256

@@ -3,10 +3,10 @@
 The ciphertext is stored; no function here returns a value.
 """
 
-from app.audit import ResourceType
 from app.catalog import dependents
 from app.catalog.named_table import NamedTable
-from app.errors import SecretNotFoundError
+from app.kernel.audit import ResourceType
+from app.kernel.errors import SecretNotFoundError
 from schema import tables
 
 SECRETS = NamedTable(

@@ -20,9 +20,9 @@ import re2
 from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema_specifications import REGISTRY
 
-from app.catalog.quick_check import quick_check
-from app.errors import Detail
-from app.formats import pointer
+from app.catalog.validation_fast_path import quick_check
+from app.kernel.errors import Detail
+from app.kernel.formats import pointer
 
 MAX_CPU_SECONDS = 1.0
 MAX_FAULTS = 20

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from flask.cli import AppGroup
 
-from app.cli.errors import one_line
+from app.cli.exit_statuses import one_line
 
 
 class Command(click.Command):

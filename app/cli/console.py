@@ -13,7 +13,7 @@ from rich.console import Console, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from app.formats import compact_json, rfc3339
+from app.kernel.formats import compact_json, rfc3339
 
 _NEVER_WRAPPED = 10_000  # columns of a file
 _STYLES = {"green": ["SUCCESS", "ALIVE", "CLOSED"], "red": ["FAILED", "DEAD", "OPEN"], "yellow": ["RETRYING", "PAUSED"]}

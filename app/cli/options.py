@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 import click
 from marshmallow import ValidationError, fields, validate
 
-from app.api.http.fields import Instant
-from app.api.http.pagination import MAX_LIMIT
-from app.api.jobs.labels import LabelSelector
-from app.catalog.endpoints.flow_spec import queue_field
-from app.db.paging import Page, PageRequest
-from app.formats import duration_ms, marshmallow_faults
+from app.catalog.endpoints.live_settings_fields import queue_field
+from app.kernel.db.paging import Page, PageRequest
+from app.kernel.formats import duration_ms, marshmallow_faults
 from app.schedule.interval import LONGEST_MS
+from app.web.http.pagination import MAX_LIMIT
+from app.web.http.request_fields import Instant
+from app.web.jobs.labels import LabelSelector
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])

@@ -33,7 +33,7 @@ def _run(name: str) -> int:
     from app.dev.demo.scenario import run_demo  # noqa: PLC0415
     from app.dev.demo.serve import serve  # noqa: PLC0415
     from app.dev.process.child import ChildError  # noqa: PLC0415
-    from app.dev.stack.client import ApiError  # noqa: PLC0415
+    from app.dev.stack.stack_client import ApiError  # noqa: PLC0415
     from app.dev.terminal import Terminal  # noqa: PLC0415
 
     terminal = Terminal()

@@ -24,8 +24,8 @@ from functools import cache, lru_cache
 
 from croniter import croniter
 
-from app.errors import InvalidRequestError
-from app.formats import MICROSECOND
+from app.kernel.errors import InvalidRequestError
+from app.kernel.formats import MICROSECOND
 from app.schedule.cron_expression import CronExpression
 
 # Ticks are searched for between these; zones cannot shift times at the ends of Python's calendar.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.errors import InvalidCronError
+from app.kernel.errors import InvalidCronError
 
 MAX_LENGTH = 512
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from app.formats import MICROSECOND
+from app.kernel.formats import MICROSECOND
 from app.schedule.interval import Interval
 from app.schedule.timetable import Timetable
 from schema.states import CatchUp, EndpointType, Overlap

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from app.errors import Detail, InvalidRequestError
-from app.formats import duration_ms
+from app.kernel.errors import Detail, InvalidRequestError
+from app.kernel.formats import duration_ms
 
 SHORTEST_MS = 10
 LONGEST_MS = 366 * 86_400_000

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from cronsim.explain import Expression
 
-from app.formats import MICROSECOND
+from app.kernel.formats import MICROSECOND
 from app.schedule.cron import Schedule
 from app.schedule.cron_expression import CronExpression
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from app.errors import Detail, InvalidCronError, InvalidRequestError
-from app.formats import MICROSECOND
+from app.kernel.errors import Detail, InvalidCronError, InvalidRequestError
+from app.kernel.formats import MICROSECOND
 from app.schedule.cron import Schedule
 from app.schedule.interval import Interval
 from schema.states import CatchUp, Overlap

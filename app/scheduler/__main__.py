@@ -6,18 +6,18 @@ import sys
 import threading
 from typing import NoReturn
 
-from app import db, log
-from app.config import SettingError, Settings
-from app.db.ready import NotReadyError, wait_until_ready
-from app.health.heartbeat import Component, Kind
-from app.health.region import REGION
-from app.health.thread import HealthThread
-from app.metrics import PROCESS
-from app.metrics.process import serving
+from app.kernel import db, log
+from app.kernel.config import SettingError, Settings
+from app.kernel.db.startup import NotReadyError, wait_until_ready
+from app.kernel.metrics import PROCESS
+from app.kernel.metrics.process_metrics import serving
+from app.kernel.processes.heartbeat_thread import HealthThread
+from app.kernel.processes.process_heartbeat import Component, Kind
+from app.kernel.processes.region import REGION
+from app.kernel.tracing.exporting import exporting
+from app.kernel.wakeup import Notifier
 from app.scheduler.chores import Chores
-from app.scheduler.process import SchedulerProcess, StuckError
-from app.tracing.exporting import exporting
-from app.wakeup import Notifier
+from app.scheduler.scheduler_process import SchedulerProcess, StuckError
 
 EXIT_STUCK = 75  # EX_TEMPFAIL of sysexits.h: a supervisor should start the process again
 GIVE_UP_SECONDS = 5.0  # the longest that the end of a process may take which is stuck

@@ -7,36 +7,36 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 
-from app import ids
-from app.config import Settings
-from app.db import Database
-from app.errors import TaskExecutorError
-from app.executions import holding
-from app.executions.claiming.depth import Depths
-from app.executions.claiming.shards import SURVEY_SECONDS, ShardCount, stored_beyond
-from app.executions.low_water import LowWater
-from app.executions.materialization import due, materialize
-from app.executions.promotion import promote
-from app.executions.sweep import fail_exhausted
-from app.jobs import time_zones, unfinished
-from app.jobs.bulk_walk import BulkWalk
-from app.jobs.creation import Creator
-from app.jobs.redrive_walk import RedriveWalk
-from app.jobs.walker import Lap, Walker
-from app.metrics import PROCESS
-from app.metrics.series import FAILED
+from app.kernel import ids
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.kernel.errors import TaskExecutorError
+from app.queue.executions import on_hold
+from app.queue.claiming.depth import Depths
+from app.queue.claiming.shards import SURVEY_SECONDS, ShardCount, stored_beyond
+from app.queue.executions.watermark import LowWater
+from app.queue.executions.materialization import due, materialize
+from app.queue.executions.promotion import promote
+from app.queue.executions.repairs import fail_exhausted
+from app.queue.jobs import time_zones, unfinished_changes
+from app.features.bulk_jobs.bulk_walk import BulkWalk
+from app.queue.jobs.job_creation import Creator
+from app.features.dead_letters.redrive_walk import RedriveWalk
+from app.queue.bulk.walker import Lap, Walker
+from app.kernel.metrics import PROCESS
+from app.kernel.metrics.series import FAILED
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks, makes_up_for_all, may_wait
 from app.scheduler.catch_up import CatchUpPace
 from app.scheduler.chore import BATCH, Chore, Counts, Hint, Stopping, counts_so_far, got_on, until_short
-from app.scheduler.expirer import Expirer
+from app.features.expiry.chores import Expirer
 from app.scheduler.locked_rows import LockedRow, LockedRows
-from app.scheduler.notifier import Notifier
-from app.scheduler.outbox import Outbox
+from app.features.notifications.chores import Notifier
+from app.scheduler.outbox_chore import Outbox
 from app.scheduler.pruner import Pruner
 from app.scheduler.reclaimer import Reclaimer
-from app.scheduler.reporter import REPORT_SECONDS, Reporter
-from app.scheduler.sweeper import Sweeper
-from app.tracing.exporting import Exporting
+from app.features.control.chores import REPORT_SECONDS, Reporter
+from app.scheduler.repairs_chore import Sweeper
+from app.kernel.tracing.exporting import Exporting
 
 log = logging.getLogger(__name__)
 
@@ -208,7 +208,7 @@ class Chores:
         counts = counts_so_far()
         for shard in range(self._served.count):
             self._until_short(partial(self._promote_batch, shard, counts), BATCH)
-        counts.update(held=holding.hold_retries(self._database))
+        counts.update(held=on_hold.hold_retries(self._database))
         return counts
 
     def _promote_batch(self, shard: int, counts: Counts) -> int:
@@ -232,7 +232,7 @@ class Chores:
 
     def finish(self) -> Counts:
         """End the changes of jobs with very many executions that a request was cut off from."""
-        done = unfinished.finish(self._database, self._ahead_ms, limit=BATCH, stopping=self._stopping)
+        done = unfinished_changes.finish(self._database, self._ahead_ms, limit=BATCH, stopping=self._stopping)
         self._hint_all(done.queues)
         return Counts(finished=done.changes)
 

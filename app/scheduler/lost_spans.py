@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from opentelemetry.trace import Status, StatusCode
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import Database
-from app.db.retry import explained
-from app.errors import UnavailableError
-from app.sql import statement
-from app.tracing import attempts
-from app.tracing.exporting import Exporting
+from app.kernel.db import Database
+from app.kernel.db.retries import explained
+from app.kernel.errors import UnavailableError
+from app.kernel.sql import statement
+from app.kernel.tracing import attempt_spans
+from app.kernel.tracing.exporting import Exporting
 from schema.states import AttemptStatus
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ def record(database: Database, exporting: Exporting, attempt_ids: Sequence[str])
     try:
         rows = database.fetch(ENDED, {"attempt_ids": list(attempt_ids)}) if attempt_ids else []
         for row in rows:
-            span = attempts.begin(exporting, row, [], round(row.started_at.timestamp() * 1e9))
+            span = attempt_spans.begin(exporting, row, [], round(row.started_at.timestamp() * 1e9))
             span.set_attribute("error.type", row.error_type)
             if row.status == AttemptStatus.FAILED:
                 span.set_status(Status(StatusCode.ERROR, row.message))

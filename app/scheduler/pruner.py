@@ -5,18 +5,20 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from app import audit, idempotency
-from app.catalog import superseded
-from app.config import Settings
-from app.db import Database
-from app.db.paging import Position
-from app.executions import pruning, result_pruning
-from app.flow import breaker_pruning, gates
-from app.formats import EPOCH
-from app.health import commands, heartbeat
-from app.jobs.bulk_operations import BULK_OPERATIONS
-from app.jobs.redrives import REDRIVES
-from app.notifications import pruning as notifications
+from app.catalog import superseded_configs
+from app.features.breakers import breaker_pruning
+from app.features.bulk_jobs.store import BULK_OPERATIONS
+from app.features.dead_letters.redrives import REDRIVES
+from app.features.limits import store as limits_store
+from app.features.notifications import notification_pruning as notifications
+from app.features.results import result_pruning
+from app.kernel import audit, idempotency
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.kernel.db.paging import Position
+from app.kernel.formats import EPOCH
+from app.kernel.processes import process_heartbeat, worker_commands
+from app.queue.executions import execution_pruning
 from app.scheduler.chore import BATCH, Counts, Stopping, until_short
 
 DAY_MS = 24 * 3600 * 1000
@@ -52,7 +54,7 @@ class Pruner:
         first = random.randrange(shards)
         for shard in (*range(first, shards), *range(first)):
             self._prune_shard(shard, ends_at, counts)
-        counts.update(workers=pruning.prune_workers(self._database, limit=BATCH))
+        counts.update(workers=execution_pruning.prune_workers(self._database, limit=BATCH))
         retention_ms = int(self._settings.retention_days * DAY_MS)
         told = partial(notifications.prune_groups, self._database, retention_ms=retention_ms, limit=BATCH)
         subjects = partial(notifications.prune_subjects, self._database, limit=BATCH)
@@ -69,7 +71,7 @@ class Pruner:
     def _prune_shard(self, shard: int, ends_at: float, counts: Counts) -> None:
         retention_ms, after = int(self._settings.retention_days * DAY_MS), Position.behind(EPOCH)
         while not self._stopping() and time.monotonic() < ends_at:
-            expired = pruning.expired(
+            expired = execution_pruning.expired(
                 self._database, shard=shard, after=after, retention_ms=retention_ms, limit=EXECUTIONS
             )
             if expired.executions:
@@ -79,16 +81,18 @@ class Pruner:
             after = expired.reached
 
     def _prune_batch(self, executions: Sequence[str], retention_ms: int, counts: Counts) -> None:
-        self._until_short(partial(pruning.prune_children, self._database, executions, limit=CHILDREN), CHILDREN)
+        self._until_short(
+            partial(execution_pruning.prune_children, self._database, executions, limit=CHILDREN), CHILDREN
+        )
         if not self._stopping():
-            pruned = pruning.prune_executions(self._database, executions, retention_ms=retention_ms)
+            pruned = execution_pruning.prune_executions(self._database, executions, retention_ms=retention_ms)
             counts.update(executions=pruned.executions, jobs=pruned.jobs)
             self._deleted(pruned.executions)
 
     def prune_versions(self, jobs: Sequence[str]) -> Counts:
         """Delete those of the repeating jobs that ended before the retention, old versions among them."""
         retention_ms = int(self._settings.retention_days * DAY_MS)
-        return Counts(versions=pruning.prune_versions(self._database, jobs, retention_ms=retention_ms))
+        return Counts(versions=execution_pruning.prune_versions(self._database, jobs, retention_ms=retention_ms))
 
     def prune_audit(self) -> Counts:
         """Delete entries of the audit log that are older than its own retention, the oldest first."""
@@ -99,10 +103,10 @@ class Pruner:
 
     def prune_configs(self) -> Counts:
         """Delete superseded values of configs that no unfinished execution began with."""
-        up_to = superseded.needless_up_to(self._database, self._stopping)
+        up_to = superseded_configs.needless_up_to(self._database, self._stopping)
         if up_to is None:
             return Counts()
-        delete = partial(superseded.prune, self._database, up_to=up_to, limit=BATCH)
+        delete = partial(superseded_configs.prune, self._database, up_to=up_to, limit=BATCH)
         return Counts(values=self._until_short(delete, BATCH))
 
     def prune_keys(self) -> Counts:
@@ -115,7 +119,7 @@ class Pruner:
         counts = Counts()
         after: str | None = ""
         while after is not None and not self._stopping():
-            after, deleted = gates.prune(self._database, after=after, limit=BATCH)
+            after, deleted = limits_store.prune(self._database, after=after, limit=BATCH)
             counts.update(gates=deleted)
         return counts
 
@@ -159,8 +163,8 @@ class Pruner:
 
         And commands to workers, after a day.
         """
-        delete = partial(heartbeat.prune, self._database, limit=BATCH)
-        old_commands = partial(commands.prune, self._database, limit=BATCH)
+        delete = partial(process_heartbeat.prune, self._database, limit=BATCH)
+        old_commands = partial(worker_commands.prune, self._database, limit=BATCH)
         return Counts(heartbeats=self._until_short(delete, BATCH), commands=self._until_short(old_commands, BATCH))
 
     def _until_short(self, do_batch: Callable[[], int], size: int) -> int:

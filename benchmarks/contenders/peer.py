@@ -6,7 +6,7 @@ from contextlib import closing
 import psycopg2
 
 from app.dev.process.child import Child
-from app.dev.stack.processes import Processes
+from app.dev.stack.stack_processes import Processes
 from benchmarks.contenders import ours
 from benchmarks.contenders.contender import BODY, TOKEN, Contender, Times
 

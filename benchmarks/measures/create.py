@@ -17,7 +17,7 @@ CLIENTS = 32
 _BATCH = 1000
 # The server and settings of ours: processes, threads, kept connections, and where the heartbeat file lies.
 _SERVER = (
-    *("gunicorn", "--worker-class", "app.api.gunicorn_worker.Worker", "--workers", "2", "--threads", "8"),
+    *("gunicorn", "--worker-class", "app.web.server.gunicorn_worker.Worker", "--workers", "2", "--threads", "8"),
     *("--keep-alive", "15", "--worker-tmp-dir", "/dev/shm", "--no-control-socket", "benchmarks.bare:app"),
 )
 

@@ -1,6 +1,6 @@
 /* Lease and fence, for the model checker Spin: one execution, two workers, two schedulers, a user who cancels.
  *
- * Each step is one statement of app/executions (so atomic), or one thing that a process does by itself. A worker may be
+ * Each step is one statement of app/queue/executions (so atomic), or one thing that a process does by itself. A worker may be
  * frozen between any two steps or die at any; a lease may run out at any instant; what a worker sent to the database
  * arrives late, twice, or never; a scheduler acts on what it read long ago. `./check` searches every order of steps,
  * then takes away one rule after the other (NO_...) and writes what it found to result.txt.
@@ -92,14 +92,14 @@ inline record() {
     is_told[row_claim] = true
 }
 
-inline conclude(c) { /* app/executions/conclusion.py */
+inline conclude(c) { /* app/queue/executions/completion.py */
     assert(!IS_FINAL);
     assert(row_claim == c); /* no write of a stale claim takes effect */
     record();
     status = (mail[c] == OK -> SUCCESS : (attempts == most_attempts -> FAILED : NEXT))
 }
 
-inline release(c) { /* app/executions/claiming/release.py */
+inline release(c) { /* app/queue/claiming/release.py */
     assert(!IS_FINAL);
     assert(row_claim == c);
     attempts--;
@@ -121,7 +121,7 @@ inline arrive() {
     fi
 }
 
-inline claim(w) { /* app/executions/claiming/claim.py */
+inline claim(w) { /* app/queue/claiming/claim.py */
     assert(lease[w]);
     claims++;
     attempts++;
@@ -168,7 +168,7 @@ proctype worker(byte w) {
         has_sent[w] = false
        } -> break
 #ifdef NO_END_OF_LEASES
-    :: d_step { /* app/workers.py renews what is over */
+    :: d_step { /* app/kernel/processes/worker_lease.py renews what is over */
         !lease[w] -> printf("worker %d renews its lease\n", w); lease[w] = true
        }
 #endif
@@ -178,13 +178,13 @@ proctype worker(byte w) {
 proctype scheduler() {
     byte candidate; /* an attempt number, as read before the statement that acts */
     do
-    :: d_step { status == PENDING -> printf("promoted\n"); status = QUEUED } /* app/executions/promotion.py */
+    :: d_step { status == PENDING -> printf("promoted\n"); status = QUEUED } /* app/queue/executions/promotion.py */
     :: d_step {
         status == RUNNING && LOOKS_LOST && !candidate ->
             printf("a scheduler sees attempt %d of worker %d, lost\n", attempts, row_worker);
             candidate = attempts
        }
-    :: d_step { /* app/executions/reclaim.py */
+    :: d_step { /* app/queue/executions/reclaim.py */
         candidate ->
             if
             :: status == RUNNING && attempts == candidate && IS_LOST ->
@@ -217,7 +217,7 @@ proctype network() {
     od
 }
 
-proctype user() { /* app/executions/cancellation.py */
+proctype user() { /* app/queue/executions/execution_cancellation.py */
     do
     :: d_step { status == PENDING || status == QUEUED -> printf("cancelled\n"); status = CANCELLED } -> break
     :: d_step { status == RUNNING -> printf("asked to be cancelled\n"); cancel_requested = true } -> break

@@ -16,7 +16,8 @@ from schema.tables.catalog import (
 from schema.tables.columns import metadata
 from schema.tables.ending import bulk_operations, dead_letters, execution_ends, redrives
 from schema.tables.executions import attempts, execution_events, execution_logs, executions
-from schema.tables.flow import (
+from schema.tables.jobs import jobs, time_zone_rules, unfinished_changes
+from schema.tables.limits import (
     breaker_counts,
     breaker_endpoints,
     breaker_events,
@@ -26,7 +27,6 @@ from schema.tables.flow import (
     paused_queues,
     routes,
 )
-from schema.tables.jobs import jobs, time_zone_rules, unfinished_changes
 from schema.tables.notifications import (
     notification_conditions,
     notification_groups,

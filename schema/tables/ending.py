@@ -112,7 +112,7 @@ bulk_operations = Table(
     word("action", required=True),
     word("status", required=True),
     Column("wanted", JSONB, nullable=False),
-    # What the action is told beside: see app.jobs.bulk_operations.
+    # What the action is told beside: see app.features.bulk_jobs.store.
     Column("parameters", JSONB, nullable=False),
     # In a second.
     count("rate", required=True),

@@ -53,7 +53,7 @@ executions = Table(
     instant("abort_requested_at"),
     # The catalogue revision of the first claim: configs are as they were then, in all attempts.
     count("config_revision"),
-    # Which ends somebody follows, from its insertion on (app.executions.ending.followers); NULL: failures only.
+    # Which ends somebody follows, from its insertion on (app.queue.ending.subscriptions); NULL: failures only.
     count("followed"),
     # Of the request that asked for it by hand, where that was in a trace; else its job's counts.
     word("trace_context"),

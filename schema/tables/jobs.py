@@ -59,11 +59,11 @@ jobs = Table(
     instant("run_at"),
     # Instead of those of its endpoint's version: by event, NULL for none at all.
     Column("callbacks", JSONB),
-    # Which ends of its executions are followed, by both (app.executions.ending.followers); NULL: failures only.
+    # Which ends of its executions are followed, by both (app.queue.ending.subscriptions); NULL: failures only.
     count("followed"),
     # The execution whose end it tells.
     word("callback_of"),
-    # The trace that it was created in; NULL where that is none (app.tracing.context).
+    # The trace that it was created in; NULL where that is none (app.kernel.tracing.context).
     word("trace_context"),
     word("cron_expression"),
     word("cron_timezone"),
@@ -147,7 +147,7 @@ unfinished_changes = Table(
     word("change_id", required=True),
     word("change", required=True),
     word("actor"),
-    # Which executions a cancellation reaches: see app.executions.cancellation.
+    # Which executions a cancellation reaches: see app.queue.executions.execution_cancellation.
     flag("begun", default=False),
     flag("running", default=False),
     instant("began_at", default_now=True),

@@ -68,7 +68,7 @@ signing_keys = Table(
     PrimaryKeyConstraint("purpose", name="pk_signing_keys"),
 )
 
-# One row: what te_enqueue must know of the settings, as the API that started last has them (app.jobs.enqueue_settings).
+# One row: what te_enqueue must know of the settings, as the API that started last has them.
 enqueue_settings = Table(
     "enqueue_settings",
     metadata,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from app import db
-from app.access import api_keys
-from app.access.api_keys import Scope
-from app.db import Database
-from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from app.dev.stack.stack_client import Api
+from app.kernel import db
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from app.dev.stack.client import Api
+from app.dev.stack.stack_client import Api
 from tests.acceptance.installing import ALONE, ROOT, built, environment, libraries_of, with_part
 
 CALL = """

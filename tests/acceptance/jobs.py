@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.dev.receiver import Receiver
-from app.dev.stack.client import Api
+from app.dev.stack.stack_client import Api
 from tests.waiting import eventually
 
 FINAL = {"SUCCESS", "FAILED", "CANCELLED"}

@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import requests
 
-from app.db import Database
 from app.dev.receiver import Receiver
-from app.dev.stack.client import Api
+from app.dev.stack.stack_client import Api
+from app.kernel.db import Database
 from tests import rows
 from tests.waiting import HUNG_SECONDS, eventually
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from app.dev.receiver import Receiver
-from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from app.dev.stack.stack_client import Api
 from tests.acceptance.jobs import wait_for_end
 from tests.waiting import HUNG_SECONDS, eventually
 

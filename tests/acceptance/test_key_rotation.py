@@ -4,10 +4,10 @@ import pytest
 from sqlalchemy import text
 
 from app.catalog.crypto import generate_key
-from app.db import Database
 from app.dev.receiver import Receiver
-from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from app.dev.stack.stack_client import Api
+from app.kernel.db import Database
 from tests.acceptance.jobs import wait_for_end
 from tests.waiting import eventually
 

@@ -10,12 +10,12 @@ import requests
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import text
 
-from app.db import Database
 from app.dev.process.child import Child
 from app.dev.process.ports import free_port
 from app.dev.receiver import Receiver
-from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from app.dev.stack.stack_client import Api
+from app.kernel.db import Database
 from schema.states import Trigger
 from tests.acceptance.jobs import run_job, wait_for_end
 from tests.slow_scrapers import slow_scrapers

@@ -13,8 +13,8 @@ import pytest
 from app.dev.process.family import family
 from app.dev.receiver import Receiver
 from app.dev.stack import programs
-from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from app.dev.stack.stack_client import Api
 from tests.acceptance.jobs import deliver_one
 
 pytestmark = pytest.mark.acceptance

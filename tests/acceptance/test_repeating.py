@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from app.dev.receiver import Receiver
-from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from app.dev.stack.stack_client import Api
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance

@@ -17,12 +17,12 @@ from zipfile import ZipFile
 import pytest
 from sqlalchemy import text
 
-from app import db
-from app.db import Database
 from app.dev.receiver import Receiver
 from app.dev.stack import programs
-from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from app.dev.stack.stack_client import Api
+from app.kernel import db
+from app.kernel.db import Database
 from tests import rows
 from tests.acceptance.conftest import client_of
 from tests.acceptance.installing import ROOT, SOURCES, built, environment, libraries_of

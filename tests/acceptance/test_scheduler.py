@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from app import db
-from app.db import Database
 from app.dev.process.child import Child
 from app.dev.process.ports import free_port
 from app.dev.servers import Postgres
 from app.dev.stack import programs
-from app.dev.stack.processes import Processes
 from app.dev.stack.programs import Command
-from app.executions.reading.dead_letters import LetterFilter
-from app.health.heartbeat import Kind, processes
-from app.jobs import redrives
-from app.jobs.redrives import REDRIVES
+from app.dev.stack.stack_processes import Processes
+from app.features.dead_letters import redrives
+from app.features.dead_letters.letter_list import LetterFilter
+from app.features.dead_letters.redrives import REDRIVES
+from app.kernel import db
+from app.kernel.db import Database
+from app.kernel.processes.process_heartbeat import Kind, processes
 from app.scheduler.__main__ import EXIT_STUCK
 from schema import migrate
 from schema.states import WalkStatus

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from app.db import Database
-from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from app.dev.stack.stack_client import Api
+from app.kernel.db import Database
 from tests.acceptance.jobs import run_job
 from tests.acceptance.test_secrets import dump
 from tests.unit.catalog.canaries import ECHOES, SECRETS

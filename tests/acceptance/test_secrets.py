@@ -7,10 +7,10 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
 from app.dev.receiver import Receiver
-from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from app.dev.stack.stack_client import Api
+from app.kernel.db import Database
 from schema.tables import metadata
 from tests.acceptance.jobs import run_job
 

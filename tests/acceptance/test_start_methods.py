@@ -5,9 +5,9 @@ import signal
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
 from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
+from app.kernel.db import Database
 from tests import rows
 from tests.acceptance.limits import ENDED_SECONDS
 from tests.waiting import eventually

@@ -24,8 +24,8 @@ from app.dev.process.child import Child, ChildError
 from app.dev.process.ports import free_port
 from app.dev.receiver import Receiver
 from app.dev.stack import programs
-from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from app.dev.stack.stack_client import Api
 from tests.acceptance.installed_client import InstalledClient
 from tests.acceptance.installing import ALONE, ROOT, SOURCES, built, environment, libraries_of, with_part
 from tests.acceptance.jobs import deliver_one, wait_for_end
@@ -213,7 +213,7 @@ IMPORT_ALL = """
 import sys
 from importlib import import_module, metadata
 modules = [import_module(name) for name in sys.argv[1:]]
-commands = metadata.entry_points(group="flask.commands") if "app.cli.db" in sys.modules else []
+commands = metadata.entry_points(group="flask.commands") if "app.cli.db_cli" in sys.modules else []
 assert all(command.load() for command in commands)
 """
 

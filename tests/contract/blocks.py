@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import TextClause, text
 
-from app.db import Database
+from app.kernel.db import Database
 
 
 def blocks(database: Database, statement: TextClause, params: Mapping[str, object]) -> int:

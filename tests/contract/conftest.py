@@ -9,9 +9,9 @@ from dramatiq import Worker
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch import open_dispatchers
 from actors.loop import DeliveryLoop
-from app import db
-from app.config import Settings
-from app.db import Database
+from app.kernel import db
+from app.kernel.config import Settings
+from app.kernel.db import Database
 from brokers.attempt import Attempt
 from brokers.broker import ExecutionsBroker
 from brokers.consumer import DELIVER

@@ -8,11 +8,11 @@ from cryptography.fernet import Fernet
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from app.access import api_keys
-from app.access.api_keys import Scope
-from app.api import create_app
-from app.api.services import EXTENSION, Services
-from app.config import Settings
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
+from app.kernel.config import Settings
+from app.web.application import create_app
+from app.web.services import EXTENSION, Services
 from tests.integration.http import document
 
 SECRET_KEY = Fernet.generate_key().decode()

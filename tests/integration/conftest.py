@@ -6,9 +6,9 @@ import pytest
 from flask import Flask
 from sqlalchemy import event
 
-from app.api.services import EXTENSION, Services
-from app.config import Settings
-from app.db import Database
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.web.services import EXTENSION, Services
 from tests.integration.client import SECRET_KEY, Api, administrator, quiet, running, services
 from tests.integration.http import document
 from tests.integration.statements import Statements

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
-from app.config import Settings
+from app.kernel.config import Settings
 from tests.integration.client import Api, problem, running
 from tests.integration.command_line import flask_app
 

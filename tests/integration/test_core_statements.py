@@ -17,7 +17,7 @@ from sqlalchemy import ClauseElement, Connection, TextClause, event
 from sqlalchemy.dialects import postgresql
 from sqlalchemy_cockroachdb.psycopg2 import CockroachDBDialect_psycopg2
 
-from app.db import Database, strides
+from app.kernel.db import Database, chunked_scan
 from tests import rows
 from tests.integration.client import Api
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
@@ -183,7 +183,7 @@ def test_every_statement_built_with_core_is_taken(
     api: Api, database: Database, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # So short that a list is not at its end before each way to read it was tried.
-    monkeypatch.setattr(strides, "STRIDE", 1)
+    monkeypatch.setattr(chunked_scan, "STRIDE", 1)
     ask_for_everything(api, database)
     for path, body in (("/endpoints", http_endpoint("fourth")), ("/configs", {"name": "fourth", "values": {}})):
         lose_the_next_answer(database, monkeypatch)

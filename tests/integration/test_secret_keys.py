@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.audit import SYSTEM
-from app.audit.change import AuditedChange
 from app.catalog import secrets
 from app.catalog.crypto import SecretBox, generate_key, key_id
-from app.db import Database
+from app.kernel.audit import SYSTEM
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
 from tests.integration.command_line import flask_app
 
 OLD, NEW = generate_key(), generate_key()

@@ -1,7 +1,7 @@
 """Lease and fence as a small state machine: one execution, two workers, schedulers, a network that delays and repeats.
 
-Each step is one statement of `app.executions` or one thing that a process does by itself. A worker may do nothing for
-any time (it is frozen), die at any step, and what it sent to the database may arrive late, twice, or never.
+Each step is one statement of `app.queue.executions` or one thing that a process does by itself. A worker may do nothing
+for any time (it is frozen), die at any step, and what it sent to the database may arrive late, twice, or never.
 """
 
 from collections.abc import Iterator

@@ -9,9 +9,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from app.catalog.outcome import OUTCOME_SCHEMA
 from app.catalog.specs.channels import SCHEMES
-from app.notifications.message import MESSAGE_SCHEMA
+from app.features.callbacks.outcome import OUTCOME_SCHEMA
+from app.features.notifications.message import MESSAGE_SCHEMA
 from schema.states import FINAL, TRANSITIONS
 from tests.integration.http.document import document as openapi
 
@@ -19,7 +19,12 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(path.relative_to(ROOT) for pattern in ("*.md", "docs/*.md") for path in ROOT.glob(pattern))
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
 FOLDERS = "actors|app|benchmarks|brokers|client|deploy|docs|receiver|schema|tests"
-COMPOSITION_ROOTS = {"app/api/__init__.py", "app/api/server.py", "app/scheduler/__main__.py", "actors/__init__.py"}
+COMPOSITION_ROOTS = {
+    "app/web/application.py",
+    "app/web/gunicorn_config.py",
+    "app/scheduler/__main__.py",
+    "actors/__init__.py",
+}
 
 
 def block_after(heading: str) -> str:
@@ -107,4 +112,4 @@ def test_the_product_reads_the_environment_in_its_composition_roots_only() -> No
 def test_only_executions_and_jobs_write_executions() -> None:
     writes = re.compile(r"(INSERT INTO|UPDATE|DELETE FROM)\s+executions\b")
     writers = {path.relative_to(ROOT).parts[:2] for path in product_files() if writes.search(path.read_text())}
-    assert writers == {("app", "executions"), ("app", "jobs")}
+    assert writers == {("app", "queue"), ("app", "features")}

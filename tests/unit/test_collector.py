@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.collector import THRESHOLDS, spare_what_is_there
+from app.kernel.collector import THRESHOLDS, spare_what_is_there
 
 
 @pytest.fixture(autouse=True)

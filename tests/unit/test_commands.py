@@ -21,7 +21,7 @@ def test_each_command_is_documented_and_prints_json() -> None:
         assert "--json" in options, name
 
 
-ENTRIES = [entry for entry in entry_points(group="flask.commands") if entry.value.startswith("app.cli.")]
+ENTRIES = [entry for entry in entry_points(group="flask.commands") if entry.value.startswith("app.")]
 
 
 def commands(name: str, command: click.Command) -> list[tuple[str, click.Command]]:

@@ -14,8 +14,8 @@ from gunicorn.config import Config
 from gunicorn.glogging import Logger
 from gunicorn.workers.gthread import TConn
 
-from app.api.deadlines import Answer, Deadlines
-from app.api.gunicorn_worker import Worker
+from app.web.server.client_deadlines import Answer, Deadlines
+from app.web.server.gunicorn_worker import Worker
 from tests.waiting import HUNG_SECONDS, eventually
 
 EXPECTING = b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"
@@ -48,7 +48,7 @@ def test_the_end_of_an_answer_has_to_be_taken_in_time(parts: tuple[bytes, ...]) 
 
 
 def test_that_it_may_continue_a_client_has_to_take_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.api.deadlines.WRITE_SECONDS", 0.0)
+    monkeypatch.setattr("app.web.server.client_deadlines.WRITE_SECONDS", 0.0)
     server, client = socket.socketpair()
     with worker_of(None) as worker, server, client:
         server.setblocking(False)
@@ -67,7 +67,7 @@ def test_that_it_may_continue_a_client_has_to_take_in_time(monkeypatch: pytest.M
 
 
 def test_an_application_that_takes_its_time_is_cut_by_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.api.deadlines.WRITE_SECONDS", -HUNG_SECONDS)
+    monkeypatch.setattr("app.web.server.client_deadlines.WRITE_SECONDS", -HUNG_SECONDS)
 
     def application(_environ: object, start_response: Any) -> tuple[()]:
         worker.murder_pending()

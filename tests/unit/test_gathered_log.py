@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
-from app.gathered_log import MOST_LINES, GatheredLog
+from app.kernel.gathered_log import MOST_LINES, GatheredLog
 from tests.waiting import HUNG_SECONDS
 
 log = logging.getLogger("te-test")

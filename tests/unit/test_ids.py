@@ -7,7 +7,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from app import db, ids
+from app.kernel import db, ids
 
 POSTGRESQL = "postgresql://u:p@127.0.0.1:1/d"
 COCKROACHDB = "cockroachdb://u:p@127.0.0.1:1/d"

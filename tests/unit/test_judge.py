@@ -8,7 +8,7 @@ import pytest
 import tests.worker_environment  # noqa: F401
 from actors.judge import judge
 from app.catalog.retry_policy import RetryPolicy
-from app.executions.model import Claim, ClaimKey, DeliveryError
+from app.queue.executions.execution_model import Claim, ClaimKey, DeliveryError
 from schema.states import EndpointType, ExecutionStatus
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

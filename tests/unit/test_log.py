@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from app.log import IDS, formatter
+from app.kernel.log import IDS, formatter
 
 FORGED = "\n2026-01-01 00:00:00,000 ERROR app: forged\r\x1b[2K\u202e\udcff"
 

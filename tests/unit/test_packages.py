@@ -10,9 +10,9 @@ import pytest
     ("module", "absent"),
     [
         ("app", "flask"),
-        ("app.executions.claiming.claim", "flask"),
+        ("app.queue.claiming.claim", "flask"),
         ("app.scheduler", "dramatiq"),
-        ("app.api", "dramatiq"),
+        ("app.web.application", "dramatiq"),
         ("brokers.broker", "flask"),
         ("brokers.broker", "werkzeug"),
         ("schema.migrate", "app"),

@@ -10,9 +10,9 @@ import pytest
 from gunicorn.config import Config
 from gunicorn.workers.gthread import TConn
 
-from app.api.http.parking import Waiting
-from app.api.http.places import Place, Places
-from app.api.parked import ParkingWorker
+from app.web.http.slots import Place, Places
+from app.web.http.suspension import Waiting
+from app.web.server.suspended import ParkingWorker
 
 
 @pytest.fixture

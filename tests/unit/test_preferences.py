@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.api.http.preferences import Preferences
+from app.web.http.preferences import Preferences
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.api.refusal import request_id_of
+from app.web.server.refusal import request_id_of
 
 LONGEST_ID = "a" * 128
 

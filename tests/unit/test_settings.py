@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.config import SettingError, Settings
+from app.kernel.config import SettingError, Settings
 
 URL = {"TE_DATABASE_URL": "postgresql://user:hunter2@127.0.0.1/te"}
 

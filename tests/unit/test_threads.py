@@ -9,9 +9,9 @@ import pytest
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.kafka_producer import SharedProducer
 from actors.loop import DeliveryLoop
-from app.threads import BackgroundThread, is_vital
+from app.kernel.threads import BackgroundThread, is_vital
 from brokers.finalizer import Finalizer
-from brokers.heartbeat import Heartbeat
+from brokers.lease_heartbeat import Heartbeat
 from brokers.listener import WakeupListener
 from brokers.watchdog import Watchdog
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.wakeup import MOST_BYTES, Place, decode, encode
+from app.kernel.wakeup import MOST_BYTES, Place, decode, encode
 
 LOW: Place = (3, "send-mail", "=a,b\tc=ü%", 0)
 HIGH: Place = (0, "way", "", 255)

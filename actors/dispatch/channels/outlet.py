@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from actors.dispatch.base import MAX_BODY_BYTES, SCRUB_MARGIN_BYTES, Network
 from actors.dispatch.connector import ADDRESSES_AT_ONCE, RECEIVE_BUFFER_BYTES
 from actors.dispatch.egress import EgressRefusedError
-from app.executions.model import NotSentError
+from app.queue.executions.execution_model import NotSentError
 
 T = TypeVar("T")
 MOST_TEXT = MAX_BODY_BYTES + SCRUB_MARGIN_BYTES

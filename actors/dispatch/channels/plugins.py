@@ -13,12 +13,12 @@ from typing import Any
 
 import apprise
 
+from actors.dispatch.channels.channel_outcome import ERROR
 from actors.dispatch.channels.mail import Smtplib
-from actors.dispatch.channels.outcome import ERROR
 from actors.dispatch.channels.outlet import CURRENT, current
 from actors.dispatch.channels.web import Requests
 from app.catalog.specs.channels import CHANNELS, REFUSED_PARAMETERS, divide
-from app.executions.model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError
 
 _SILENCED = ("apprise", "requests", "urllib3", "charset_normalizer", "markdown", "MARKDOWN")
 _MODULES = {"requests": Requests(), "smtplib": Smtplib()}

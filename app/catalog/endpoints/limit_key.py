@@ -7,9 +7,9 @@ from typing import Any
 
 from app.catalog.check_spec import input_faults
 from app.catalog.templates.compilation import compile_fields
+from app.catalog.templates.field_rules import INPUT, Kind, Rule
 from app.catalog.templates.nodes import Placeholder, Whole, as_text, resolve
-from app.catalog.templates.rules import INPUT, Kind, Rule
-from app.errors import Detail, TemplateError
+from app.kernel.errors import Detail, TemplateError
 
 LONGEST = 100
 NO_KEY = ""

@@ -10,7 +10,7 @@ from app.catalog import configs, payload_specs, secrets
 from app.catalog.check_spec import check_retry_policy, check_spec
 from app.catalog.endpoints.limit_key import check_key
 from app.catalog.named_table import NamedTable
-from app.errors import InvalidConfigRefError, InvalidPayloadSpecRefError, UnprocessableError
+from app.kernel.errors import InvalidConfigRefError, InvalidPayloadSpecRefError, UnprocessableError
 from schema import tables
 from schema.states import EndpointType, KeepResponse
 

@@ -6,17 +6,17 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, insert, null, select, update
 from sqlalchemy.dialects import postgresql
 
-from app.audit import Action
-from app.audit.change import AuditedChange
 from app.catalog import dependents
-from app.catalog.endpoints import callbacks, references, rows
-from app.catalog.endpoints.flow import Flow
+from app.catalog.endpoints import callback_targets, endpoint_rows, references
+from app.catalog.endpoints.endpoint_rows import E, Endpoint
+from app.catalog.endpoints.live_settings import Flow
 from app.catalog.endpoints.references import Definition
-from app.catalog.endpoints.rows import E, Endpoint
-from app.db import Database
-from app.db.paging import Page, PageRequest, newest_first, page_of
-from app.errors import ConflictError, UnavailableError
-from app.flow import routing
+from app.catalog.routing import endpoint_queues
+from app.kernel.audit import Action
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
+from app.kernel.db.paging import Page, PageRequest, newest_first, page_of
+from app.kernel.errors import ConflictError, UnavailableError
 from schema import tables
 
 _NO_FLOW = Flow()
@@ -39,16 +39,18 @@ def create(
     own = _NO_FLOW.changed(flow or {})
 
     def body(connection: Connection) -> Endpoint:
-        callbacks.check_of_endpoint(connection, name, definition.callbacks)
+        callback_targets.check_of_endpoint(connection, name, definition.callbacks)
         refs = references.check_references(connection, definition, stuck_timeout_ms)
         references.check_limits(connection, definition.payload_spec, own.limits)
-        row = _insert(connection, name, _values(definition) | own.as_columns(), routing.queue_of(connection, name))
+        row = _insert(
+            connection, name, _values(definition) | own.as_columns(), endpoint_queues.queue_of(connection, name)
+        )
         if row is None:
             raise ConflictError(f"An endpoint named {name!r} exists already.")
-        rows.note(connection, change, Action.CREATE, None, row, tell=own.concerns_workers(_NO_FLOW))
+        endpoint_rows.note(connection, change, Action.CREATE, None, row, tell=own.concerns_workers(_NO_FLOW))
         return _with_version(connection, row, refs)
 
-    return change.make(database, body, again=lambda connection: rows.read(connection, name))
+    return change.make(database, body, again=lambda connection: endpoint_rows.read(connection, name))
 
 
 def replace(
@@ -67,9 +69,9 @@ def replace(
 
     def body(connection: Connection) -> Endpoint:
         # What is referred to is locked before the endpoint, as in `create`: in two orders they could deadlock.
-        callbacks.check_of_endpoint(connection, name, definition.callbacks)
+        callback_targets.check_of_endpoint(connection, name, definition.callbacks)
         refs = references.check_references(connection, definition, stuck_timeout_ms)
-        before = rows.lock(connection, name, change)
+        before = endpoint_rows.lock(connection, name, change)
         old = Flow.of(before)
         new = old.changed(flow or {})
         references.check_limits(connection, definition.payload_spec, new.limits)
@@ -85,10 +87,10 @@ def replace(
         # Where what it led to is shut, workers have to learn where it leads now.
         leads_elsewhere = any(getattr(row, column) != getattr(before, column) for column in _LEADING)
         tell = leads_elsewhere or new.concerns_workers(old)
-        rows.note(connection, change, Action.REPLACE, before, row, tell=tell)
+        endpoint_rows.note(connection, change, Action.REPLACE, before, row, tell=tell)
         return _with_version(connection, row, refs)
 
-    return change.make(database, body, again=lambda connection: rows.read(connection, name))
+    return change.make(database, body, again=lambda connection: endpoint_rows.read(connection, name))
 
 
 def delete(database: Database, name: str, change: AuditedChange) -> None:
@@ -98,7 +100,7 @@ def delete(database: Database, name: str, change: AuditedChange) -> None:
     """
 
     def body(connection: Connection) -> None:
-        before = rows.lock(connection, name, change)
+        before = endpoint_rows.lock(connection, name, change)
         dependents.refuse(connection, dependents.OF_ENDPOINT, "endpoint", name)
         # What it referred to may be deleted from now on; its versions keep the names.
         gone = {
@@ -110,7 +112,7 @@ def delete(database: Database, name: str, change: AuditedChange) -> None:
         }
         connection.execute(update(tables.endpoints).where(E.name == name).values(deleted_at=func.now(), **gone))
         has_flow = Flow.of(before).concerns_workers(_NO_FLOW) or before.paused_at is not None
-        rows.note(connection, change, Action.DELETE, before, None, tell=has_flow)
+        endpoint_rows.note(connection, change, Action.DELETE, before, None, tell=has_flow)
 
     change.make(database, body, again=lambda _connection: None)
 
@@ -118,13 +120,13 @@ def delete(database: Database, name: str, change: AuditedChange) -> None:
 def get(database: Database, name: str) -> Endpoint:
     """Read a live endpoint; raises EndpointNotFoundError."""
     found = database.fetch(select(*E).where(E.name == name, E.deleted_at.is_(None)))
-    return rows.endpoint_of(rows.found(found[0] if found else None, name))
+    return endpoint_rows.endpoint_of(endpoint_rows.found(found[0] if found else None, name))
 
 
 def page(database: Database, wanted: PageRequest) -> Page[Endpoint]:
     """Read a page of live endpoints, newest first."""
     query = newest_first(select(*E).where(E.deleted_at.is_(None)), E.created_at, E.name, wanted)
-    return page_of(database.fetch(query), "created_at", "name", wanted, rows.endpoint_of)
+    return page_of(database.fetch(query), "created_at", "name", wanted, endpoint_rows.endpoint_of)
 
 
 def _insert(connection: Connection, name: str, values: Mapping[str, Any], routed_queue: str | None) -> Row[Any] | None:
@@ -147,12 +149,12 @@ def _values(definition: Definition) -> dict[str, Any]:
         "spec": definition.spec,
         "retry_policy": definition.retry_policy if definition.retry_policy is not None else null(),
         "keep_response": definition.keep_response.value,
-        "callbacks": callbacks.stored(definition.callbacks),
+        "callbacks": callback_targets.stored(definition.callbacks),
     }
 
 
 def _with_version(connection: Connection, row: Row[Any], secret_refs: list[str]) -> Endpoint:
-    endpoint = rows.endpoint_of(row)
+    endpoint = endpoint_rows.endpoint_of(row)
     connection.execute(
         insert(tables.endpoint_versions).values(
             endpoint=row.name, version=row.version, secret_refs=secret_refs, **_values(endpoint.definition)

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
 from app.catalog.retry_policy.matchers import InAnswer, Matcher, matchers_field, read_matchers, shown_matchers
-from app.catalog.specs.fields import whole
+from app.catalog.specs.spec_fields import whole
 
 Backoff = Literal["fixed", "linear", "exponential", "custom", "decorrelated"]
 BACKOFFS: tuple[str, ...] = get_args(Backoff)

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from marshmallow import ValidationError, fields, validate
 
 from app.catalog.specs import TRANSPORTS
-from app.catalog.specs.fields import Described
+from app.catalog.specs.spec_fields import Described
 
 MAX_MATCHERS = 100
 MAX_VALUES = 100

@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, fields, validate
 
-from app.catalog.specs.fields import (
+from app.catalog.specs.spec_fields import (
     header_map,
     milliseconds,
     soft_milliseconds,
@@ -16,7 +16,7 @@ from app.catalog.specs.fields import (
     whole,
 )
 from app.catalog.specs.transport import Example, Outcome, Transport, server_of
-from app.catalog.templates.rules import ALL, SECRET, Kind
+from app.catalog.templates.field_rules import ALL, SECRET, Kind
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")

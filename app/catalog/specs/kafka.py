@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validate
 
 from app.catalog.specs import bootstrap_servers
-from app.catalog.specs.fields import (
+from app.catalog.specs.spec_fields import (
     NOT_SOLE_SECRET,
     RESERVED_METADATA,
     SOLE_SECRET,
@@ -19,7 +19,7 @@ from app.catalog.specs.fields import (
     text,
 )
 from app.catalog.specs.transport import Example, Outcome, Transport
-from app.catalog.templates.rules import ALL, CONFIG, INPUT, SECRET, Kind
+from app.catalog.templates.field_rules import ALL, CONFIG, INPUT, SECRET, Kind
 
 ACKS = ("0", "1", "all")
 PROPERTIES = (

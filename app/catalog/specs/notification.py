@@ -6,12 +6,12 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validate
 
 from app.catalog.specs import channels
-from app.catalog.specs.fields import Described, milliseconds, soft_milliseconds, templated
+from app.catalog.specs.spec_fields import Described, milliseconds, soft_milliseconds, templated
 from app.catalog.specs.transport import Example, Outcome, Transport
 from app.catalog.templates.compilation import STAND_IN, SpecTemplate
+from app.catalog.templates.field_rules import CONFIG, INPUT, SECRET, Kind
 from app.catalog.templates.nodes import Array, Constant, Node, Placeholder, Url, as_text, resolve
-from app.catalog.templates.rules import CONFIG, INPUT, SECRET, Kind
-from app.errors import Detail, TemplateError
+from app.kernel.errors import Detail, TemplateError
 
 MOST_CHANNELS = 10
 MOST_URL = 8_192

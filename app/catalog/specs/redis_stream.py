@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validates_schema
 
-from app.catalog.specs.fields import (
+from app.catalog.specs.spec_fields import (
     RESERVED_METADATA,
     Described,
     Flag,
@@ -17,8 +17,8 @@ from app.catalog.specs.fields import (
     text,
 )
 from app.catalog.specs.transport import Example, Outcome, Transport, server_of
+from app.catalog.templates.field_rules import ALL, CONFIG, SECRET, Kind
 from app.catalog.templates.nodes import MAX_COUNT, is_count
-from app.catalog.templates.rules import ALL, CONFIG, SECRET, Kind
 
 _DEFAULT_PORT = 6379
 _SOLE_PLACEHOLDER = re.compile(r"^\s*\{\{[\s\S]*\}\}\s*$")

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 from marshmallow import INCLUDE, Schema, missing
 
-from app.catalog.specs.fields import rule_of
+from app.catalog.specs.spec_fields import rule_of
 from app.catalog.templates.compilation import SpecTemplate
-from app.catalog.templates.rules import Rule
-from app.errors import Detail
+from app.catalog.templates.field_rules import Rule
+from app.kernel.errors import Detail
 
 
 class Outcome(Schema):

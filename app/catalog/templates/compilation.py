@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.catalog.templates import urls
+from app.catalog.templates.field_rules import NOT_TEMPLATED, Kind, Rule
 from app.catalog.templates.nodes import (
     Array,
     Constant,
@@ -24,9 +25,8 @@ from app.catalog.templates.nodes import (
     Url,
     Whole,
 )
-from app.catalog.templates.rules import NOT_TEMPLATED, Kind, Rule
-from app.errors import Detail, TemplateError
-from app.formats import escaped
+from app.kernel.errors import Detail, TemplateError
+from app.kernel.formats import escaped
 
 NAMESPACES = ("input", "config", "secret")
 MAX_DEPTH = 100

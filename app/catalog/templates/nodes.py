@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from app.catalog.templates import urls
-from app.errors import Detail, TemplateError
-from app.formats import compact_json
+from app.kernel.errors import Detail, TemplateError
+from app.kernel.formats import compact_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from rich.text import Text
 
-from app.dev.demo.job import DemoJob
+from app.dev.demo.demo_job import DemoJob
 from app.dev.stack.runner import Stack
 from app.dev.terminal import Part, Terminal
 

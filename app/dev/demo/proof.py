@@ -2,10 +2,10 @@
 
 from collections import Counter
 
-from app.dev.demo import deliveries
-from app.dev.demo.deliveries import Delivery
-from app.dev.demo.job import DemoJob
-from app.dev.stack.targets import Targets
+from app.dev.demo import demo_deliveries
+from app.dev.demo.demo_deliveries import Delivery
+from app.dev.demo.demo_job import DemoJob
+from app.dev.stack.receiver_targets import Targets
 from app.dev.terminal import Terminal
 
 _SHOWN_CHARACTERS = 4
@@ -30,10 +30,10 @@ def show_deliveries(
     """Print what arrived and return what did not: the order ids of those jobs."""
     wanted = Counter(job.transport for job in jobs)
     found = {
-        "HTTP": ("HTTP, as the receiver got it", deliveries.http(targets)),
-        "KAFKA": ("Kafka, read back with confluent_kafka", deliveries.kafka(targets, wanted["KAFKA"], patience)),
-        "REDIS_STREAM": ("Redis, read back with redis-py", deliveries.redis_stream(targets)),
-        "NOTIFICATION": ("People, as their webhook got it", deliveries.notification(targets)),
+        "HTTP": ("HTTP, as the receiver got it", demo_deliveries.http(targets)),
+        "KAFKA": ("Kafka, read back with confluent_kafka", demo_deliveries.kafka(targets, wanted["KAFKA"], patience)),
+        "REDIS_STREAM": ("Redis, read back with redis-py", demo_deliveries.redis_stream(targets)),
+        "NOTIFICATION": ("People, as their webhook got it", demo_deliveries.notification(targets)),
     }
     missing: list[str] = []
     for transport, (title, messages) in found.items():

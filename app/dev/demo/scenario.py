@@ -4,16 +4,16 @@ import os
 import secrets
 import time
 
-from app.dev.demo.definitions import TOPIC, definitions
+from app.dev.demo.demo_definitions import TOPIC, definitions
+from app.dev.demo.demo_job import DemoJob, script
+from app.dev.demo.demo_progress import watch
 from app.dev.demo.hints import show_hints
-from app.dev.demo.job import DemoJob, script
-from app.dev.demo.progress import watch
 from app.dev.demo.proof import show_deliveries, show_table
-from app.dev.stack.client import Api
-from app.dev.stack.definitions import register
+from app.dev.stack.receiver_targets import Targets
 from app.dev.stack.runner import Stack
-from app.dev.stack.settings import preferred_port, product_environment
-from app.dev.stack.targets import Targets
+from app.dev.stack.stack_client import Api
+from app.dev.stack.stack_definitions import register
+from app.dev.stack.stack_settings import preferred_port, product_environment
 from app.dev.terminal import Terminal
 
 

@@ -4,9 +4,9 @@ import os
 
 from app.dev.demo.hints import show_hints
 from app.dev.demo.scenario import stay
+from app.dev.stack.receiver_targets import Targets
 from app.dev.stack.runner import Stack
-from app.dev.stack.settings import preferred_port, product_environment
-from app.dev.stack.targets import Targets
+from app.dev.stack.stack_settings import preferred_port, product_environment
 from app.dev.terminal import Terminal
 
 _NAME_WIDTH = 12

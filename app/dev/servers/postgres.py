@@ -14,7 +14,7 @@ import psycopg2
 
 from app.dev.process.child import Child
 from app.dev.process.workdir import Directory, KeptDir, WorkDir, memory
-from app.dev.servers.server import Server, ServerError, executable, package_directory
+from app.dev.servers.dev_server import Server, ServerError, executable, package_directory
 
 RestartMode = Literal["smart", "fast", "immediate"]
 

@@ -6,7 +6,7 @@ import signal
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from app.dev.servers.server import Server, executable, package_directory
+from app.dev.servers.dev_server import Server, executable, package_directory
 
 # librdkafka reports every refused connection while the broker starts; the wait for it is ours.
 _silent = logging.getLogger(f"{__name__}.client")

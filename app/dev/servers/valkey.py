@@ -7,7 +7,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from app.dev.servers.server import Server, executable, package_directory
+from app.dev.servers.dev_server import Server, executable, package_directory
 
 
 class Valkey(Server):

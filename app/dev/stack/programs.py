@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 Command = tuple[str, ...]
 
-WEB: Command = ("gunicorn", "--config", "python:app.api.server", "app:create_app()")
+WEB: Command = ("gunicorn", "--config", "python:app.web.gunicorn_config", "app:create_app()")
 SCHEDULER: Command = ("app.scheduler",)
 MIGRATE: Command = ("flask", "--app", "app", "db", "upgrade")
 ROTATE_SECRETS: Command = ("flask", "--app", "app", "secrets", "rotate", "--yes")

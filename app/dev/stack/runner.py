@@ -12,19 +12,19 @@ import requests
 from cryptography.fernet import Fernet
 from sqlalchemy.exc import DBAPIError
 
-from app import db
-from app.access import api_keys
-from app.access.api_keys import Scope
-from app.db import Database
 from app.dev.process.child import Child, ChildError, Echo
 from app.dev.process.ports import free_port
 from app.dev.servers import Postgres
 from app.dev.stack import programs
-from app.dev.stack.client import Api
-from app.dev.stack.processes import STOP_SECONDS, Processes
 from app.dev.stack.programs import Command
+from app.dev.stack.stack_client import Api
+from app.dev.stack.stack_processes import STOP_SECONDS, Processes
 from app.dev.stack.steps import Step, silently
-from app.errors import UnavailableError
+from app.kernel import db
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
+from app.kernel.errors import UnavailableError
 from schema import migrate
 from schema.lease import MigrationBusyError
 

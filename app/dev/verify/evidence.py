@@ -1,10 +1,10 @@
-"""Evidence of a run: what both sides know at its end, judged by `app.dev.verify.checks`."""
+"""Evidence of a run: what both sides know at its end, judged by `app.dev.verify.promise_checks`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from app.dev.verify.flow.evidence import FlowEvidence
+from app.dev.verify.flow.flow_evidence import FlowEvidence
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, Trigger
 
 LOST_TYPES = frozenset({"WORKER_LOST", "STUCK"})

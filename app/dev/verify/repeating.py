@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.db import Database
-from app.dev.stack.client import Api
+from app.dev.stack.stack_client import Api
 from app.dev.verify import stored
-from app.dev.verify.catalogue import Catalogue
 from app.dev.verify.evidence import Accepted
+from app.dev.verify.job_load import ask
 from app.dev.verify.ledger import Ledger
-from app.dev.verify.load import ask
+from app.dev.verify.verify_definitions import Catalogue
+from app.kernel.db import Database
 from schema.states import Trigger
 
 

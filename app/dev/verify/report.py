@@ -9,10 +9,10 @@ from typing import Any
 from xml.etree.ElementTree import Element, ElementTree, SubElement
 
 from app.dev.terminal import Terminal
-from app.dev.verify.checks import Result
 from app.dev.verify.evidence import Arrival, Evidence
 from app.dev.verify.faults.plan import Fault
-from app.dev.verify.options import Options
+from app.dev.verify.promise_checks import Result
+from app.dev.verify.verify_options import Options
 from schema.states import EndpointType
 
 _MOST_SHOWN = 10

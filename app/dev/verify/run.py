@@ -9,26 +9,26 @@ from pathlib import Path
 
 import requests
 
-from app import db
 from app.dev.process.child import ChildError
 from app.dev.process.workdir import WorkDir
-from app.dev.stack.client import Api, ApiError
+from app.dev.stack.stack_client import Api, ApiError
 from app.dev.terminal import Terminal
 from app.dev.verify import arrivals, stored
-from app.dev.verify.catalogue import Catalogue
-from app.dev.verify.checks import run_checks
 from app.dev.verify.evidence import Evidence
 from app.dev.verify.faults.injector import Injector
 from app.dev.verify.faults.plan import disturbs, schedule
 from app.dev.verify.faults.repertoire import Repertoire
-from app.dev.verify.flow.evidence import FlowEvidence, Span
+from app.dev.verify.flow.flow_evidence import FlowEvidence, Span
 from app.dev.verify.ledger import Ledger
-from app.dev.verify.options import Options
+from app.dev.verify.promise_checks import run_checks
 from app.dev.verify.report import Report, show, write_json, write_junit
 from app.dev.verify.system import LEASE_SECONDS, System, running, thaw
+from app.dev.verify.verify_definitions import Catalogue
+from app.dev.verify.verify_options import Options
 from app.dev.verify.witness import Witness
 from app.dev.verify.workload import Workload
-from app.errors import UnavailableError
+from app.kernel import db
+from app.kernel.errors import UnavailableError
 from schema.states import FINAL
 
 _TURN_SECONDS = 0.05

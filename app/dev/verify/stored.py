@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlalchemy import JSON, Column, Row, String, Table, Text, cast, func, or_, select
 
-from app import db
-from app.db import Database
 from app.dev.verify.evidence import Attempt, Execution
-from app.dev.verify.flow.evidence import BreakerChange
+from app.dev.verify.flow.flow_evidence import BreakerChange
+from app.kernel import db
+from app.kernel.db import Database
 from schema import migrate
 from schema.states import AttemptStatus, BreakerState, EndpointType, ExecutionStatus
 from schema.tables import attempts, breaker_endpoints, breaker_events, execution_logs, executions, jobs, workers

@@ -10,12 +10,12 @@ from pathlib import Path
 from app.dev.process.proxy import Proxy
 from app.dev.servers import Postgres
 from app.dev.stack import programs
+from app.dev.stack.receiver_targets import Targets
 from app.dev.stack.runner import Stack
-from app.dev.stack.targets import Targets
 from app.dev.terminal import Terminal
 from app.dev.verify import clock
 from app.dev.verify.ledger import Sightings
-from app.dev.verify.options import FaultKind, Options
+from app.dev.verify.verify_options import FaultKind, Options
 
 LEASE_SECONDS = 4.0
 _ROOM = 200

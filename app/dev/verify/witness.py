@@ -9,8 +9,8 @@ from contextlib import suppress
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from app.db import Database
 from app.dev.verify.evidence import Transition
+from app.kernel.db import Database
 from schema.states import ExecutionStatus
 
 _INSTALL = [

@@ -5,14 +5,14 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 
-from app.db import Database
-from app.dev.verify.catalogue import Catalogue
-from app.dev.verify.flow.load import FlowLoad
+from app.dev.verify.flow.flow_load import FlowLoad
+from app.dev.verify.job_load import Load, NewClient, ask, create_crowd
 from app.dev.verify.ledger import Ledger
-from app.dev.verify.load import Load, NewClient, ask, create_crowd
-from app.dev.verify.options import Options
 from app.dev.verify.repeating import Repeating
 from app.dev.verify.storm import Storm
+from app.dev.verify.verify_definitions import Catalogue
+from app.dev.verify.verify_options import Options
+from app.kernel.db import Database
 
 Until = Callable[[Callable[[], bool], str], None]
 """Keeps the run going until a condition holds; the words say what is being waited for."""

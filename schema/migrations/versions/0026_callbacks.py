@@ -11,7 +11,7 @@ revision = "0026"
 down_revision = "0025"
 
 # Which ends of a job that te_enqueue creates are followed, by the callbacks of its endpoint
-# (app.executions.ending.followers), and that its execution takes it over.
+# (app.queue.ending.subscriptions), and that its execution takes it over.
 FOLLOWED = """NULLIF(CASE WHEN v_endpoint.callbacks ? 'on_success' THEN 1 ELSE 0 END
         + CASE WHEN v_endpoint.callbacks ? 'on_failure' THEN 2 ELSE 0 END
         + CASE WHEN v_endpoint.callbacks ? 'on_attempt_failed' THEN 8 ELSE 0 END, 0)"""

@@ -8,7 +8,7 @@ from importlib import import_module
 revision = "0034"
 down_revision = "0033"
 
-# The levels are those of app.api.http.body: with the body around it, an input has 100.
+# The levels are those of app.web.http.body: with the body around it, an input has 100.
 BOUNDS = """input: must have at most 1048576 bytes'
     WHEN jsonb_path_exists(v_input, 'strict $.**{{100}}') THEN 'input: must be nested no deeper than 100 levels'
     WHEN jsonb_path_exists(v_input, 'strict $.** ? (@ > 1.7976931348623157e308 || @ < -1.7976931348623157e308)') THEN

@@ -14,8 +14,8 @@ import pytest
 from app.dev.process import ports
 from app.dev.process.child import Child, ChildError
 from app.dev.stack import programs
-from app.dev.stack.client import ApiError
 from app.dev.stack.runner import Stack
+from app.dev.stack.stack_client import ApiError
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance

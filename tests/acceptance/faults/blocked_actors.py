@@ -9,12 +9,12 @@ import time
 from typing import Any
 
 from actors import broker, deliver
-from app import workers
+from app.kernel.processes import worker_lease
 from brokers import outcomes
 
 __all__ = ["broker"]
 
-_renew = workers.renew
+_renew = worker_lease.renew
 _renewals: list[float] = []
 
 
@@ -40,7 +40,7 @@ def _conclude(*_arguments: object, **_named: object) -> set[str]:
 
 match os.environ["TEST_BLOCKED"]:
     case "heartbeat":
-        workers.renew = _renew_once
+        worker_lease.renew = _renew_once
     case "delivery":
         deliver.deliver = _deliver
     case "finalizer":

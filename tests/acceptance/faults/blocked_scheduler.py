@@ -5,10 +5,10 @@ import threading
 from itertools import count
 
 from app.scheduler import __main__ as program
-from app.scheduler import process
+from app.scheduler import scheduler_process
 from app.scheduler.chore import Counts
+from app.scheduler.chore_heartbeats import Signs
 from app.scheduler.chores import Chores
-from app.scheduler.signs import Signs
 
 _promote, _runs = Chores.promote, count(1)
 
@@ -25,8 +25,8 @@ class _Impatient(Signs):
 
 
 Chores.promote = _block  # type: ignore[method-assign]
-process.Signs = _Impatient  # type: ignore[misc]
-process.LOOK_SECONDS = 0.05
+scheduler_process.Signs = _Impatient  # type: ignore[misc]
+scheduler_process.LOOK_SECONDS = 0.05
 
 if __name__ == "__main__":
     sys.exit(program.main())

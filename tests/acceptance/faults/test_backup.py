@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from app import db
-from app.db import Database
 from app.dev.receiver import Receiver
-from app.dev.servers.server import executable, package_directory
+from app.dev.servers.dev_server import executable, package_directory
 from app.dev.stack.runner import Stack
+from app.kernel import db
+from app.kernel.db import Database
 from tests import rows
 from tests.acceptance.limits import SHORT_LEASE
 from tests.cron_jobs import add_interval_job

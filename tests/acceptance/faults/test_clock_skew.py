@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
 from app.dev.receiver import Receiver
-from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from app.dev.stack.stack_client import Api
 from app.dev.verify import clock
-from app.health import heartbeat
-from app.health.heartbeat import Kind
+from app.kernel.db import Database
+from app.kernel.processes import process_heartbeat
+from app.kernel.processes.process_heartbeat import Kind
 from tests import rows
 from tests.acceptance.limits import SHORT_LEASE
 from tests.waiting import eventually
@@ -52,7 +52,7 @@ def test_nothing_is_early_or_lost(database: Database, stack: Stack, api: Api, re
         assert first.completed_at + SHORTEST_WAIT <= second.started_at <= arrived[execution.execution_id, 2]
     assert worker.is_running, worker.tail()
     assert scheduler.is_running, scheduler.tail()
-    clocks = {each.kind: each.clock for each in heartbeat.processes(database)}
+    clocks = {each.kind: each.clock for each in process_heartbeat.processes(database)}
     wrong_by = {Kind.WEB: ahead, Kind.WORKER: ahead, Kind.SCHEDULER: -ahead}
     assert clocks.keys() == wrong_by.keys(), "each process tells of its own"
     for kind, found in clocks.items():

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 import psycopg2
 import pytest
 
-from app import db
-from app.db import Database
 from app.dev.process.child import Child
 from app.dev.process.family import family, signal_all
 from app.dev.process.proxy import Mode, Proxy
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres
-from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from app.dev.stack.stack_client import Api
+from app.kernel import db
+from app.kernel.db import Database
 from brokers.worker_process import EXIT_LEASE_LOST
 from schema import migrate
 from tests import rows

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app import db
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres
+from app.kernel import db
 from schema import migrate
 from tests import rows
 from tests.acceptance.conftest import stack_over

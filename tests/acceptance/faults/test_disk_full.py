@@ -12,9 +12,9 @@ import psycopg2
 import pytest
 from psycopg2 import sql
 
-from app import db
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres
+from app.kernel import db
 from schema import migrate
 from schema.tables import metadata
 from tests import rows

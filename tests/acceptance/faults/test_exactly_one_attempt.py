@@ -7,9 +7,9 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
 from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
+from app.kernel.db import Database
 from tests import rows
 from tests.waiting import eventually
 

@@ -8,9 +8,9 @@ import pytest
 from cryptography.fernet import Fernet
 from sqlalchemy import text
 
-from app.db import Database
 from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
+from app.kernel.db import Database
 from tests import rows
 from tests.waiting import eventually
 

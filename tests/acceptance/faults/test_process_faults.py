@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
 from app.dev.process.family import family, signal_all
 from app.dev.receiver import Receiver
-from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from app.dev.stack.stack_client import Api
+from app.kernel.db import Database
 from tests import rows
 from tests.acceptance.limits import ENDED_SECONDS, SHORT_LEASE
 from tests.acceptance.load import Load, check_deliveries

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app import db
-from app.db import Database
 from app.dev.process.family import family, signal_all
 from app.dev.process.ports import free_port
 from app.dev.stack.runner import Stack
+from app.kernel import db
+from app.kernel.db import Database
 from tests import rows
 from tests.acceptance.conftest import stack_over
 from tests.acceptance.limits import ENDED_SECONDS, SHORT_LEASE

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.db import Database
 from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
+from app.kernel.db import Database
 from schema.states import EndpointType
 from tests import rows
 from tests.acceptance.tls import certify, https

@@ -9,10 +9,10 @@ import redis
 from confluent_kafka import Consumer, TopicPartition
 from sqlalchemy import text
 
-from app.db import Database
 from app.dev.receiver import Receiver
 from app.dev.servers import Tansu, Valkey
 from app.dev.stack.runner import Stack
+from app.kernel.db import Database
 from schema.states import EndpointType
 from tests import rows
 from tests.contract.dispatch.lossy import LossyProxy

@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.db import Database
 from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
+from app.kernel.db import Database
 from brokers.worker_process import EXIT_LEASE_LOST
 from tests import rows
 from tests.acceptance.limits import ENDED_SECONDS, SHORT_LEASE

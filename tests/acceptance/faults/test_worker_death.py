@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
 from app.dev.process.family import family, signal_all
 from app.dev.receiver import Receiver
 from app.dev.stack import programs
 from app.dev.stack.runner import Stack
+from app.kernel.db import Database
 from tests import rows
 from tests.acceptance.limits import ENDED_SECONDS, SHORT_LEASE
 from tests.waiting import eventually

@@ -5,7 +5,7 @@ What a row lock gives is a hint: on CockroachDB it may be lost. Exactness must c
 
 from sqlalchemy import text
 
-from app.executions.claiming import claim
+from app.queue.claiming import claim
 
 for name in ("CLAIM_1", "CLAIM_4", "CLAIM_16"):
     statement = getattr(claim, name)

@@ -3,8 +3,8 @@
 import pytest
 
 from app.dev.receiver import Receiver
-from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from app.dev.stack.stack_client import Api
 from tests.acceptance.jobs import wait_for_end
 from tests.waiting import eventually
 

@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka import KafkaException
 from sqlalchemy import text
 
-from app.db import Database
 from app.dev.receiver import Receiver
 from app.dev.servers import Tansu, Valkey
 from app.dev.stack.runner import Stack
+from app.kernel.db import Database
 from schema.states import EndpointType
 from tests import rows
 from tests.servers import start_or_skip

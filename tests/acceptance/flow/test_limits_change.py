@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
 from app.dev.receiver import Receiver
-from app.dev.stack.client import Api
 from app.dev.stack.runner import Stack
+from app.dev.stack.stack_client import Api
+from app.kernel.db import Database
 from tests import rows
 from tests.waiting import eventually
 

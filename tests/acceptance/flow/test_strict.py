@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from app import db
-from app.db import Database
 from app.dev.process.family import family
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres
+from app.kernel import db
+from app.kernel.db import Database
 from schema import migrate
 from tests import rows
 from tests.acceptance.conftest import stack_over

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.db import Database
+from app.kernel.db import Database
 from tests.contract.broker.faults import Faults
 from tests.contract.broker.finalizing import Run, Running
 from tests.contract.conftest import SHARDS

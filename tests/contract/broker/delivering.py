@@ -8,7 +8,7 @@ from dramatiq.broker import MessageProxy
 
 from app.catalog.crypto import SecretBox
 from app.catalog.loader import Catalog
-from app.db import Database
+from app.kernel.db import Database
 from brokers.attempt import Attempt
 from brokers.consumer import ClaimConsumer
 from brokers.worker_process import WorkerProcess

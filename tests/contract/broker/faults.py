@@ -2,7 +2,7 @@
 
 from sqlalchemy import text
 
-from app.db import Database
+from app.kernel.db import Database
 
 EVERY_ROW = "*"
 

@@ -5,14 +5,15 @@ from contextlib import contextmanager
 
 from sqlalchemy import text
 
-from app import ids, workers
-from app.db import Database
-from app.executions.conclusion import Conclusion
-from app.executions.model import Claim, LogLine
-from app.executions.verdict import Verdict
-from app.metrics.values import Values
+from app.kernel import ids
+from app.kernel.db import Database
+from app.kernel.metrics.values import Values
+from app.kernel.processes import worker_lease
+from app.queue.executions.completion import Conclusion
+from app.queue.executions.execution_model import Claim, LogLine
+from app.queue.executions.verdict import Verdict
 from brokers.finalizer import Finalizer
-from brokers.rules import FlowRules
+from brokers.known_rules import FlowRules
 from schema.states import LogLevel
 from tests import rows
 from tests.claiming import take
@@ -30,7 +31,9 @@ class Running:
         self.values = Values()
         self.finalizer = Finalizer(own, WORKER, self.values, FlowRules(own))
         lease_ms = 600_000
-        workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms)
+        worker_lease.register(
+            database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms
+        )
         self.finalizer.start()
 
     def claim(self, count: int) -> list[Claim]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from app.db import Database
+from app.kernel.db import Database
 from schema.states import EndpointType
 from tests import rows
 

@@ -15,10 +15,10 @@ from actors import build
 from actors.deliver import Deliveries
 from actors.dispatch import open_dispatchers
 from actors.loop import DeliveryLoop
-from app.config import Settings
-from app.db import Database
-from app.executions.cancellation import IfRunning, cancel_execution
-from app.jobs.cancellation import cancel_job
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
+from app.queue.jobs.job_cancellation import cancel_job
 from brokers.attempt import Attempt
 from brokers.consumer import DELIVER
 from brokers.worker_process import WorkerProcess

@@ -9,9 +9,9 @@ from dramatiq.broker import Broker, MessageProxy
 from dramatiq.middleware import Middleware, SkipMessage
 from sqlalchemy import text
 
-from app.db import Database
-from app.executions.model import DeliveryError
-from app.executions.verdict import Verdict
+from app.kernel.db import Database
+from app.queue.executions.execution_model import DeliveryError
+from app.queue.executions.verdict import Verdict
 from brokers.attempt import Attempt, Stage
 from schema.states import FINAL
 from tests import rows

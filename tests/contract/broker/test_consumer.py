@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy import event, text
 
-from app.db import Database
-from app.executions.verdict import Verdict
-from app.metrics.series import STALE, STRAYS
+from app.kernel.db import Database
+from app.kernel.metrics.series import STALE, STRAYS
+from app.queue.executions.verdict import Verdict
 from brokers import discovery, middleware
 from brokers.attempt import Attempt, Stage
 from brokers.consumer import ClaimConsumer

@@ -12,18 +12,18 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.deliver import Deliveries
 from actors.dispatch import Dispatchers, open_dispatchers
 from actors.loop import DeliveryLoop
-from app import db
-from app.audit import SYSTEM
-from app.audit.change import AuditedChange
 from app.catalog import secrets
 from app.catalog.crypto import SecretBox, generate_key
-from app.config import Settings
-from app.db import Database
 from app.dev.receiver import Receiver
 from app.dev.servers import Valkey
-from app.executions.claiming.release import SHORTEST_PUT_OFF_MS
+from app.kernel import db
+from app.kernel.audit import SYSTEM
+from app.kernel.audit.change import AuditedChange
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.queue.claiming.release import SHORTEST_PUT_OFF_MS
 from brokers.attempt import Stage
-from brokers.rules import FlowRules
+from brokers.known_rules import FlowRules
 from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType
 from tests import rows

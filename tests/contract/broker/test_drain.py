@@ -6,15 +6,15 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import text
 
-from app.audit import SYSTEM
-from app.audit.change import AuditedChange
-from app.db import Database
-from app.executions.verdict import Verdict
-from app.health import commands
-from app.health import thread as health
-from app.health.commands import Command, CommandKind, CommandState
-from app.stats import workers
-from app.stats.workers import WorkerState
+from app.features.control import worker_list
+from app.features.control.worker_list import WorkerState
+from app.kernel.audit import SYSTEM
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
+from app.kernel.processes import heartbeat_thread as health
+from app.kernel.processes import worker_commands
+from app.kernel.processes.worker_commands import Command, CommandKind, CommandState
+from app.queue.executions.verdict import Verdict
 from brokers.attempt import Attempt, Stage
 from brokers.worker_process import WorkerProcess
 from tests import rows
@@ -53,15 +53,15 @@ def held() -> Iterator[Held]:
 
 
 def drain(database: Database, process: WorkerProcess) -> Command:
-    return commands.ask(database, process.worker_id, CommandKind.DRAIN, AuditedChange(SYSTEM))
+    return worker_commands.ask(database, process.worker_id, CommandKind.DRAIN, AuditedChange(SYSTEM))
 
 
 def state(database: Database, process: WorkerProcess) -> WorkerState:
-    return workers.get(database, process.worker_id).state
+    return worker_list.get(database, process.worker_id).state
 
 
 def standing(database: Database, process: WorkerProcess) -> list[CommandState]:
-    return [one.state for one in commands.latest(database, process.worker_id)]
+    return [one.state for one in worker_commands.latest(database, process.worker_id)]
 
 
 def test_it_claims_nothing_more_finishes_and_ends(database: Database, start_worker: StartWorker, held: Held) -> None:
@@ -118,7 +118,7 @@ def test_a_command_of_a_later_release_is_left_alone(
     )
     drain(database, process)
     eventually(lambda: state(database, process) is WorkerState.DRAINING, what="the one that it knows")
-    assert {one.command for one in commands.latest(database, process.worker_id)} == {"dance", "drain"}
+    assert {one.command for one in worker_commands.latest(database, process.worker_id)} == {"dance", "drain"}
     assert caplog.text.count("of a later release") == 1
     (row,) = database.fetch(text("SELECT acknowledged_at FROM worker_commands WHERE command_id = 'cmd_1'"))
     assert row.acknowledged_at is None

@@ -5,8 +5,8 @@ import logging
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.metrics.series import STALE
+from app.kernel.db import Database
+from app.kernel.metrics.series import STALE
 from brokers import finalizer, unwritten
 from tests import rows
 from tests.contract.broker.faults import Faults

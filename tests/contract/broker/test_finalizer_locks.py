@@ -6,9 +6,9 @@ from contextlib import closing
 import pytest
 from sqlalchemy import text
 
-from app import db
-from app.db import Database
-from app.executions.claiming.release import Release
+from app.kernel import db
+from app.kernel.db import Database
+from app.queue.claiming.release import Release
 from tests import rows
 from tests.contract.broker.finalizing import Run, locked
 from tests.waiting import eventually

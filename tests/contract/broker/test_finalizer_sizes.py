@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 import pytest
 from sqlalchemy import text
 
-from app import db
-from app.db import Database
+from app.kernel import db
+from app.kernel.db import Database
 from tests import rows
 from tests.contract.broker.finalizing import Run, locked
 from tests.pg_proxy import PgProxy

@@ -29,7 +29,7 @@ threading.Thread(target=process.give_up, args=["the test says so"]).start()
 TWICE = """
 import threading
 from app import db
-from app.metrics.series import LOST_LEASES
+from app.kernel.metrics.series import LOST_LEASES
 from tests.contract.conftest import worker_process
 
 database = db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-test")

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from sqlalchemy import text
 
-from app import db, workers
-from app.db import Database
-from brokers.heartbeat import Heartbeat
+from app.kernel import db
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
+from brokers.lease_heartbeat import Heartbeat
 from tests.contract.broker.faults import Faults
 from tests.waiting import eventually
 
@@ -27,7 +28,9 @@ def start(database: Database) -> Iterator[Start]:
 
     def start(way: Database, lease_seconds: float = LEASE_SECONDS) -> list[str]:
         lease_ms = round(lease_seconds * 1000)
-        workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms)
+        worker_lease.register(
+            database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms
+        )
         reasons: list[str] = []
         heartbeat = Heartbeat(way, WORKER, lease_seconds=lease_seconds, in_flight=lambda: 7, on_lost=reasons.append)
         heartbeat.granted(time.monotonic())

@@ -13,13 +13,13 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.deliver import Deliveries
 from actors.dispatch import open_dispatchers
 from actors.loop import DeliveryLoop
-from app import db
 from app.catalog.loader import Catalog
-from app.config import Settings
-from app.db import Database
 from app.dev.receiver import Receiver
-from app.executions.cancellation import Cancelled, IfRunning, cancel_execution
-from app.jobs.pause import pause_job
+from app.kernel import db
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.queue.executions.execution_cancellation import Cancelled, IfRunning, cancel_execution
+from app.queue.jobs.job_pause import pause_job
 from brokers.attempt import Attempt
 from brokers.broker import ExecutionsBroker
 from brokers.consumer import DELIVER

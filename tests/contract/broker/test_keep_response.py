@@ -10,9 +10,9 @@ from sqlalchemy import text
 import tests.worker_environment  # noqa: F401 - first
 from actors.deliver import Deliveries
 from actors.loop import DeliveryLoop
-from app.db import Database
 from app.dev.receiver import Receiver
 from app.dev.servers.valkey import Valkey
+from app.kernel.db import Database
 from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType
 from tests import rows

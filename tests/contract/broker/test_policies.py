@@ -8,11 +8,11 @@ from sqlalchemy import text
 import tests.worker_environment  # noqa: F401 - first
 from actors.deliver import Deliveries
 from actors.loop import DeliveryLoop
-from app import ids
-from app.db import Database
 from app.dev.receiver import Receiver
-from app.executions.reading.explanation import explain
-from app.executions.reading.queries import get_execution
+from app.kernel import ids
+from app.kernel.db import Database
+from app.queue.reading.execution_queries import get_execution
+from app.queue.reading.explanation import explain
 from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType, ExecutionStatus
 from tests import rows

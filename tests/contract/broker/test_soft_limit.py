@@ -8,10 +8,10 @@ from sqlalchemy import text
 import tests.worker_environment  # noqa: F401 - first
 from actors.deliver import Deliveries
 from actors.loop import DeliveryLoop
-from app.db import Database
 from app.dev.receiver import Receiver
-from app.executions.model import Claim
-from app.executions.soft_limit import SoftLimitPassed, note
+from app.kernel.db import Database
+from app.queue.executions.execution_model import Claim
+from app.queue.executions.soft_limit import SoftLimitPassed, note
 from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType
 from tests import rows

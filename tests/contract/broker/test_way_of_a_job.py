@@ -13,11 +13,11 @@ from dramatiq import Worker
 
 import tests.worker_environment  # noqa: F401 - first
 from actors import build
-from app.config import Settings
-from app.db import Database
 from app.dev.receiver import Receiver
-from app.jobs.creation import Creator
-from app.jobs.model import NewJob
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.queue.jobs.job_creation import Creator
+from app.queue.jobs.job_model import NewJob
 from brokers.consumer import DELIVER
 from schema.states import Trigger
 from tests import rows
@@ -29,7 +29,7 @@ RunJob = Callable[[], None]
 ROOT = Path(__file__).parents[3]
 COUNTED = tuple(f"{ROOT}/{place}/" for place in ("actors", "app", "brokers", "schema"))
 # Catalogue and dispatchers do what other queues leave to the user's code, and `formats` is how values are written.
-OTHERS = ("actors/dispatch/", "app/api/", "app/catalog/", "app/dev/", "app/formats.py")
+OTHERS = ("actors/dispatch/", "app/web/", "app/catalog/", "app/dev/", "app/kernel/formats.py")
 LEFT_OUT = tuple(f"{ROOT}/{place}" for place in OTHERS)
 # What goes round whether there is a job or not.
 IDLE_THREADS = {"te-heartbeat", "te-watchdog", "te-stalled", "te-listener", "te-flow"}

@@ -3,17 +3,17 @@
 import pytest
 from sqlalchemy import text
 
-from app import ids
-from app.audit import SYSTEM
-from app.audit.change import AuditedChange
-from app.catalog import configs, superseded
+from app.catalog import configs, superseded_configs
 from app.catalog.loader import Catalog
-from app.db import Database
-from app.executions.claiming.release import release
-from app.executions.conclusion import Conclusion, conclude
-from app.executions.model import Claim, DeliveryError
-from app.executions.retry import retry_execution
-from app.executions.verdict import Verdict
+from app.kernel import ids
+from app.kernel.audit import SYSTEM
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
+from app.queue.claiming.release import release
+from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.execution_model import Claim, DeliveryError
+from app.queue.executions.manual_retry import retry_execution
+from app.queue.executions.verdict import Verdict
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.claiming import take
@@ -109,7 +109,7 @@ def test_an_execution_of_an_earlier_release_keeps_the_config_of_its_next_claim(p
 def test_what_was_superseded_is_kept_as_long_as_an_execution_can_need_it(
     process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(superseded, "PAGE", 1)
+    monkeypatch.setattr(superseded_configs, "PAGE", 1)
     monkeypatch.setattr("app.scheduler.pruner.BATCH", 1)
     database = process.database
     change(database, "https://two.example")

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import TextClause, text
 
 from app.catalog import dependents
-from app.db import Database
+from app.kernel.db import Database
 from tests import rows
 from tests.contract.blocks import blocks
 

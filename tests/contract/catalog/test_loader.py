@@ -3,17 +3,17 @@
 import pytest
 from sqlalchemy import text
 
-from app import db
-from app.audit import SYSTEM
-from app.audit.change import AuditedChange
 from app.catalog import configs, loader, revision, secrets
 from app.catalog.crypto import SecretBox, generate_key
 from app.catalog.loader import Catalog, SecretUnreadableError
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.scrub import MASK
-from app.db import Database
-from app.errors import TemplateError, UnavailableError
-from app.formats import Unreadable
+from app.kernel import db
+from app.kernel.audit import SYSTEM
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
+from app.kernel.errors import TemplateError, UnavailableError
+from app.kernel.formats import Unreadable
 from schema.states import EndpointType
 from tests import rows
 

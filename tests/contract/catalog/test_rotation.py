@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.audit import SYSTEM
-from app.audit.change import AuditedChange
 from app.catalog import rotation, secrets
 from app.catalog.crypto import SecretBox, generate_key, key_id
-from app.db import Database
+from app.kernel.audit import SYSTEM
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
 
 OLD, NEW, LOST = generate_key(), generate_key(), generate_key()
 OLD_BOX, BOTH, NEW_BOX = (SecretBox.from_setting(keys) for keys in (OLD, f"{NEW},{OLD}", NEW))

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.formats import array_literal
+from app.kernel.db import Database
+from app.kernel.formats import array_literal
 
 INSTANT = datetime(2026, 2, 28, 23, 59, 59, 123456, tzinfo=UTC)
 

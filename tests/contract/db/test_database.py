@@ -11,13 +11,13 @@ import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from app import db
-from app.db import Database, deadline
-from app.db.engine_doubts import doubts, facts
-from app.db.retry import MAX_LOCK_WAITS, MAX_TRIES
-from app.errors import TimedOutError, UnavailableError
-from app.metrics import PROCESS
-from app.metrics.series import STATEMENT_RETRIES
+from app.kernel import db
+from app.kernel.db import Database, deadline
+from app.kernel.db.engine_doubts import doubts, facts
+from app.kernel.db.retries import MAX_LOCK_WAITS, MAX_TRIES
+from app.kernel.errors import TimedOutError, UnavailableError
+from app.kernel.metrics import PROCESS
+from app.kernel.metrics.series import STATEMENT_RETRIES
 from tests.contract.races.racing import schedulers
 
 
@@ -172,7 +172,7 @@ def test_a_statement_costs_few_functions_of_ours(database: Database) -> None:
     finally:
         sys.setprofile(None)
     assert len(ours) <= 6, sorted(ours)
-    assert "app.db.Database.fetch" in ours
+    assert "app.kernel.db.Database.fetch" in ours
 
 
 @pytest.mark.parametrize("level", ["read committed", "serializable"])

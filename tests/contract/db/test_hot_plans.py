@@ -7,18 +7,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from app import db, ids, workers
-from app.db import Database, hot
-from app.executions.claiming.look import look
-from app.executions.claiming.of_endpoints import Stretch, next_lanes
-from app.executions.claiming.sweep import Sweep
-from app.executions.conclusion import Conclusion, conclude
-from app.executions.model import Claim
-from app.executions.verdict import Verdict
-from app.formats import EPOCH
-from app.jobs.batch import create_many
-from app.jobs.creation import Creator
-from app.jobs.model import NewJob
+from app.kernel import db, ids
+from app.kernel.db import Database, hot
+from app.kernel.formats import EPOCH
+from app.kernel.processes import worker_lease
+from app.queue.claiming.endpoint_partitions import Stretch, next_lanes
+from app.queue.claiming.full_scan import Sweep
+from app.queue.claiming.poll import look
+from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.execution_model import Claim
+from app.queue.executions.verdict import Verdict
+from app.queue.jobs.job_batch import create_many
+from app.queue.jobs.job_creation import Creator
+from app.queue.jobs.job_model import NewJob
 from schema.states import Trigger
 from tests import rows
 from tests.claiming import TARGET, take
@@ -32,7 +33,7 @@ PREPARED = text("SELECT name, parameter_types FROM pg_prepared_statements")
 @pytest.fixture
 def one(database: Database, database_url: str) -> Iterator[Database]:
     """A pool of one connection, so that its plans can be asked for."""
-    workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
+    worker_lease.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
     found = db.connect(database_url, pool_size=1, application_name="te-one")
     yield found
     found.close()

@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from app import db
-from app.db import Database
-from app.db.retry import MAX_LOCK_WAITS, MAX_TRIES, is_rows_fault
-from app.errors import UnavailableError
-from app.sql import HotStatement
+from app.kernel import db
+from app.kernel.db import Database
+from app.kernel.db.retries import MAX_LOCK_WAITS, MAX_TRIES, is_rows_fault
+from app.kernel.errors import UnavailableError
+from app.kernel.sql import HotStatement
 
 PREPARED = text("SELECT name, generic_plans FROM pg_prepared_statements ORDER BY name")
 VALUES = """

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import Connection, TextClause, text
 
-from app import db
-from app.db import PING_AFTER_IDLE_SECONDS, Database
-from app.db.stalled import ANSWER_SECONDS
-from app.errors import UnavailableError
-from app.sql import HotStatement
+from app.kernel import db
+from app.kernel.db import PING_AFTER_IDLE_SECONDS, Database
+from app.kernel.db.stalled import ANSWER_SECONDS
+from app.kernel.errors import UnavailableError
+from app.kernel.sql import HotStatement
 from tests.waiting import HUNG_SECONDS
 
 PID = text("SELECT pg_backend_pid() AS pid")

@@ -7,9 +7,9 @@ import psycopg2
 import pytest
 from sqlalchemy import make_url, text
 
-from app import db
-from app.db import Database
 from app.dev.process.proxy import Mode, Proxy
+from app.kernel import db
+from app.kernel.db import Database
 from tests.waiting import eventually
 
 NAME = "te-test-unawaited"
@@ -67,7 +67,7 @@ def test_a_lost_connection_is_given_up_and_opened_again(sender: Database, databa
 def test_a_server_that_does_not_answer_is_waited_for_so_long(
     sender: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.db.unawaited.CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("app.kernel.db.fire_and_forget.CONNECT_SECONDS", 0.2)
     with Proxy(int(database_url.rpartition(":")[2].partition("/")[0])) as proxy:
         hanging = db.connect(proxy.url(database_url), pool_size=1, application_name=NAME)
         hanging.fetch(text("SELECT 1"))
@@ -93,7 +93,7 @@ def test_it_leads_to_where_the_pool_has_connected(database: Database, database_u
 
 
 def test_it_is_replaced_after_some_minutes(sender: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.db.unawaited.LASTS_SECONDS", 0.0)
+    monkeypatch.setattr("app.kernel.db.fire_and_forget.LASTS_SECONDS", 0.0)
     sender.open_unawaited()
     assert not sender.unawaited.send(TOLD, {"told": "x"})
     assert sender.unawaited.is_wanting

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
+from app.kernel.db import Database
 from benchmarks import backlog
 
 

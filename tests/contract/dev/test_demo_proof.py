@@ -9,10 +9,10 @@ import redis
 import requests
 from confluent_kafka import Producer
 
-from app.dev.demo.definitions import STREAM, TOPIC
-from app.dev.demo.job import DemoJob
+from app.dev.demo.demo_definitions import STREAM, TOPIC
+from app.dev.demo.demo_job import DemoJob
 from app.dev.demo.proof import show_deliveries
-from app.dev.stack.targets import Targets
+from app.dev.stack.receiver_targets import Targets
 from app.dev.terminal import Terminal
 
 SECRET = "sk-demo-not-to-be-seen"

@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy import text
 
-from app import ids
-from app.db import Database
+from app.kernel import ids
+from app.kernel.db import Database
 from benchmarks import history
 
 

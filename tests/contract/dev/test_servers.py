@@ -94,7 +94,7 @@ def test_a_port_taken_between_choice_and_start_is_chosen_around(
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         taken = other.getsockname()[1]
         choices = iter([taken, ports.free_port()])
-        monkeypatch.setattr("app.dev.servers.server.free_port", lambda _preferred: next(choices))
+        monkeypatch.setattr("app.dev.servers.dev_server.free_port", lambda _preferred: next(choices))
         with kind() as server:
             assert server.port != taken
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from app import workers
-from app.db import Database
 from app.dev.verify.stored import OtherWorkError, refuse_other_work
 from app.dev.verify.witness import Witness
-from app.executions.claiming.release import release
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
+from app.queue.claiming.release import release
 from schema.states import ExecutionStatus
 from tests import rows
 from tests.claiming import take
@@ -18,7 +18,7 @@ def test_it_notes_each_change_and_leaves_no_trace(database: Database) -> None:
     witness = Witness(database, "test")
     witness.install()
     (execution_id,) = rows.add_executions(database)
-    workers.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
+    worker_lease.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
     claimed = take(database, "w1", 1)
     release(database, "w1", [one.key for one in claimed.claims])
     changes = witness.changes(["target"])

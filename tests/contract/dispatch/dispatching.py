@@ -14,7 +14,7 @@ from actors.dispatch.base import Dispatcher, Identity, Network
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.resolver import Resolver
 from app.catalog.specs import compile_spec
-from app.executions.model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError
 from schema.states import EndpointType
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch import OPENERS
 from app.dev.receiver import Receiver
 from app.dev.servers import Tansu, Valkey
-from app.executions.model import NotSentError
+from app.queue.executions.execution_model import NotSentError
 from schema.states import EndpointType
 from tests.contract.dispatch.dispatching import Opening, identity, rendered, run
 

@@ -4,14 +4,14 @@ from collections.abc import Callable, Collection, Sequence
 
 from sqlalchemy import Connection, text
 
-from app import ids
-from app.db import Database
-from app.executions.conclusion import Conclusion, conclude
-from app.executions.ending.followers import Followed
-from app.executions.ending.outbox import End
-from app.executions.model import Claim, DeliveryError
-from app.executions.verdict import Verdict
-from app.outbox.effect import Brought, Effect
+from app.kernel import ids
+from app.kernel.db import Database
+from app.queue.ending.handler import Brought, Effect
+from app.queue.ending.outbox_rows import End
+from app.queue.ending.subscriptions import Followed
+from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.execution_model import Claim, DeliveryError
+from app.queue.executions.verdict import Verdict
 from tests import rows
 from tests.claiming import take
 

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 from sqlalchemy import text
 
-from app.db import Database
-from app.executions.reading.dead_letters import LetterFilter
-from app.jobs import redrives
-from app.jobs.creation import Creator
-from app.jobs.redrive_walk import RedriveWalk
-from app.jobs.redrives import Redrive
-from app.jobs.walker import Walker
+from app.features.dead_letters import redrives
+from app.features.dead_letters.letter_list import LetterFilter
+from app.features.dead_letters.redrive_walk import RedriveWalk
+from app.features.dead_letters.redrives import Redrive
+from app.kernel.db import Database
+from app.queue.bulk.walker import Walker
+from app.queue.jobs.job_creation import Creator
 from tests import rows
 
 EVERYTHING = LetterFilter()

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.executions import retry
-from app.executions.cancellation import IfRunning, cancel_execution
-from app.executions.reading import dead_letters
-from app.jobs import bulk_operations
-from app.jobs import walker as walking
-from app.jobs.bulk_operations import BULK_OPERATIONS, BulkOperation, Parameters, Wanted
-from app.jobs.bulk_walk import BulkWalk, selection_of
-from app.jobs.creation import Creator
-from app.jobs.walker import Lap, Walker, preview
+from app.features.bulk_jobs import store as bulk_jobs_store
+from app.features.bulk_jobs.bulk_walk import BulkWalk, selection_of
+from app.features.bulk_jobs.store import BULK_OPERATIONS, BulkOperation, Parameters, Wanted
+from app.features.dead_letters import letter_list
+from app.kernel.db import Database
+from app.queue.bulk import walker as walking
+from app.queue.bulk.walker import Lap, Walker, preview
+from app.queue.executions import manual_retry
+from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
+from app.queue.jobs.job_creation import Creator
 from schema.states import BulkAction, ExecutionStatus, WalkStatus
 from tests import rows
 from tests.contract.ending.following import letters
@@ -39,7 +39,7 @@ def walker(database: Database, who: str = "one", hint: Callable[[str], object] =
 def begun(
     database: Database, action: BulkAction, wanted: Wanted = OF_TARGET, *, rate: int = 1_000, **given: Any
 ) -> BulkOperation:
-    return bulk_operations.begin(database, action, wanted, Parameters(**given), rate=rate, actor="me")
+    return bulk_jobs_store.begin(database, action, wanted, Parameters(**given), rate=rate, actor="me")
 
 
 def done(database: Database, action: BulkAction, wanted: Wanted = OF_TARGET, **given: Any) -> Lap:
@@ -134,7 +134,7 @@ def test_it_retries_nothing_that_somebody_has_seen_to_otherwise(database: Databa
     ):
         mine = {"id": execution_id}
         database.fetch(text(f"UPDATE dead_letters SET {column}, resolved_at = now() WHERE execution_id = :id"), mine)
-    retry.retry_execution(database, again, actor=None)
+    manual_retry.retry_execution(database, again, actor=None)
     rows.add_letter(
         database,
         again,
@@ -232,9 +232,9 @@ def test_it_archives_the_open_letters_of_a_filter_with_one_note(
         rows.add_letter(database, **of_wanted | given)
     operation = begun(database, BulkAction.ARCHIVE, wanted, note="The customer was deleted.")
     rows.add_letter(database, **of_wanted)
-    again = kind(database).see_to(operation, [dead_letters.get_letter(database, mine[0])])
+    again = kind(database).see_to(operation, [letter_list.get_letter(database, mine[0])])
     assert not again.refused
-    assert [*kind(database).see_to(operation, [dead_letters.get_letter(database, mine[0])]).refused] == [mine[0]]
+    assert [*kind(database).see_to(operation, [letter_list.get_letter(database, mine[0])]).refused] == [mine[0]]
     assert walker(database).walk() == (4, 0)
     done = BULK_OPERATIONS.get(database, operation.operation_id)
     assert (done.status, done.changed, done.refused) == (WalkStatus.DONE, 4, 0)

@@ -6,19 +6,20 @@ from functools import partial
 import pytest
 from sqlalchemy import event, text
 
-from app import db, workers
 from app.catalog.retry_policy import RetryPolicy
-from app.db import Database
-from app.errors import UnavailableError
-from app.executions.ending import taking
-from app.executions.ending.followers import Followed, is_followed, may_be_followed
-from app.executions.policy import Action
-from app.executions.retry import retry_execution
-from app.executions.verdict import Tried, Verdict, decide
-from app.metrics import series
-from app.metrics.values import Values
-from app.outbox.handling import Handled, Handler
-from app.scheduler.outbox import Outbox
+from app.kernel import db
+from app.kernel.db import Database
+from app.kernel.errors import UnavailableError
+from app.kernel.metrics import series
+from app.kernel.metrics.values import Values
+from app.kernel.processes import worker_lease
+from app.queue.ending import outbox_taking
+from app.queue.ending.handling import Handled, Handler
+from app.queue.ending.subscriptions import Followed, is_followed, may_be_followed
+from app.queue.executions.manual_retry import retry_execution
+from app.queue.executions.retry_outcome import Action
+from app.queue.executions.verdict import Tried, Verdict, decide
+from app.scheduler.outbox_chore import Outbox
 from brokers.worker_process import WorkerProcess
 from schema.states import ExecutionStatus
 from tests import rows
@@ -37,7 +38,7 @@ REJECTED = decide(ERROR, Action.REJECT, Tried("exec_1", 1, 3), RetryPolicy(), No
 
 @pytest.fixture
 def worker(database: Database) -> str:
-    workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
+    worker_lease.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
     return WORKER
 
 
@@ -95,7 +96,7 @@ def test_a_failure_leaves_a_letter_unless_the_policy_rejected_it(database: Datab
 def test_of_several_handlers_one_brings_about_each_effect(
     database: Database, database_url: str, worker: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    strip_locks(monkeypatch, way, taking, "TAKE", "LOCK_ONE")
+    strip_locks(monkeypatch, way, outbox_taking, "TAKE", "LOCK_ONE")
     found = end(database, claimed(database, worker, 60))
     effect = counting(database)
     failed_before = text("UPDATE execution_ends SET tries = 1 WHERE end_id = ANY (:ids)")
@@ -154,7 +155,7 @@ def test_what_is_locked_in_one_shard_holds_up_no_other_shard(
     database: Database, database_url: str, worker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hasty = db.connect(database_url, pool_size=2, application_name="te-hasty", statement_timeout_seconds=0.6)
-    monkeypatch.setattr("app.scheduler.outbox.RUN_SECONDS", 0.1)
+    monkeypatch.setattr("app.scheduler.outbox_chore.RUN_SECONDS", 0.1)
     stuck, fresh = claimed(database, worker, 2)
     end(database, [stuck, fresh])
     grow_old(database)
@@ -233,7 +234,7 @@ def test_a_worker_handles_its_ends_at_once_and_a_scheduler_those_that_it_takes_b
         process.finalizer.submit(conclusion)
     eventually(lambda: letters(database) == {failed.execution_id: None}, what="the letter")
 
-    workers.register(database, worker_id="wrk_gone", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
+    worker_lease.register(database, worker_id="wrk_gone", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     (lost,) = claimed(database, "wrk_gone", max_attempts=1)
     change = "max_attempts = 2, attempt_count = 2"
     database.fetch(text(f"UPDATE executions SET {change} WHERE execution_id = :id"), {"id": lost.execution_id})

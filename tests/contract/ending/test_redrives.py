@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, event, text
 
-from app.db import Database
-from app.db.paging import PageRequest
-from app.executions.ending.letters import archive
-from app.executions.reading.dead_letters import LetterFilter, page_of_letters
-from app.executions.retry import retry_execution
-from app.jobs.redrive import Anew, redrive
-from app.jobs.redrive_walk import next_letters
-from app.jobs.redrives import REDRIVES
-from app.jobs.walker import preview
-from app.jobs.walks import BEGINNING
+from app.features.dead_letters.letter_list import LetterFilter, page_of_letters
+from app.features.dead_letters.redrive import Anew, redrive
+from app.features.dead_letters.redrive_walk import next_letters
+from app.features.dead_letters.redrives import REDRIVES
+from app.features.dead_letters.store import archive
+from app.kernel.db import Database
+from app.kernel.db.paging import PageRequest
+from app.queue.bulk.walker import preview
+from app.queue.bulk.walks import BEGINNING
+from app.queue.executions.manual_retry import retry_execution
 from schema.states import WalkStatus
 from tests import rows
 from tests.contract.ending.following import letters

@@ -7,19 +7,19 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import text
 
-from app import db
-from app.db import Database
-from app.db.paging import Position
-from app.errors import ConflictError, UnavailableError
-from app.executions.ending.letters import archive
-from app.executions.reading.dead_letters import DeadLetter, LetterFilter
-from app.executions.several import Treated
-from app.jobs import walker as walking
-from app.jobs.creation import Creator
-from app.jobs.redrive_walk import RedriveWalk
-from app.jobs.redrives import REDRIVES, Redrive
-from app.jobs.walker import Lap, Place
-from app.sql import REGISTRY
+from app.features.dead_letters.letter_list import DeadLetter, LetterFilter
+from app.features.dead_letters.redrive_walk import RedriveWalk
+from app.features.dead_letters.redrives import REDRIVES, Redrive
+from app.features.dead_letters.store import archive
+from app.kernel import db
+from app.kernel.db import Database
+from app.kernel.db.paging import Position
+from app.kernel.errors import ConflictError, UnavailableError
+from app.kernel.sql import REGISTRY
+from app.queue.bulk import walker as walking
+from app.queue.bulk.walker import Lap, Place
+from app.queue.executions.several import Treated
+from app.queue.jobs.job_creation import Creator
 from schema.states import WalkStatus
 from tests import rows
 from tests.contract.ending.redriving import EVENTS, add_letters, begun, creator, walker

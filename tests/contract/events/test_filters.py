@@ -5,12 +5,13 @@ import socket
 
 from sqlalchemy import text
 
-from app.api.streaming.feed import Feed
-from app.api.streaming.stream import Stream, Subscription
-from app.db import Database
-from app.events import EventFilter, reading
-from app.events.place import Place
-from app.formats import EPOCH
+from app.features.events import store as events_store
+from app.features.events.event import EventFilter
+from app.features.events.event_cursor import Place
+from app.features.events.feed import Feed
+from app.features.events.stream import Stream, Subscription
+from app.kernel.db import Database
+from app.kernel.formats import EPOCH
 from tests import rows
 from tests.waiting import HUNG_SECONDS, eventually
 
@@ -22,7 +23,9 @@ def test_labels_are_looked_up_for_those_that_filter_by_them(database: Database) 
     database.fetch(LABEL, {"job_id": rows.job_of(database, labelled).job_id})
     for number, execution_id in enumerate((labelled, other), 1):
         rows.add_attempt(database, execution_id, number, "FAILED")
-    eventually(lambda: len(reading.read(database, Place(EPOCH), reading.horizon(database), {"attempt"}).events) == 2)
+    eventually(
+        lambda: len(events_store.read(database, Place(EPOCH), events_store.horizon(database), {"attempt"}).events) == 2
+    )
     attempts = frozenset({"attempt"})
     wanted = (EventFilter(kinds=attempts, labels={"team": "a"}), EventFilter(kinds=attempts))
     pairs = [socket.socketpair() for _ in wanted]

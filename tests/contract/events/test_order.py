@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy import make_url, text
 
-from app import audit, db, ids
-from app.audit import SYSTEM, Action, ResourceType
-from app.db import Database
-from app.events import GROUPS, EventKind, reading
-from app.events.place import Place
-from app.formats import EPOCH
-from app.jobs import enqueue_settings
+from app.features.events import store as events_store
+from app.features.events.event import GROUPS, EventKind
+from app.features.events.event_cursor import Place
+from app.kernel import audit, db, ids
+from app.kernel.audit import SYSTEM, Action, ResourceType
+from app.kernel.db import Database
+from app.kernel.formats import EPOCH
+from app.queue.jobs import enqueue_settings
 from tests import rows
 from tests.waiting import eventually
 
@@ -32,9 +33,9 @@ def change(connection: object, name: str) -> None:
 def behind(database: Database, place: Place) -> tuple[list[str | None], Place]:
     """Read all that there is now, in small pages."""
     found: list[str | None] = []
-    until = reading.horizon(database)
+    until = events_store.horizon(database)
     while True:
-        page = reading.read(database, place, until, GROUPS, limit=2)
+        page = events_store.read(database, place, until, GROUPS, limit=2)
         found += [event.subject for event in page.events]
         place = page.up_to
         if page.is_end:
@@ -73,9 +74,9 @@ def test_those_of_one_instant_are_read_page_by_page_and_by_the_index(database: D
     given = {"execution_id": execution_id, "size": OF_BATCH, "count": BATCHES * OF_BATCH}
     database.fetch(text(ATTEMPTS), given)
     database.fetch(text("ANALYZE"))
-    until, place, keys = reading.horizon(database) + timedelta(minutes=1), Place(EPOCH), []
+    until, place, keys = events_store.horizon(database) + timedelta(minutes=1), Place(EPOCH), []
     while True:
-        page = reading.read(database, place, until, {"attempt"}, limit=OF_BATCH - 1)
+        page = events_store.read(database, place, until, {"attempt"}, limit=OF_BATCH - 1)
         keys += [(event.at, event.place.key) for event in page.events]
         place = page.up_to
         if page.is_end:
@@ -84,8 +85,8 @@ def test_those_of_one_instant_are_read_page_by_page_and_by_the_index(database: D
     assert len(keys) == BATCHES * OF_BATCH
     if not database.is_cockroach:
         middle = Place(keys[len(keys) // 2][0])
-        params = reading.params_of(middle, until, GROUPS, limit=50)
-        plan = "\n".join(line[0] for line in database.fetch(text(f"EXPLAIN {reading.PAGE_OF_EVENTS}"), params))
+        params = events_store.params_of(middle, until, GROUPS, limit=50)
+        plan = "\n".join(line[0] for line in database.fetch(text(f"EXPLAIN {events_store.PAGE_OF_EVENTS}"), params))
         assert "using idx_attempts_created" in plan
         assert "Incremental Sort" in plan, "a batch at a time, not all that follows"
 
@@ -109,7 +110,7 @@ def test_a_long_transaction_that_enqueues_is_waited_for_and_no_other(database: D
         began = caller.execute(text("SELECT now() FROM te_enqueue('target')")).scalar_one()
 
         def horizon() -> datetime:
-            found: datetime = reads.execute(reading.HORIZON).scalar_one()
+            found: datetime = reads.execute(events_store.HORIZON).scalar_one()
             reads.commit()
             return found
 
@@ -129,12 +130,12 @@ def test_hidden_sessions_delay_events_only_while_they_are_in_a_transaction(
         connection.commit()
         url = make_url(database_url).set(username=role, password="x")
         with closing(db.connect(url, pool_size=1, application_name="te-test")) as hidden_from:
-            late = timedelta(seconds=reading.LONGEST_TRANSACTION_SECONDS / 2)
-            assert rows.database_now(database) - reading.horizon(hidden_from) < late
+            late = timedelta(seconds=events_store.LONGEST_TRANSACTION_SECONDS / 2)
+            assert rows.database_now(database) - events_store.horizon(hidden_from) < late
             connection.execute(text("SELECT 1"))
-            assert rows.database_now(database) - reading.horizon(hidden_from) > late
+            assert rows.database_now(database) - events_store.horizon(hidden_from) > late
             connection.commit()
-            assert rows.database_now(database) - reading.horizon(hidden_from) < late
+            assert rows.database_now(database) - events_store.horizon(hidden_from) < late
         connection.execute(text(f"DROP ROLE {role}"))
         connection.commit()
 
@@ -146,6 +147,8 @@ def test_only_places_are_read_as_such(text_: str) -> None:
 
 def test_a_place_is_read_as_it_is_written(database: Database) -> None:
     database.transact(lambda connection: change(connection, "x"))
-    (event,) = eventually(lambda: reading.read(database, Place(EPOCH), reading.horizon(database), GROUPS).events)
+    (event,) = eventually(
+        lambda: events_store.read(database, Place(EPOCH), events_store.horizon(database), GROUPS).events
+    )
     assert Place.parse(event.event_id) == event.place
     assert event.kind is EventKind.CATALOGUE_CHANGED

@@ -6,18 +6,19 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import text
 
-from app import ids
-from app.access import api_keys
-from app.access.api_keys import Scope
-from app.access.key_ring import KeyRing
-from app.api.streaming.feed import Feed
-from app.api.streaming.messages import heartbeat
-from app.api.streaming.stream import MOST_BYTES, TAKE_SECONDS, Stream, Subscription
-from app.api.streaming.streams import Streams
-from app.db import Database
-from app.events import EventFilter, reading
-from app.events.place import Place
-from app.formats import EPOCH
+from app.features.events import store as events_store
+from app.features.events.event import EventFilter
+from app.features.events.event_cursor import Place
+from app.features.events.event_messages import heartbeat
+from app.features.events.feed import Feed
+from app.features.events.stream import MOST_BYTES, TAKE_SECONDS, Stream, Subscription
+from app.features.events.streams import Streams
+from app.kernel import ids
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
+from app.kernel.access.key_ring import KeyRing
+from app.kernel.db import Database
+from app.kernel.formats import EPOCH
 from tests.waiting import HUNG_SECONDS, eventually
 
 ALL = Subscription(EventFilter(), Place(EPOCH), "key")
@@ -82,7 +83,7 @@ def many(database: Database) -> Database:
         ),
         {"ids": [ids.audit_id() for _ in range(COUNT)]},
     )
-    eventually(lambda: reading.read(database, Place(EPOCH), reading.horizon(database), ["catalogue"]).events)
+    eventually(lambda: events_store.read(database, Place(EPOCH), events_store.horizon(database), ["catalogue"]).events)
     return database
 
 
@@ -90,7 +91,7 @@ def test_a_reader_that_takes_at_once_need_not_wait_between_two_looks(
     many: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else no stream could keep up with more than a few hundred events a second."""
-    monkeypatch.setattr("app.api.streaming.streams.LOOK_SECONDS", 10 * HUNG_SECONDS)
+    monkeypatch.setattr("app.features.events.streams.LOOK_SECONDS", 10 * HUNG_SECONDS)
     key_id = api_keys.create(many, "test", [Scope.READ], None).split("_")[1]
     ours, client = socket.socketpair()
     client.settimeout(HUNG_SECONDS)

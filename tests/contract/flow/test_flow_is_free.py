@@ -9,9 +9,9 @@ from sqlalchemy import event
 
 import tests.worker_environment  # noqa: F401 - first
 from actors import build
-from app.config import Settings
-from app.db import Database
 from app.dev.receiver import Receiver
+from app.kernel.config import Settings
+from app.kernel.db import Database
 from tests import rows
 from tests.waiting import eventually
 

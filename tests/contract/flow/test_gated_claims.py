@@ -3,12 +3,12 @@
 import pytest
 from sqlalchemy import text
 
-from app.executions.claiming.claim import claim
-from app.executions.claiming.lane import Lane, Wanted
-from app.executions.claiming.release import Release, hand_back
-from app.flow.gates import Gate, GateState, gates_of
-from app.flow.limits import Limits
-from app.formats import EPOCH
+from app.catalog.endpoints.limits import Limits
+from app.features.limits.store import Gate, GateState, gates_of
+from app.kernel.formats import EPOCH
+from app.queue.claiming.claim import claim
+from app.queue.claiming.partition import Lane, Wanted
+from app.queue.claiming.release import Release, hand_back
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.claiming import TARGET, add_to

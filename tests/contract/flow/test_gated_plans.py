@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from app.db import Database
-from app.executions.claiming.lane import Lane
+from app.kernel.db import Database
+from app.queue.claiming.partition import Lane
 from tests.claiming import TARGET
 from tests.contract.db.test_hot_plans import WORKER, due, later, never_analysed, one, over, plans, running
 from tests.gated import add_gates, take_gated

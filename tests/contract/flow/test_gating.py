@@ -7,13 +7,13 @@ from itertools import pairwise
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.executions.claiming.lane import Lane, Wanted
-from app.executions.claiming.taken import Found, Taken
-from app.flow.gates import GateState
+from app.features.limits.store import GateState
+from app.kernel.db import Database
+from app.queue.claiming.partition import Lane, Wanted
+from app.queue.claiming.taken import Found, Taken
 from brokers.gating import Gating
-from brokers.rules import FlowRules
-from brokers.sharing.lanes import Lanes
+from brokers.known_rules import FlowRules
+from brokers.sharing.partitions import Lanes
 from tests import rows
 from tests.contract.flow.test_limited_workers import set_rules
 

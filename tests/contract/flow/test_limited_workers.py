@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.executions.claiming.lane import Lane
-from app.executions.verdict import Verdict
+from app.kernel.db import Database
+from app.queue.claiming.partition import Lane
+from app.queue.executions.verdict import Verdict
 from brokers.attempt import LATEST_SECONDS, Attempt, Stage
 from tests import rows
 from tests.claiming import TARGET, add_to

@@ -5,11 +5,11 @@ from datetime import datetime
 
 from sqlalchemy import text
 
-from app.audit import SYSTEM
-from app.audit.change import AuditedChange
-from app.catalog import queue_pauses
-from app.db import Database
-from app.executions.verdict import Verdict
+from app.features.queues import store as queues_store
+from app.kernel.audit import SYSTEM
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
+from app.queue.executions.verdict import Verdict
 from brokers.attempt import Attempt
 from tests import rows
 from tests.contract.conftest import StartWorker
@@ -17,11 +17,11 @@ from tests.waiting import eventually
 
 
 def pause(database: Database, queue: str = "http") -> None:
-    queue_pauses.pause(database, queue, AuditedChange(SYSTEM))
+    queues_store.pause(database, queue, AuditedChange(SYSTEM))
 
 
 def resume(database: Database, queue: str = "http") -> None:
-    queue_pauses.resume(database, queue, AuditedChange(SYSTEM))
+    queues_store.resume(database, queue, AuditedChange(SYSTEM))
 
 
 def succeed(attempt: Attempt) -> None:

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import text
 
-from app import db
-from app.db import Database
-from app.executions.claiming.lane import Lane
+from app.kernel import db
+from app.kernel.db import Database
+from app.queue.claiming.partition import Lane
 from brokers.attempt import Stage
-from brokers.sharing.ready import ONE_IN
+from brokers.sharing.ready_partitions import ONE_IN
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.claiming import add_to

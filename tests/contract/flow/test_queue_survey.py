@@ -10,11 +10,11 @@ import pytest
 from dramatiq import Worker
 from sqlalchemy import event, text
 
-from app.db import Database
-from app.executions.verdict import Verdict
-from brokers import queues
+from app.kernel.db import Database
+from app.queue.executions.verdict import Verdict
+from brokers import queue_survey
 from brokers.attempt import Attempt, Stage
-from brokers.queues import QueueSurvey
+from brokers.queue_survey import QueueSurvey
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.conftest import StartWorker
@@ -58,9 +58,9 @@ def test_queues_that_jobs_name_leave_places_to_those_of_endpoints_and_routes(
     database: Database, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever may create jobs can name as many as he likes."""
-    monkeypatch.setattr(queues, "MOST_QUEUES", 5)
-    monkeypatch.setattr(queues, "MOST_OF_JOBS", 2)
-    monkeypatch.setattr(queues, "SURVEY_SECONDS", 0.5)  # no hint makes it sooner while queues are left out
+    monkeypatch.setattr(queue_survey, "MOST_QUEUES", 5)
+    monkeypatch.setattr(queue_survey, "MOST_OF_JOBS", 2)
+    monkeypatch.setattr(queue_survey, "SURVEY_SECONDS", 0.5)  # no hint makes it sooner while queues are left out
     own = text("UPDATE endpoints SET queue = 'x-own' WHERE name = :name")
     database.fetch(own, {"name": rows.add_endpoint(database, "other")})
     fill(database, "x-own", *(f"a{number}" for number in range(8)))
@@ -80,9 +80,9 @@ def test_a_hint_that_names_a_queue_for_which_there_is_no_place_costs_nothing(
     database: Database, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever may create jobs can send one with each."""
-    monkeypatch.setattr(queues, "MOST_OF_JOBS", 1)
-    monkeypatch.setattr(queues, "SURVEY_SECONDS", HUNG_SECONDS)
-    monkeypatch.setattr(queues, "HINTED_SECONDS", 0.0)
+    monkeypatch.setattr(queue_survey, "MOST_OF_JOBS", 1)
+    monkeypatch.setattr(queue_survey, "SURVEY_SECONDS", HUNG_SECONDS)
+    monkeypatch.setattr(queue_survey, "HINTED_SECONDS", 0.0)
     fill(database, "a", "b")
     worker, process = start_worker(succeed)
     surveys: list[str] = []

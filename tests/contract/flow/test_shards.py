@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import event, text
 
-from app import db
-from app.db import Database
-from app.executions import low_water
+from app.kernel import db
+from app.kernel.db import Database
+from app.queue.executions import watermark
 from brokers import discovery
 from brokers.attempt import Attempt, Stage
 from brokers.consumer import ClaimConsumer
@@ -116,7 +116,7 @@ def handed_back(database: Database, shards: int) -> list[str]:
 def test_what_is_put_behind_the_mark_is_found_by_the_next_sweep(
     database: Database, process: WorkerProcess, shards: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(low_water, "SWEEP_SECONDS", 0.0)
+    monkeypatch.setattr(watermark, "SWEEP_SECONDS", 0.0)
     attempts = Attempts(process)
     recent = {execution for shard in range(shards) for execution in add_to(database, shard)}
     assert set(delivered(attempts, shards)) == recent, "which moves the marks"
@@ -128,7 +128,7 @@ def test_what_is_put_behind_the_mark_is_found_by_the_next_sweep(
 def test_between_two_sweeps_nobody_reads_what_was_seen(
     database: Database, process: WorkerProcess, shards: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(low_water, "SWEEP_SECONDS", 7200.0)
+    monkeypatch.setattr(watermark, "SWEEP_SECONDS", 7200.0)
     attempts = Attempts(process)
     delivered_first = [add_to(database, shard) for shard in range(shards)]
     assert len(delivered(attempts, shards)) == len(delivered_first)
@@ -143,8 +143,8 @@ def test_a_backlog_is_taken_in_order_and_to_its_end(
     database: Database, process: WorkerProcess, shards: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However far its batches reach, and without a sweep."""
-    monkeypatch.setattr(low_water, "SWEEP_SECONDS", 7200.0)
-    monkeypatch.setattr(low_water, "SLACK", timedelta(0))
+    monkeypatch.setattr(watermark, "SWEEP_SECONDS", 7200.0)
+    monkeypatch.setattr(watermark, "SLACK", timedelta(0))
     for hours in range(1, 6):
         for shard in range(shards):
             add_to(database, shard, 4, due_in=timedelta(hours=-hours))

@@ -11,12 +11,12 @@ from sqlalchemy import text
 
 import tests.worker_environment  # noqa: F401 - first
 from actors import build
-from app.config import Settings
-from app.db import Database
 from app.dev.receiver import Receiver
-from app.executions.claiming.release import DUE_NOW_MS
-from app.executions.reclaim import reclaim_stuck, stuck
-from app.metrics.series import RELEASED
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.kernel.metrics.series import RELEASED
+from app.queue.claiming.release import DUE_NOW_MS
+from app.queue.executions.reclaim import reclaim_stuck, stuck
 from brokers.consumer import DELIVER
 from brokers.worker_process import WorkerProcess
 from tests import rows

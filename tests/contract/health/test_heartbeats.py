@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import text
 
-from app import db
-from app.db import Database
-from app.health import evaluator
-from app.health.heartbeat import Component, Kind, Process, beat, leave, processes
-from app.health.region import REGION
-from app.health.thread import HealthThread
+from app.kernel import db
+from app.kernel.db import Database
+from app.kernel.processes import evaluator
+from app.kernel.processes.heartbeat_thread import HealthThread
+from app.kernel.processes.process_heartbeat import Component, Kind, Process, beat, leave, processes
+from app.kernel.processes.region import REGION
 from tests import rows
 from tests.contract.conftest import worker_process
 from tests.contract.db.test_stalled import frozen

@@ -6,15 +6,15 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from app import workers
-from app.db import Database
-from app.db.regions import EVERYWHERE, RegionFilter
-from app.executions.claiming.queues import claimable_of, claimable_queues
-from app.executions.claiming.sweep import Sweep
-from app.health.heartbeat import Component, Kind
-from app.health.region import REGION, RegionStatus
-from app.health.thread import HealthThread
-from app.sql import IN_REGIONS, REGISTRY, in_regions
+from app.kernel.db import Database
+from app.kernel.db.regions import EVERYWHERE, RegionFilter
+from app.kernel.processes import worker_lease
+from app.kernel.processes.heartbeat_thread import HealthThread
+from app.kernel.processes.process_heartbeat import Component, Kind
+from app.kernel.processes.region import REGION, RegionStatus
+from app.kernel.sql import IN_REGIONS, REGISTRY, in_regions
+from app.queue.claiming.claimable_queues import claimable_of, claimable_queues
+from app.queue.claiming.full_scan import Sweep
 from tests import rows
 from tests.claiming import TARGET, add_to, lanes_of, take
 from tests.contract.scheduler.conftest import chores
@@ -48,13 +48,13 @@ def test_with_one_region_each_statement_is_the_other_without_the_condition() -> 
 def running(database: Database) -> None:
     """Let a worker claim two executions."""
     rows.add_executions(database, 2, max_attempts=2)
-    workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
+    worker_lease.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     assert len(take(database, WORKER).claims) == 2
 
 
 def waiting(database: Database) -> None:
     rows.add_executions(database, 2)
-    workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
+    worker_lease.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     add_gates(database, [TARGET], LIMITS)
 
 
@@ -69,7 +69,7 @@ def repeating(database: Database) -> None:
 
 def lost(database: Database) -> None:
     running(database)
-    workers.leave(database, WORKER)
+    worker_lease.leave(database, WORKER)
 
 
 def stuck(database: Database) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
-from app.db import Database
+from app.kernel.db import Database
 from schema.lease import MigrationBusyError
 from tests import rows
 from tests.contract.migration.conftest import Migrator, waiting_builder

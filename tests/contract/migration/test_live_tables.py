@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
-from app.db import Database
-from app.executions.verdict import Verdict
+from app.kernel.db import Database
+from app.queue.executions.verdict import Verdict
 from brokers.attempt import Attempt, Stage
 from tests import rows
 from tests.contract.conftest import StartWorker

@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from app import workers
-from app.db import Database
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
 from schema import migrate
 from tests import rows
 from tests.claiming import take
@@ -88,7 +88,7 @@ def test_claims_pass_a_change_that_waits_for_a_long_reader(
     database_url: str, observer: Connection, database: Database, write_revision: WriteRevision
 ) -> None:
     """Such as pg_dump: ALTER TABLE waits for it, and whoever comes later must not wait for ALTER TABLE."""
-    workers.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
+    worker_lease.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
     folder = write_revision("online.add_column('executions', 'tried', 'BIGINT')")
     with database.engine.begin() as reader:
         reader.execute(text("SELECT count(*) FROM executions"))

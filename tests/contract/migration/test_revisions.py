@@ -12,7 +12,7 @@ from alembic.script import Script, ScriptDirectory
 from sqlalchemy import DateTime, Index, Table
 
 import schema
-from app.db import Database
+from app.kernel.db import Database
 from schema import migrate
 from schema.tables import metadata
 from tests.sql_lint import REFUSED

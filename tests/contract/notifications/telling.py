@@ -4,12 +4,12 @@ from typing import Any
 
 from sqlalchemy import text
 
-from app.audit import SYSTEM
-from app.audit.change import AuditedChange
-from app.db import Database
-from app.notifications import rules
-from app.notifications.sending import Step, go_on
-from app.outbox.handling import Handler
+from app.features.notifications import store as notifications_store
+from app.features.notifications.group_sending import Step, go_on
+from app.kernel.audit import SYSTEM
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
+from app.queue.ending.handling import Handler
 from tests import rows
 
 CHANNEL = "ops"
@@ -21,7 +21,7 @@ def add_rule(database: Database, name: str = "r", **values: Any) -> None:
     if not found:
         rows.add_endpoint(database, CHANNEL)
     given = {"events": ["execution.failed"], "channels": [CHANNEL], "endpoint": "target", "group_seconds": 0}
-    rules.create(database, name, {**given, **values}, AuditedChange(SYSTEM))
+    notifications_store.create(database, name, {**given, **values}, AuditedChange(SYSTEM))
 
 
 def fail(database: Database, count: int = 1, *, endpoint: str = "target", followed: int | None = None) -> list[str]:

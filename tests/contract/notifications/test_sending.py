@@ -7,23 +7,24 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from app.audit import SYSTEM
-from app.audit.change import AuditedChange
-from app.db import Database
-from app.db.paging import PageRequest
-from app.errors import ConflictError, UnavailableError
-from app.executions.ending.followers import Followed
-from app.executions.ending.outbox import End
-from app.metrics.values import Values
-from app.notifications import listing, rules, sending
-from app.notifications.pacing import Wait
-from app.notifications.rules import RULES, get
-from app.notifications.sending import go_on, waiting
-from app.notifications.watching import Watcher
-from app.outbox.effect import Brought, Effect
-from app.outbox.handling import Handler
-from app.outbox.notifications import NOTIFICATIONS
-from app.scheduler.notifier import Notifier
+from app.features.notifications import group_sending, message_list
+from app.features.notifications import store as notifications_store
+from app.features.notifications.chores import Notifier
+from app.features.notifications.group_sending import go_on, waiting
+from app.features.notifications.handlers import NOTIFICATIONS
+from app.features.notifications.pacing import Wait
+from app.features.notifications.store import RULES, get
+from app.features.notifications.watching import Watcher
+from app.kernel.audit import SYSTEM
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
+from app.kernel.db.paging import PageRequest
+from app.kernel.errors import ConflictError, UnavailableError
+from app.kernel.metrics.values import Values
+from app.queue.ending.handler import Brought, Effect
+from app.queue.ending.handling import Handler
+from app.queue.ending.outbox_rows import End
+from app.queue.ending.subscriptions import Followed
 from tests import rows
 from tests.contract.notifications.telling import CHANNEL, add_rule, fail, handle, messages, pass_time, tell
 from tests.contract.races.racing import WAYS, schedulers
@@ -71,16 +72,16 @@ def test_a_scheduler_that_dies_while_it_sends_has_sent_nothing_or_all(
     rows.add_endpoint(database, "second")
     add_rule(database, channels=[CHANNEL, "second"])
     handle(database, fail(database, 3))
-    closing = sending._closing  # noqa: SLF001 - the last thing before the group is closed
+    closing = group_sending._closing  # noqa: SLF001 - the last thing before the group is closed
 
     def die(*_args: Any) -> dict[str, Any]:
         raise SystemExit
 
-    monkeypatch.setattr(sending, "_closing", die)
+    monkeypatch.setattr(group_sending, "_closing", die)
     with pytest.raises(SystemExit):
         go_on(database, "r")
     assert messages(database) == messages(database, "second") == []
-    monkeypatch.setattr(sending, "_closing", closing)
+    monkeypatch.setattr(group_sending, "_closing", closing)
     assert tell(database).messages == 2
     assert [message["count"] for message in messages(database) + messages(database, "second")] == [3, 3]
     assert tell(database).messages == 0
@@ -127,7 +128,7 @@ def test_what_is_beyond_the_rate_waits_for_the_next_message(database: Database) 
         tell(database)
     assert [message["count"] for message in messages(database)] == [1, 2]
     assert waiting(database) == ["r"]
-    waits, *sent = listing.page(database, "r", PageRequest(9)).items
+    waits, *sent = message_list.page(database, "r", PageRequest(9)).items
     assert (waits.waits_for, waits.group.count, [each.group.count for each in sent]) == (Wait.RATE, 7, [2, 1])
     assert waits.waits_until is not None
     pass_time(database, 3601)
@@ -170,7 +171,7 @@ def test_of_those_who_add_rules_at_once_no_more_get_one_than_there_may_be(
     database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     add_rule(database)
-    monkeypatch.setattr(rules, "MOST_RULES", 3)
+    monkeypatch.setattr(notifications_store, "MOST_RULES", 3)
 
     def add(one: Database, name: str) -> bool:
         try:

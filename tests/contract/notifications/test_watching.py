@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app import ids, workers
-from app.db import Database
-from app.notifications import facts, preview, rules, watching
-from app.notifications.rule import EVENTS
-from app.notifications.sending import waiting
-from app.notifications.watching import Watcher
+from app.features.notifications import facts, rule_preview, watching
+from app.features.notifications import store as notifications_store
+from app.features.notifications.group_sending import waiting
+from app.features.notifications.rules import EVENTS
+from app.features.notifications.watching import Watcher
+from app.kernel import ids
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
 from schema.states import NotificationEvent
 from tests import rows
 from tests.contract.notifications.telling import add_rule, fail, handle, messages, tell
@@ -23,7 +25,7 @@ LATE = "now() - INTERVAL '10 minutes'"
 
 def lose_worker(database: Database, worker_id: str) -> None:
     about: dict[str, Any] = {"host": "box", "pid": 1, "queues": ["http"], "capacity": 9, "lease_ms": 0}
-    workers.register(database, worker_id=worker_id, **about)
+    worker_lease.register(database, worker_id=worker_id, **about)
 
 
 def add_repeating(database: Database, *, next_run: str = "NULL", name: str = "Report") -> str:
@@ -240,7 +242,7 @@ def test_a_preview_is_what_was_told(database: Database) -> None:
             "VALUES ('e1', 'http:h:80', 'closed', 'open', 'x'), ('e2', 'http:h:80', 'half_open', 'open', 'x')"
         )
     )
-    found = preview.preview(database, rules.get(database, "r"))
+    found = rule_preview.preview(database, notifications_store.get(database, "r"))
     (sent,) = found.told.groups
     assert not found.is_truncated
     assert sent.sent_at is None
@@ -255,9 +257,9 @@ def test_a_preview_is_what_was_told(database: Database) -> None:
 
 
 def test_a_preview_of_very_many_is_about_the_latest(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preview, "MOST_LETTERS", preview.PAGE)
+    monkeypatch.setattr(rule_preview, "MOST_LETTERS", rule_preview.PAGE)
     add_rule(database, endpoint=None, all=True)
-    handle(database, fail(database, preview.PAGE + 50))
+    handle(database, fail(database, rule_preview.PAGE + 50))
     database.fetch(
         text(
             "UPDATE dead_letters AS d SET failed_at = now() - place * INTERVAL '1 second' "
@@ -265,8 +267,8 @@ def test_a_preview_of_very_many_is_about_the_latest(database: Database, monkeypa
             "WHERE p.letter_id = d.letter_id"
         )
     )
-    found = preview.preview(database, rules.get(database, "r"))
+    found = rule_preview.preview(database, notifications_store.get(database, "r"))
     assert found.is_truncated
-    assert found.told.events == preview.PAGE
-    assert (found.until - found.since).total_seconds() == pytest.approx(preview.PAGE, abs=60)
+    assert found.told.events == rule_preview.PAGE
+    assert (found.until - found.since).total_seconds() == pytest.approx(rule_preview.PAGE, abs=60)
     assert found.told.groups[0].group.event is NotificationEvent.EXECUTION_FAILED

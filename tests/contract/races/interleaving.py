@@ -12,9 +12,9 @@ from typing import Any
 
 from sqlalchemy import Connection, event, text
 
-from app import db
-from app.db import Database
-from app.errors import TaskExecutorError
+from app.kernel import db
+from app.kernel.db import Database
+from app.kernel.errors import TaskExecutorError
 
 # A deadlock is found at once. Only a superuser may set this, as the user of the suite's own server is.
 _OPTIONS = "-c%20deadlock_timeout%3D5ms%20-c%20default_transaction_isolation%3D"

@@ -5,10 +5,11 @@ from typing import ClassVar
 
 from hypothesis.stateful import RuleBasedStateMachine
 
-from app import ids, workers
-from app.db import Database
-from app.executions.conclusion import Conclusion
-from app.executions.model import Claim
+from app.kernel import ids
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease as workers
+from app.queue.executions.completion import Conclusion
+from app.queue.executions.execution_model import Claim
 from schema.states import ExecutionStatus
 
 S = ExecutionStatus

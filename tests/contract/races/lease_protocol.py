@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from sqlalchemy import text
 
-from app import ids, workers
-from app.errors import ExecutionNotCancellableError
-from app.executions import reclaim
-from app.executions.cancellation import IfRunning, cancel_execution
-from app.executions.claiming.release import release
-from app.executions.conclusion import Conclusion, conclude
-from app.executions.model import DeliveryError
-from app.executions.promotion import promote
-from app.executions.verdict import Verdict
+from app.kernel import ids
+from app.kernel.errors import ExecutionNotCancellableError
+from app.kernel.processes import worker_lease
+from app.queue.claiming.release import release
+from app.queue.executions import reclaim
+from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
+from app.queue.executions.execution_model import DeliveryError
+from app.queue.executions.promotion import promote
+from app.queue.executions.verdict import Verdict
 from schema.states import FINAL
 from tests import rows
 from tests.claiming import take
@@ -83,7 +84,7 @@ class LeaseProtocol(LeaseModel):
     @rule(slot=SLOTS)
     def renew(self, slot: int) -> None:
         worker = self.workers[slot]
-        renewed = workers.renew(self.database, worker_id=worker.worker_id, in_flight=1, lease_ms=LEASE_MS)
+        renewed = worker_lease.renew(self.database, worker_id=worker.worker_id, in_flight=1, lease_ms=LEASE_MS)
         assert renewed is worker.leased, "a lease that is over is never renewed, one that is not always"
 
     @precondition(lambda self: self.leased())
@@ -102,7 +103,7 @@ class LeaseProtocol(LeaseModel):
         slot = data.draw(st.sampled_from(self.worth_a_restart()))
         worker = self.workers[slot]
         if in_order:
-            workers.leave(self.database, worker.worker_id)
+            worker_lease.leave(self.database, worker.worker_id)
             worker.leased = False
         self.dead.append(worker)
         self.workers[slot] = self.boot()
@@ -115,7 +116,7 @@ class LeaseProtocol(LeaseModel):
         mine = worker.in_hand.pop(data.draw(st.integers(0, len(worker.in_hand) - 1)))
         row = self.rows[mine.execution_id]
         if verdict.status is S.RETRYING and mine.attempt >= row.max_attempts:
-            verdict = Verdict.fail(ERROR)  # as app.executions.verdict.decide would
+            verdict = Verdict.fail(ERROR)  # as app.queue.executions.verdict.decide would
         ended = Conclusion(mine, ids.attempt_id(), verdict, mine.claimed_at, 5, ())
         holds = (row.status, row.worker, row.attempt) == (S.RUNNING, worker.worker_id, mine.attempt)
         if holds:

@@ -9,8 +9,8 @@ from typing import TypeVar
 import pytest
 from sqlalchemy import text
 
-from app import db
-from app.db import Database
+from app.kernel import db
+from app.kernel.db import Database
 from app.scheduler.chore import Counts
 
 T = TypeVar("T")

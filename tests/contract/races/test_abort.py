@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 import pytest
 from sqlalchemy import text
 
-from app import ids
-from app.db import Database
-from app.executions import reclaim
-from app.executions.cancellation import IfRunning
-from app.executions.claiming.release import release
-from app.executions.conclusion import Conclusion, conclude
-from app.executions.model import Claim, DeliveryError
-from app.executions.verdict import Verdict
-from app.jobs.cancellation import cancel_job
+from app.kernel import ids
+from app.kernel.db import Database
+from app.queue.claiming.release import release
+from app.queue.executions import reclaim
+from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.execution_cancellation import IfRunning
+from app.queue.executions.execution_model import Claim, DeliveryError
+from app.queue.executions.verdict import Verdict
+from app.queue.jobs.job_cancellation import cancel_job
 from tests import rows
 from tests.contract.races.interleaving import interleavings, pair
 from tests.contract.scheduler.reclaiming import claimed

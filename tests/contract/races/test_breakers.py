@@ -6,9 +6,8 @@ from functools import partial
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.flow import targets
-from app.flow.breaker import (
+from app.features.breakers import target_rows
+from app.features.breakers.rules import (
     BreakerSettings,
     Reason,
     Source,
@@ -19,8 +18,9 @@ from app.flow.breaker import (
     decide_together,
     slot_at,
 )
-from app.flow.targets import Noted, Publication
-from app.formats import EPOCH
+from app.features.breakers.target_rows import Noted, Publication
+from app.kernel.db import Database
+from app.kernel.formats import EPOCH
 from schema.states import BreakerState
 from tests.contract.races.racing import schedulers
 from tests.racing import at_once
@@ -35,12 +35,12 @@ PROBES = Transition(BreakerState.HALF_OPEN, Reason.PROBE, 60_000)
 @pytest.fixture(params=["read committed", "serializable"])
 def workers(request: pytest.FixtureRequest, database_url: str) -> Iterator[list[Database]]:
     with schedulers(database_url, request.param, WORKERS) as databases:
-        targets.publish(databases[0], "wrk_0", Publication({TARGET: 60_000}, [], [], {}))
+        target_rows.publish(databases[0], "wrk_0", Publication({TARGET: 60_000}, [], [], {}))
         yield databases
 
 
 def noted(database: Database) -> Noted:
-    (found,) = targets.notable(database).breakers
+    (found,) = target_rows.notable(database).breakers
     return found
 
 
@@ -49,7 +49,7 @@ def race(workers: list[Database], wanted: Transition, before: Noted | None = Non
 
     def body(number: int) -> Noted | None:
         database = workers[number]
-        return targets.change(database, before or noted(database), wanted, f"wrk_{number}")
+        return target_rows.change(database, before or noted(database), wanted, f"wrk_{number}")
 
     bodies: list[Callable[[], Noted | None]] = [partial(body, number) for number in range(WORKERS)]
     return at_once(*bodies)
@@ -87,7 +87,7 @@ def test_each_change_is_made_by_one(workers: list[Database]) -> None:
     second = winner(race(workers, PROBES))
     # The first prober was only slow: its result comes too late.
     late = after_probe(False, DEFAULTS)
-    assert targets.change(database, half_open, late, f"wrk_{prober}") is None
+    assert target_rows.change(database, half_open, late, f"wrk_{prober}") is None
 
     again = after_probe(True, DEFAULTS)
     reopener = winner(race(workers, again, noted(database)))
@@ -111,7 +111,7 @@ def test_a_longer_wait_is_never_cut_short(workers: list[Database]) -> None:
     hour = Transition(BreakerState.OPEN, Reason.RETRY_AFTER, 3_600_000)
 
     def until_open(database: Database, wanted: Transition) -> None:
-        while targets.change(database, noted(database), wanted, "wrk_1") is None:
+        while target_rows.change(database, noted(database), wanted, "wrk_1") is None:
             pass
 
     until_open(workers[0], hour)
@@ -138,10 +138,10 @@ def test_the_counts_of_all_workers_are_added(workers: list[Database]) -> None:
         )
         assert decide(Standing(), mine, DEFAULTS, seconds) is None
         for _ in range(2):  # its answer may be lost
-            others = targets.publish(workers[number], f"wrk_{number}", told).get(TARGET, {})
+            others = target_rows.publish(workers[number], f"wrk_{number}", told).get(TARGET, {})
         return decide_together(Standing(), {Source(f"wrk_{number}"): mine, **others}, DEFAULTS, seconds) is not None
 
     found = at_once(*(partial(publish, number) for number in range(4)))
     assert publish(4), found
-    others = targets.publish(workers[5], "wrk_5", Publication({}, [], [], {TARGET: slot}))
+    others = target_rows.publish(workers[5], "wrk_5", Publication({}, [], [], {TARGET: slot}))
     assert others == {TARGET: {Source(f"wrk_{number}", host=f"wrk_{number}"): {slot: (0, 1)} for number in range(5)}}

@@ -10,11 +10,11 @@ from functools import partial
 import pytest
 from sqlalchemy import text
 
-from app import workers
-from app.db import Database
-from app.errors import UnavailableError
-from app.executions.claiming import gated
-from app.executions.claiming.lane import Lane
+from app.features.limits import limited_claim
+from app.kernel.db import Database
+from app.kernel.errors import UnavailableError
+from app.kernel.processes import worker_lease
+from app.queue.claiming.partition import Lane
 from tests import rows
 from tests.claiming import TARGET, add_to
 from tests.contract.races.interleaving import interleavings, pair
@@ -37,7 +37,7 @@ ONCE = [
 
 @pytest.fixture(autouse=True)
 def a_worker(database: Database) -> None:
-    workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
+    worker_lease.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
 
 
 def claim_and_end(database: Database) -> tuple[int, int, int]:
@@ -108,4 +108,4 @@ def test_in_every_interleaving_of_two_claims_one_goes_through(
 
 def strip_gates(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     """Take all lock clauses out, where this way is without locks."""
-    strip_locks(monkeypatch, way, gated, "CLAIM_GATED_1", "CLAIM_GATED_16")
+    strip_locks(monkeypatch, way, limited_claim, "CLAIM_GATED_1", "CLAIM_GATED_16")

@@ -11,18 +11,18 @@ from itertools import combinations_with_replacement, product
 import pytest
 from sqlalchemy import text
 
-from app import ids
-from app.db import Database
-from app.executions import holding, reclaim
-from app.executions.conclusion import Conclusion, conclude
-from app.executions.model import Claim, ClaimKey, DeliveryError
-from app.executions.retry import retry_execution
-from app.executions.verdict import Verdict
-from app.jobs.cancellation import cancel_job
-from app.jobs.creation import Creator
-from app.jobs.pause import pause_job, resume_job
-from app.jobs.run_now import run_job
-from app.jobs.update import update_job
+from app.kernel import ids
+from app.kernel.db import Database
+from app.queue.executions import on_hold, reclaim
+from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.execution_model import Claim, ClaimKey, DeliveryError
+from app.queue.executions.manual_retry import retry_execution
+from app.queue.executions.verdict import Verdict
+from app.queue.jobs.job_cancellation import cancel_job
+from app.queue.jobs.job_creation import Creator
+from app.queue.jobs.job_pause import pause_job, resume_job
+from app.queue.jobs.job_update import update_job
+from app.queue.jobs.run_now import run_job
 from tests import rows
 from tests.contract.races.interleaving import Body, Pair, interleavings, pair
 
@@ -160,7 +160,7 @@ class Arena:
             "succeed": lambda one: self._conclude(one, Verdict.success({})),
             "fail for now": lambda one: self._conclude(one, Verdict.retry(ERROR, 0)),
             "reclaim": lambda one: reclaim.reclaim_lost(one, reclaim.lost(one, limit=9)),
-            "hold retries": holding.hold_retries,
+            "hold retries": on_hold.hold_retries,
             "update": lambda one: update_job(self._creators[one], job_id, {}),
             "run now": lambda one: run_job(one, job_id, 1),
             "retry": lambda one: retry_execution(one, execution_id, actor=None),

@@ -8,12 +8,12 @@ from functools import partial
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.errors import JobNotUpdatableError
-from app.jobs import queries
-from app.jobs.creation import Creator
-from app.jobs.pause import pause_job
-from app.jobs.update import update_job
+from app.kernel.db import Database
+from app.kernel.errors import JobNotUpdatableError
+from app.queue.jobs import job_queries
+from app.queue.jobs.job_creation import Creator
+from app.queue.jobs.job_pause import pause_job
+from app.queue.jobs.job_update import update_job
 from tests.contract.races.racing import WAYS, schedulers
 from tests.contract.scheduler.conftest import chores
 from tests.cron_jobs import add_interval_job
@@ -27,7 +27,7 @@ ROUNDS = 8
 def unlocked(monkeypatch: pytest.MonkeyPatch, way: str) -> Iterator[None]:
     with monkeypatch.context() as patched:
         if way.endswith("without locks"):
-            patched.setattr(queries, "LOCK", text(queries.LOCK.text.replace("FOR UPDATE", "")))
+            patched.setattr(job_queries, "LOCK", text(job_queries.LOCK.text.replace("FOR UPDATE", "")))
         yield
 
 
@@ -51,9 +51,10 @@ def test_of_two_updates_one_takes_over(
             job_id = add_interval_job(database, MINUTE)
             made = at_once(*(partial(attempt, one, job_id) for one in databases))
             (winner,) = [new_id for new_id in made if new_id is not None]
-            assert queries.get_job(database, job_id).replaced_by_id == winner
+            assert job_queries.get_job(database, job_id).replaced_by_id == winner
             assert [
-                job.version for job in queries.versions_of(database, queries.get_job(database, job_id), _page()).items
+                job.version
+                for job in job_queries.versions_of(database, job_queries.get_job(database, job_id), _page()).items
             ] == [2, 1]
 
 
@@ -78,8 +79,8 @@ def test_no_tick_is_left_waiting_of_a_job_that_was_updated_or_paused(
                 {"job": job_id},
             )
             assert waiting == []
-            assert queries.get_job(database, job_id).next_run_at is None
+            assert job_queries.get_job(database, job_id).next_run_at is None
 
 
-def _page() -> "queries.PageRequest":
-    return queries.PageRequest()
+def _page() -> "job_queries.PageRequest":
+    return job_queries.PageRequest()

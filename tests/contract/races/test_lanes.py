@@ -8,11 +8,11 @@ from random import Random
 import pytest
 from sqlalchemy import text
 
-from app import workers
-from app.db import Database
-from app.errors import UnavailableError
-from app.executions.claiming import claim
-from app.executions.claiming.lane import Lane
+from app.kernel.db import Database
+from app.kernel.errors import UnavailableError
+from app.kernel.processes import worker_lease
+from app.queue.claiming import claim
+from app.queue.claiming.partition import Lane
 from tests import rows
 from tests.claiming import add_to, lanes_of, take
 from tests.contract.races.racing import WAYS, schedulers, strip_locks
@@ -44,7 +44,9 @@ def test_each_execution_is_claimed_once_and_none_is_left(
         threads = []
         for number, claimer in enumerate(claimers):
             worker = f"wrk_{number}"
-            workers.register(database, worker_id=worker, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
+            worker_lease.register(
+                database, worker_id=worker, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000
+            )
             asked = (claimer, worker, (1, 4, 16)[number % 3], got[number])
             threads.append(threading.Thread(target=claim_all, args=asked))
         for thread in threads:

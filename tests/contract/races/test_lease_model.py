@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from app import db, ids
-from app.db import Database
+from app.kernel import db, ids
+from app.kernel.db import Database
 from tests import rows
 from tests.contract.races.lease_protocol import LeaseProtocol
 

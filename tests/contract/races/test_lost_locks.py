@@ -13,13 +13,14 @@ from types import ModuleType
 import pytest
 from sqlalchemy import text
 
-from app import workers
-from app.db import Database
-from app.errors import ConflictError, ExecutionNotCancellableError
-from app.executions import cancellation, expiry, holding, promotion, retry, sweep
-from app.executions.claiming import claim
-from app.executions.claiming.lane import Lane
-from app.jobs import run_now
+from app.features.expiry import store as expiry_store
+from app.kernel.db import Database
+from app.kernel.errors import ConflictError, ExecutionNotCancellableError
+from app.kernel.processes import worker_lease
+from app.queue.claiming import claim
+from app.queue.claiming.partition import Lane
+from app.queue.executions import execution_cancellation, manual_retry, on_hold, promotion, repairs
+from app.queue.jobs import run_now
 from tests import rows
 from tests.claiming import take
 from tests.contract.races.racing import schedulers
@@ -40,16 +41,16 @@ def do_promote(database: Database, execution_id: str, job_id: str) -> None:
 
 
 def do_exhaust(database: Database, execution_id: str, job_id: str) -> None:
-    sweep.fail_exhausted(database, limit=9)
+    repairs.fail_exhausted(database, limit=9)
 
 
 def do_expire(database: Database, execution_id: str, job_id: str) -> None:
     database.fetch(text('UPDATE endpoint_versions SET retry_policy = \'{"max_age_ms": 1000, "max_attempts": 2}\''))
-    expiry.expire(database, "http", Lane(0, "target", "", 128), max_age_ms=1000, limit=9)
+    expiry_store.expire(database, "http", Lane(0, "target", "", 128), max_age_ms=1000, limit=9)
 
 
 def do_hold(database: Database, execution_id: str, job_id: str) -> None:
-    database.transact(lambda one: holding.hold(one, job_id, None))
+    database.transact(lambda one: on_hold.hold(one, job_id, None))
 
 
 def do_bring_forward(database: Database, execution_id: str, job_id: str) -> None:
@@ -57,20 +58,22 @@ def do_bring_forward(database: Database, execution_id: str, job_id: str) -> None
 
 
 def do_cancel(database: Database, execution_id: str, job_id: str) -> None:
-    cancellation.cancel_execution(database, execution_id, if_running=None, actor=None)
+    execution_cancellation.cancel_execution(database, execution_id, if_running=None, actor=None)
 
 
 def do_ask_to_cancel(database: Database, execution_id: str, job_id: str) -> None:
-    cancellation.cancel_execution(database, execution_id, if_running=cancellation.IfRunning.REQUEST, actor=None)
+    execution_cancellation.cancel_execution(
+        database, execution_id, if_running=execution_cancellation.IfRunning.REQUEST, actor=None
+    )
 
 
 def do_cancel_the_jobs(database: Database, execution_id: str, job_id: str) -> None:
-    scope = cancellation.Scope(actor=None, begun=False)
-    database.transact(lambda one: cancellation.cancel_executions_of(one, job_id, scope))
+    scope = execution_cancellation.Scope(actor=None, begun=False)
+    database.transact(lambda one: execution_cancellation.cancel_executions_of(one, job_id, scope))
 
 
 def do_retry(database: Database, execution_id: str, job_id: str) -> None:
-    retry.retry_execution(database, execution_id, actor=None)
+    manual_retry.retry_execution(database, execution_id, actor=None)
 
 
 # Where the lock clause is that each verb relies on, if it has one.
@@ -78,13 +81,13 @@ LOCKS: dict[Verb, tuple[ModuleType, str] | None] = {
     do_claim: (claim, "CLAIM_1"),
     do_promote: (promotion, "PROMOTE"),
     do_exhaust: None,
-    do_expire: (expiry, "EXPIRE"),
-    do_hold: (holding, "HOLD"),
+    do_expire: (expiry_store, "EXPIRE"),
+    do_hold: (on_hold, "HOLD"),
     do_bring_forward: (run_now, "BRING_FORWARD"),
-    do_cancel: (cancellation, "LOCK"),
-    do_ask_to_cancel: (cancellation, "LOCK"),
-    do_cancel_the_jobs: (cancellation, "LOCK_OF_JOB"),
-    do_retry: (retry, "LOCK"),
+    do_cancel: (execution_cancellation, "LOCK"),
+    do_ask_to_cancel: (execution_cancellation, "LOCK"),
+    do_cancel_the_jobs: (execution_cancellation, "LOCK_OF_JOB"),
+    do_retry: (manual_retry, "LOCK"),
 }
 
 QUEUED, PENDING = "status = 'QUEUED'", "status = 'PENDING'"
@@ -143,7 +146,7 @@ def test_it_stays_as_it_became(
         unlocked, clauses = LOCK_CLAUSE.subn("", getattr(*lock).text)
         assert clauses == 1
         monkeypatch.setattr(*lock, text(unlocked))
-    workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
+    worker_lease.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
     (execution_id,) = rows.add_executions(database, due_in=-timedelta(minutes=2), max_attempts=2)
     database.fetch(text(f"UPDATE executions SET {found}"))
     job_id = rows.job_of(database, execution_id).job_id

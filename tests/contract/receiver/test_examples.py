@@ -11,7 +11,7 @@ import requests
 
 from app.dev.process.child import Child
 from app.dev.process.ports import free_port
-from app.executions.model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError
 from tests.contract.dispatch.dispatching import identity
 from tests.contract.dispatch.http.deliveries import fail, send
 from tests.waiting import eventually

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import text
 
-from app.config import Settings
-from app.db import Database
+from app.kernel.config import Settings
+from app.kernel.db import Database
 from app.scheduler.chore import Stopping
 from app.scheduler.chores import Chores
 from tests import rows

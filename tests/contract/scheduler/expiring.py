@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import event
 
-from app.db import Database
+from app.kernel.db import Database
 
 RULES = {
     "limits": "UPDATE endpoints SET limits = '{\"max_in_flight\": 1}' WHERE name = :name",

@@ -1,10 +1,11 @@
 """Claims for the tests of reclaiming: held by a worker, ended by it, and ways in which it dies."""
 
-from app import ids, workers
-from app.db import Database
-from app.executions.conclusion import Conclusion
-from app.executions.model import Claim
-from app.executions.verdict import Verdict
+from app.kernel import ids
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
+from app.queue.executions.completion import Conclusion
+from app.queue.executions.execution_model import Claim
+from app.queue.executions.verdict import Verdict
 from tests import rows
 from tests.claiming import take
 
@@ -18,7 +19,7 @@ DEATHS = {
 
 def claimed(database: Database, count: int = 1, *, max_attempts: int = 2, worker: str = "wrk_1") -> list[Claim]:
     """Create executions and claim them for a worker with a valid lease."""
-    workers.register(database, worker_id=worker, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
+    worker_lease.register(database, worker_id=worker, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     rows.add_executions(database, count, max_attempts=max_attempts)
     return take(database, worker, count).claims
 

@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.executions.sweep import EXHAUSTED
+from app.kernel.db import Database
+from app.queue.executions.repairs import EXHAUSTED
 from app.scheduler.chores import EXHAUSTED_BATCH
 from tests import rows
 from tests.contract.scheduler.conftest import chores

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, event, text
 
-from app.db import Database
-from app.errors import UnavailableError
-from app.executions.claiming.lane import Lane
+from app.kernel.db import Database
+from app.kernel.errors import UnavailableError
+from app.queue.claiming.partition import Lane
 from tests import rows
 from tests.claiming import add_to
 from tests.contract.scheduler.conftest import chores
@@ -123,7 +123,7 @@ def test_what_somebody_runs_at_that_moment_does_not_expire(aged: Database) -> No
 def test_behind_those_of_a_version_that_may_wait_longer_it_goes_on(
     aged: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.scheduler.expiry_walk.BATCH", 2)
+    monkeypatch.setattr("app.features.expiry.expiry_walk.BATCH", 2)
     aged.fetch(text(RULES["a pause"]), {"name": "aged"})
     aged.fetch(
         text(
@@ -142,7 +142,7 @@ def test_behind_those_of_a_version_that_may_wait_longer_it_goes_on(
 
 def test_what_a_version_lets_wait_longer_is_read_once(aged: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """An earlier version that was stricter may have left nothing, beside very much that may wait."""
-    monkeypatch.setattr("app.scheduler.expiry_walk.BATCH", 2)
+    monkeypatch.setattr("app.features.expiry.expiry_walk.BATCH", 2)
     aged.fetch(text(RULES["a pause"]), {"name": "aged"})
     add_versions(aged, [3_600_000])
     old = [add_to(aged, LANES[0], due_in=-seconds)[0] for seconds in range(4000, 3000, -100)]
@@ -187,8 +187,8 @@ def test_a_lane_with_very_many_ages_is_read_by_few(aged: Database) -> None:
 
 
 def test_whoever_has_very_much_that_waits_delays_no_other(aged: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.scheduler.expiry_walk.BATCH", 1)
-    monkeypatch.setattr("app.scheduler.expirer.RUN_SECONDS", 0.0)
+    monkeypatch.setattr("app.features.expiry.expiry_walk.BATCH", 1)
+    monkeypatch.setattr("app.features.expiry.chores.RUN_SECONDS", 0.0)
     rows.add_endpoint(aged, "other", retry_policy={"max_age_ms": 60_000})
     add_versions(aged, [70_000, 80_000])
     for name in ("aged", "other"):

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from sqlalchemy import event, text
 
-from app.db import Database
-from app.executions.claiming.lane import Lane
-from app.executions.claiming.of_endpoints import ENTRIES, MOST_STRETCHES
-from app.executions.claiming.queues import ENTRIES as PAGE
-from app.executions.expiry import Bounds
-from app.scheduler.expiry_survey import ExpirySurvey
+from app.features.expiry.expiry_survey import ExpirySurvey
+from app.features.expiry.store import Bounds
+from app.kernel.db import Database
+from app.queue.claiming.claimable_queues import ENTRIES as PAGE
+from app.queue.claiming.endpoint_partitions import ENTRIES, MOST_STRETCHES
+from app.queue.claiming.partition import Lane
 from tests import rows
 from tests.claiming import add_to
 from tests.contract.scheduler.conftest import chores
@@ -57,7 +57,7 @@ def test_lanes_of_those_that_bound_no_age_are_not_read(aged: Database) -> None:
 
 
 def test_very_many_keys_delay_only_their_own_endpoint(aged: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.scheduler.expirer.RUN_SECONDS", 0.0)
+    monkeypatch.setattr("app.features.expiry.chores.RUN_SECONDS", 0.0)
     many = [f"many-{number}" for number in range(MOST_STRETCHES)]
     for name in many:
         rows.add_endpoint(aged, name, retry_policy={"max_age_ms": 60_000})
@@ -75,7 +75,7 @@ def test_very_many_keys_delay_only_their_own_endpoint(aged: Database, monkeypatc
 
 def test_each_queue_has_its_turn(aged: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are by whose names somebody lets something wait that nobody serves."""
-    monkeypatch.setattr("app.scheduler.expirer.RUN_SECONDS", 0.0)
+    monkeypatch.setattr("app.features.expiry.chores.RUN_SECONDS", 0.0)
     aged.fetch(text(RULES["a pause"]), {"name": "aged"})
     move = text("UPDATE executions SET queue = :queue WHERE execution_id = :id")
     for number in range(3 * MOST_STRETCHES):
@@ -93,7 +93,7 @@ def test_of_a_paused_queue_only_those_with_something_there_are_asked_for_their_a
     aged: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many endpoints bound an age, and with as many others in the queue as fill pages."""
-    monkeypatch.setattr("app.scheduler.expirer.RUN_SECONDS", 0.0)
+    monkeypatch.setattr("app.features.expiry.chores.RUN_SECONDS", 0.0)
     rows.add_endpoint(aged, "elsewhere", retry_policy={"max_age_ms": 60_000})
     others = [rows.add_endpoint(aged, f"a{number:03}") for number in range(2 * PAGE)]
     added = rows.add_executions(aged, len(others), due_in=timedelta(seconds=-90))

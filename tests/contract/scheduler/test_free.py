@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
+from app.kernel.db import Database
 from tests import rows
 from tests.contract.races.racing import Hints
 from tests.contract.scheduler.conftest import chores

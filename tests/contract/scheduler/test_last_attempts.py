@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import text
 
-from app import workers
-from app.db import Database
-from app.executions.conclusion import conclude
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
+from app.queue.executions.completion import conclude
 from app.scheduler.chore import Counts
 from tests import rows
 from tests.claiming import take
@@ -16,7 +16,7 @@ from tests.contract.scheduler.reclaiming import DEATHS, claimed, concluded
 
 def lose_again(database: Database, worker: str) -> Counts:
     """Let another worker claim what is due, and lose it too."""
-    workers.register(database, worker_id=worker, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
+    worker_lease.register(database, worker_id=worker, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     take(database, worker, 9)
     database.fetch(text(DEATHS["it shut down cleanly"]))
     return chores(database).reclaim_from_dead_workers()
@@ -33,7 +33,7 @@ def test_the_first_lost_worker_costs_no_execution_its_last_attempt(database: Dat
     assert (row.status, row.attempt_count, row.max_attempts) == ("RETRYING", 1, 2)
     (line,) = database.fetch(text("SELECT * FROM execution_logs"))
     assert line.message.endswith("; trying once more, since it may never have been sent")
-    workers.register(database, worker_id="wrk_2", host="h", pid=2, queues=["http"], capacity=9, lease_ms=60_000)
+    worker_lease.register(database, worker_id="wrk_2", host="h", pid=2, queues=["http"], capacity=9, lease_ms=60_000)
     (again,) = take(database, "wrk_2", 1).claims
     assert (again.attempt, again.max_attempts) == (2, 2)
     conclude(database, "wrk_2", [concluded(again)])

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from sqlalchemy import text
 
-from app.db import Database
-from app.executions import materialization
+from app.kernel.db import Database
+from app.queue.executions import materialization
 from app.schedule.due_ticks import Advance
 from tests import rows
 from tests.contract.scheduler.conftest import chores

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.executions.model import Claim
+from app.kernel.db import Database
+from app.queue.executions.execution_model import Claim
 from app.scheduler.chore import Counts
 from app.scheduler.chores import Chores
 from tests import rows

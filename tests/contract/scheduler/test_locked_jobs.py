@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.executions import low_water, materialization
+from app.kernel.db import Database
+from app.queue.executions import materialization, watermark
 from app.schedule.due_ticks import Advance
 from tests import rows
 from tests.contract.scheduler.conftest import chores, held
@@ -20,7 +20,7 @@ def test_locked_job_delays_no_tick_of_other_jobs(
     database: Database, ours: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No sweep comes to help: the watermark alone keeps the locked job in what is read."""
-    monkeypatch.setattr(low_water, "SWEEP_SECONDS", 7200.0)
+    monkeypatch.setattr(watermark, "SWEEP_SECONDS", 7200.0)
     jobs = [add_interval_job(database, HOUR, missed=number * MINUTE) for number in range(20, 0, -1)]
     scheduler = chores(ours, cron_batch_size=6)
     with held(database, "jobs", jobs[7]):

@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 from sqlalchemy import event, text
 
-from app.db import Database
-from app.executions import low_water, materialization
-from app.executions.claiming import depth
+from app.kernel.db import Database
+from app.queue.claiming import depth
+from app.queue.executions import materialization, watermark
 from app.schedule.due_ticks import Advance
 from app.scheduler import catch_up
 from schema.states import EndpointType
@@ -233,7 +233,7 @@ def test_executions_are_spread_over_the_shards(database: Database) -> None:
 def test_a_tick_behind_the_mark_is_found_by_the_next_sweep(
     database: Database, every: float, found: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(low_water, "SWEEP_SECONDS", every)
+    monkeypatch.setattr(watermark, "SWEEP_SECONDS", every)
     ours = chores(database)
     for expected in (1, found):
         add_cron_job(database, daily(database), missed=timedelta(days=1))

@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.executions import materialization
+from app.kernel.db import Database
+from app.queue.executions import materialization
 from app.schedule.due_ticks import Advance
 from tests import rows
 from tests.contract.races.racing import schedulers, total

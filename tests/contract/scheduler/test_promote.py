@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.executions import low_water, promotion
+from app.kernel.db import Database
+from app.queue.executions import promotion, watermark
 from tests import rows
 from tests.contract.races.racing import WAYS, Hints, schedulers, strip_locks, total
 from tests.contract.scheduler.conftest import chores
@@ -86,7 +86,7 @@ def test_what_is_queued_late_waits_behind_what_is_due_already(database: Database
 def test_what_is_put_behind_the_mark_is_found_by_the_next_sweep(
     database: Database, every: float, found: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(low_water, "SWEEP_SECONDS", every)
+    monkeypatch.setattr(watermark, "SWEEP_SECONDS", every)
     ours = chores(database, queue_shards=4)
     rows.add_executions(database, 64, status="PENDING", shards=4)
     assert ours.promote()["promoted"] == 64

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import event, text
 
-from app import ids
-from app.db import Database
-from app.executions.pruning import EXPIRED
+from app.kernel import ids
+from app.kernel.db import Database
+from app.queue.executions.execution_pruning import EXPIRED
 from app.scheduler import pruner
 from tests import rows
 from tests.contract.notifications.telling import add_rule

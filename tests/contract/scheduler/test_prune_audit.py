@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import text
 
-from app import audit, ids
-from app.audit import SYSTEM, Action, ResourceType
-from app.db import Database
+from app.kernel import audit, ids
+from app.kernel.audit import SYSTEM, Action, ResourceType
+from app.kernel.db import Database
 from tests.contract.scheduler.conftest import chores
 
 

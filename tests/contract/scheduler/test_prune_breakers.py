@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from app.config import Settings
-from app.db import Database
-from app.flow.breaker import slot_at
-from app.formats import EPOCH
+from app.features.breakers.rules import slot_at
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.kernel.formats import EPOCH
 from app.scheduler.pruner import Pruner
 from tests import rows
 from tests.contract.races.racing import never

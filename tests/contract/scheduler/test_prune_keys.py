@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import text
 
-from app import idempotency
-from app.db import Database
-from app.idempotency import KeyedRequest
+from app.kernel import idempotency
+from app.kernel.db import Database
+from app.kernel.idempotency import KeyedRequest
 from tests.contract.scheduler.conftest import chores
 
 

@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import event, text
 
-from app import workers
-from app.db import Database
-from app.executions import reclaim
-from app.executions.conclusion import conclude
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
+from app.queue.executions import reclaim
+from app.queue.executions.completion import conclude
 from tests import rows
 from tests.claiming import take
 from tests.contract.races.racing import WAYS, Hints, schedulers, strip_locks, total
@@ -93,7 +93,7 @@ def test_numbers_stay_gapless_over_a_loss(database: Database) -> None:
     (claim,) = claimed(database, max_attempts=2)
     database.fetch(text(DEATHS["its row is missing"]))
     chores(database).reclaim_from_dead_workers()
-    workers.register(database, worker_id="wrk_2", host="h", pid=2, queues=["http"], capacity=9, lease_ms=60_000)
+    worker_lease.register(database, worker_id="wrk_2", host="h", pid=2, queues=["http"], capacity=9, lease_ms=60_000)
     (again,) = take(database, "wrk_2", 1).claims
     conclude(database, "wrk_2", [concluded(again)])
     found = [(a.attempt_number, a.status, a.worker_id) for a in rows.attempts(database, claim.execution_id)]

@@ -8,14 +8,15 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
-from app import db, workers
-from app.db import Database
 from app.dev.process.proxy import Mode, Proxy
-from app.errors import UnavailableError
-from app.metrics.values import Labels, Values
-from app.scheduler import reporter
-from app.scheduler.reporter import Reporter
-from app.stats import queues
+from app.features.control import chores as control_chores
+from app.features.control import queue_statistics
+from app.features.control.chores import Reporter
+from app.kernel import db
+from app.kernel.db import Database
+from app.kernel.errors import UnavailableError
+from app.kernel.metrics.values import Labels, Values
+from app.kernel.processes import worker_lease
 from tests import rows
 
 NAMES = ["a-full", "b-rate", "c-rate", "d-open", "e-paused", "f-idle"]
@@ -74,9 +75,11 @@ def test_all_that_the_database_tells(database: Database) -> None:
     database.fetch(text("UPDATE endpoints SET queue = 'a-named' WHERE name = 'f-idle' RETURNING 1"))
     database.fetch(text("UPDATE executions SET queue = 'bulk' WHERE endpoint = 'e-paused' RETURNING 1"))
     for worker_id, lease_ms in (("well", 600_000), ("leaving", 600_000), ("lost", 0)):
-        workers.register(database, worker_id=worker_id, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms)
-    workers.renew(database, worker_id="well", in_flight=4, lease_ms=600_000)
-    workers.renew(database, worker_id="leaving", in_flight=3, lease_ms=600_000)
+        worker_lease.register(
+            database, worker_id=worker_id, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms
+        )
+    worker_lease.renew(database, worker_id="well", in_flight=4, lease_ms=600_000)
+    worker_lease.renew(database, worker_id="leaving", in_flight=3, lease_ms=600_000)
     database.fetch(text(DRAIN), {"worker": "leaving"})
     rows.add_breaker(database, "http:a:80", "open", open_for=timedelta(hours=1))
     rows.add_breaker(database, "http:b:80", "closed")
@@ -91,7 +94,9 @@ def test_all_that_the_database_tells(database: Database) -> None:
     for age, end_id in (("2 minutes", "late"), ("0 minutes", "new")):
         rows.add_end(database, end_id, age)
 
-    assert list(queues.known(database, 2)) == ["bulk", "http"], "those in which nothing waits are left out first"
+    assert list(queue_statistics.known(database, 2)) == ["bulk", "http"], (
+        "those in which nothing waits are left out first"
+    )
 
     values = Values(most_endpoints=1)
     assert not Reporter(database, shards=lambda: 1, values=values).report()
@@ -139,7 +144,7 @@ def test_what_cannot_be_read_is_not_shown(
     report()
     assert shown(values)["queue_depth"] == {("http",): 3}
     # Each of its statements is quick enough, all of them are not; what comes after it has all its time.
-    monkeypatch.setattr(reporter, "REPORT_SECONDS", 0.0)
+    monkeypatch.setattr(control_chores, "REPORT_SECONDS", 0.0)
     with pytest.raises(UnavailableError):
         report()
     assert shown(values) == {}

@@ -6,8 +6,8 @@ import re
 import pytest
 from sqlalchemy import TextClause, text
 
-from app.db import Database
-from app.executions.sweep import RETIRE, UNFINISHED
+from app.kernel.db import Database
+from app.queue.executions.repairs import RETIRE, UNFINISHED
 from tests import rows
 from tests.contract.scheduler.conftest import chores
 from tests.cron_jobs import add_cron_job, job
@@ -59,8 +59,8 @@ def test_cron_jobs_are_not_retired_here(database: Database) -> None:
 def test_the_walk_is_bounded_goes_on_where_it_ended_and_begins_again(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.scheduler.sweeper.STRETCH", 20)
-    monkeypatch.setattr("app.scheduler.sweeper.RUN_SECONDS", 0.0)
+    monkeypatch.setattr("app.scheduler.repairs_chore.STRETCH", 20)
+    monkeypatch.setattr("app.scheduler.repairs_chore.RUN_SECONDS", 0.0)
     finished(database, 45)
     walk = chores(database)
     assert [walk.retire()["retired"] for _ in range(4)] == [20, 20, 5, 0]
@@ -71,8 +71,8 @@ def test_the_walk_is_bounded_goes_on_where_it_ended_and_begins_again(
 def test_the_walk_begins_with_the_newest_jobs_after_a_restart(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.scheduler.sweeper.STRETCH", 10)
-    monkeypatch.setattr("app.scheduler.sweeper.RUN_SECONDS", 0.0)
+    monkeypatch.setattr("app.scheduler.repairs_chore.STRETCH", 10)
+    monkeypatch.setattr("app.scheduler.repairs_chore.RUN_SECONDS", 0.0)
     executions = finished(database, 30)
     newest = rows.job_of(database, executions[12]).job_id
     database.fetch(

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.jobs import time_zones
+from app.kernel.db import Database
+from app.queue.jobs import time_zones
 from app.schedule import zone_rules
 from tests import rows
 from tests.contract.scheduler.conftest import chores

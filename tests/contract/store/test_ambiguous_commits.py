@@ -10,19 +10,20 @@ from urllib.parse import urlsplit
 import pytest
 from sqlalchemy import text
 
-from app import db, ids, workers
-from app.db import Database
-from app.errors import UnavailableError
-from app.executions import reclaim
-from app.executions.claiming.release import Release
-from app.executions.conclusion import Conclusion
-from app.executions.model import Claim
-from app.executions.verdict import Verdict
-from app.metrics.values import Values
+from app.kernel import db, ids
+from app.kernel.db import Database
+from app.kernel.errors import UnavailableError
+from app.kernel.metrics.values import Values
+from app.kernel.processes import worker_lease
+from app.queue.claiming.release import Release
+from app.queue.executions import reclaim
+from app.queue.executions.completion import Conclusion
+from app.queue.executions.execution_model import Claim
+from app.queue.executions.verdict import Verdict
 from app.scheduler.chore import Counts
 from brokers.attempt import Stage
 from brokers.finalizer import Finalizer
-from brokers.rules import FlowRules
+from brokers.known_rules import FlowRules
 from tests import rows
 from tests.claiming import take
 from tests.contract.broker.delivering import Attempts
@@ -52,7 +53,7 @@ def faulty(database_url: str, proxy: PgProxy) -> Iterator[Database]:
 
 
 def claimed(database: Database, *, max_attempts: int = 3) -> Claim:
-    workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
+    worker_lease.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     rows.add_executions(database, max_attempts=max_attempts)
     (claim,) = take(database, WORKER, 1).claims
     return claim
@@ -141,7 +142,7 @@ def test_a_lost_attempt_is_recorded_once(
     database: Database, faulty: Database, proxy: PgProxy, fault: Fault, max_attempts: int
 ) -> None:
     claim = claimed(database, max_attempts=max_attempts)
-    workers.leave(database, WORKER)
+    worker_lease.leave(database, WORKER)
     proxy.arm("taken AS", fault)
     until_it_runs(chores(faulty).reclaim_from_dead_workers)
     assert proxy.fired == 1
@@ -153,7 +154,7 @@ def test_a_lost_attempt_is_recorded_once(
 
 def test_a_worker_registers_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
     def register() -> bool:
-        workers.register(faulty, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
+        worker_lease.register(faulty, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
         return True
 
     proxy.arm("INSERT INTO workers", fault)
@@ -169,7 +170,7 @@ def test_a_lease_is_renewed_or_known_to_be_unknown(
     claimed(database)
 
     def renew() -> bool:
-        return workers.renew(faulty, worker_id=WORKER, in_flight=1, lease_ms=60_000)
+        return worker_lease.renew(faulty, worker_id=WORKER, in_flight=1, lease_ms=60_000)
 
     proxy.arm("UPDATE workers", fault)
     assert _again(renew)

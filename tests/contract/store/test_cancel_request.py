@@ -5,15 +5,15 @@ from functools import partial
 import pytest
 from sqlalchemy import text
 
-from app import ids
-from app.db import Database
-from app.executions import reclaim
-from app.executions.cancellation import Cancelled, IfRunning, cancel_execution
-from app.executions.claiming.release import Release, hand_back, release
-from app.executions.conclusion import Conclusion, conclude
-from app.executions.model import Claim, DeliveryError, LogLine
-from app.executions.retry import retry_execution
-from app.executions.verdict import Verdict
+from app.kernel import ids
+from app.kernel.db import Database
+from app.queue.claiming.release import Release, hand_back, release
+from app.queue.executions import reclaim
+from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.execution_cancellation import Cancelled, IfRunning, cancel_execution
+from app.queue.executions.execution_model import Claim, DeliveryError, LogLine
+from app.queue.executions.manual_retry import retry_execution
+from app.queue.executions.verdict import Verdict
 from brokers.worker_process import WorkerProcess
 from schema.states import LogLevel
 from tests import rows

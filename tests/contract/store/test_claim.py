@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import TextClause, text
 
-from app import workers
-from app.db import Database
-from app.executions.claiming.claim import claims_of
-from app.executions.claiming.release import release
-from app.executions.claiming.shards import CLAIMABLE_BEYOND, STORED_BEYOND
-from app.executions.claiming.taken import Taken
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
+from app.queue.claiming.claim import claims_of
+from app.queue.claiming.release import release
+from app.queue.claiming.shards import CLAIMABLE_BEYOND, STORED_BEYOND
+from app.queue.claiming.taken import Taken
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.claiming import take
@@ -85,9 +85,9 @@ def test_a_worker_without_a_valid_lease_claims_nothing(process: WorkerProcess, e
 
 @ENDS_OF_A_LEASE
 def test_a_lease_that_is_over_is_not_renewed(process: WorkerProcess, end: str) -> None:
-    assert workers.renew(process.database, worker_id=process.worker_id, in_flight=0, lease_ms=15_000)
+    assert worker_lease.renew(process.database, worker_id=process.worker_id, in_flight=0, lease_ms=15_000)
     process.database.fetch(text(f"UPDATE workers SET {end}"))
-    assert not workers.renew(process.database, worker_id=process.worker_id, in_flight=0, lease_ms=15_000)
+    assert not worker_lease.renew(process.database, worker_id=process.worker_id, in_flight=0, lease_ms=15_000)
 
 
 def test_a_released_first_attempt_is_as_if_it_had_never_been_claimed(process: WorkerProcess) -> None:

@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from app import ids
-from app.executions.conclusion import CONCLUDE, Conclusion, conclude
-from app.executions.model import DeliveryError, LogLine
-from app.executions.verdict import Verdict
-from app.metrics.series import REFUSED, STALE
+from app.kernel import ids
+from app.kernel.metrics.series import REFUSED, STALE
+from app.queue.executions.completion import CONCLUDE, Conclusion, conclude
+from app.queue.executions.execution_model import DeliveryError, LogLine
+from app.queue.executions.verdict import Verdict
 from brokers.attempt import Attempt, Stage
 from brokers.worker_process import WorkerProcess
 from schema.states import LogLevel
@@ -182,7 +182,7 @@ def test_the_conclusion_finds_its_rows_by_primary_key(process: WorkerProcess) ->
     process.database.fetch(text("ANALYZE"))
     (mine,) = claimed(process)
     ended = conclusion_of(mine, Verdict.success({}))
-    from app.executions.conclusion import _params
+    from app.queue.executions.completion import _params
 
     plan = process.database.fetch(text("EXPLAIN " + CONCLUDE.text), _params(process.worker_id, [ended]))
     assert not [row[0] for row in plan if "Seq Scan on executions" in row[0] or "Seq Scan on jobs" in row[0]]

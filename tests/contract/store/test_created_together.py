@@ -11,13 +11,13 @@ import pytest
 from sqlalchemy import Connection, event, text
 from sqlalchemy.exc import DBAPIError
 
-from app import db
-from app.db import Database, deadline
-from app.db.retry import sqlstate
 from app.dev.process.proxy import Mode
-from app.errors import EndpointNotFoundError, TimedOutError, UnavailableError
-from app.jobs.creation import LARGEST_TOGETHER, Created, Creator
-from app.jobs.model import NewJob
+from app.kernel import db
+from app.kernel.db import Database, deadline
+from app.kernel.db.retries import sqlstate
+from app.kernel.errors import EndpointNotFoundError, TimedOutError, UnavailableError
+from app.queue.jobs.job_creation import LARGEST_TOGETHER, Created, Creator
+from app.queue.jobs.job_model import NewJob
 from schema.states import Trigger
 from tests import rows
 from tests.parked import parked

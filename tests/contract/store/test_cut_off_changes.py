@@ -6,12 +6,13 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import TextClause, event, text
 
-from app.db import Database
-from app.executions import cancellation, holding
-from app.jobs.cancellation import cancel_job
-from app.jobs.creation import Creator
-from app.jobs.pause import pause_job, resume_job
-from app.jobs.update import update_job
+from app.kernel.db import Database
+from app.queue.executions import execution_cancellation
+from app.queue.executions import on_hold as holding
+from app.queue.jobs.job_cancellation import cancel_job
+from app.queue.jobs.job_creation import Creator
+from app.queue.jobs.job_pause import pause_job, resume_job
+from app.queue.jobs.job_update import update_job
 from tests.contract.blocks import blocks
 from tests.contract.scheduler.conftest import chores
 from tests.contract.store.test_many_open import counts, put
@@ -32,15 +33,21 @@ def resume(database: Database, job_id: str) -> object:
 
 
 def cancel_all(database: Database, job_id: str) -> object:
-    return cancel_job(database, job_id, if_running=cancellation.IfRunning.REQUEST)
+    return cancel_job(database, job_id, if_running=execution_cancellation.IfRunning.REQUEST)
 
 
 CANCELLED_500, REST = ("CANCELLED", False, 500), ("QUEUED", False, 700)
 # The verb, the statement of its batches, whether the job is paused before, and the states after the cut and at the end.
 CHANGES: list[tuple[Verb, TextClause, bool, list[tuple[str, bool, int]], tuple[str, bool]]] = [
-    (cancel_job, cancellation.LOCK_OF_JOB, False, [CANCELLED_500, REST], ("CANCELLED", False)),
-    (cancel_all, cancellation.LOCK_OF_JOB, True, [CANCELLED_500, ("PENDING", True, 700)], ("CANCELLED", False)),
-    (update, cancellation.LOCK_OF_JOB, False, [CANCELLED_500, REST], ("CANCELLED", False)),
+    (cancel_job, execution_cancellation.LOCK_OF_JOB, False, [CANCELLED_500, REST], ("CANCELLED", False)),
+    (
+        cancel_all,
+        execution_cancellation.LOCK_OF_JOB,
+        True,
+        [CANCELLED_500, ("PENDING", True, 700)],
+        ("CANCELLED", False),
+    ),
+    (update, execution_cancellation.LOCK_OF_JOB, False, [CANCELLED_500, REST], ("CANCELLED", False)),
     (pause_job, holding.HOLD, False, [("PENDING", True, 500), REST], ("PENDING", True)),
     (resume, holding.LET_GO, True, [("PENDING", True, 700), ("QUEUED", False, 500)], ("QUEUED", False)),
 ]
@@ -125,7 +132,7 @@ def test_a_later_change_goes_on_instead(database: Database, job_id: str) -> None
     """What was asked for last is what a scheduler ends."""
     put(database, job_id, held=False, count=COUNT)
     cut_off(database, pause_job, job_id, holding.HOLD)
-    cut_off(database, cancel_all, job_id, cancellation.LOCK_OF_JOB)
+    cut_off(database, cancel_all, job_id, execution_cancellation.LOCK_OF_JOB)
     assert [row.change for row in database.fetch(NOTES)] == ["CANCEL"]
     database.fetch(A_MINUTE_LATER)
     assert chores(database).finish()["finished"] == 1
@@ -173,7 +180,7 @@ def test_the_retries_of_paused_jobs_are_found_among_very_many_on_hold(database: 
 def test_a_cancellation_that_was_cut_off_goes_on_when_it_is_repeated(database: Database, job_id: str) -> None:
     """As after the deadline of a request: what was committed stays."""
     put(database, job_id, held=False, count=COUNT)
-    cut_off(database, cancel_job, job_id, cancellation.LOCK_OF_JOB)
+    cut_off(database, cancel_job, job_id, execution_cancellation.LOCK_OF_JOB)
     assert job(database, job_id).status == "RETIRED"
     assert counts(database) == [CANCELLED_500, REST]
     cancel_job(database, job_id)

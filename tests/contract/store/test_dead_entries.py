@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy import TextClause, text
 
-from app.db import Database
-from app.executions.claiming.claim import CLAIM_1
-from app.executions.claiming.look import LOOK_16, PROBED, look
-from app.executions.low_water import SLACK
-from app.executions.materialization import DUE
-from app.executions.promotion import PROMOTE
-from app.formats import EPOCH
+from app.kernel.db import Database
+from app.kernel.formats import EPOCH
+from app.queue.claiming.claim import CLAIM_1
+from app.queue.claiming.poll import LOOK_16, PROBED, look
+from app.queue.executions.materialization import DUE
+from app.queue.executions.promotion import PROMOTE
+from app.queue.executions.watermark import SLACK
 from tests import rows
 from tests.claiming import asking
 from tests.contract.blocks import blocks

@@ -11,12 +11,12 @@ from psycopg2 import errors
 from sqlalchemy import text
 from task_executor_client.transaction import Enqueued, EnqueueError, enqueue
 
-from app.db import Database
-from app.jobs import enqueue_settings
-from app.jobs.creation import Creator
-from app.jobs.model import NewJob
-from app.tracing.context import TraceContext
-from app.wakeup import CHANNEL, decode
+from app.kernel.db import Database
+from app.kernel.tracing.context import TraceContext
+from app.kernel.wakeup import CHANNEL, decode
+from app.queue.jobs import enqueue_settings
+from app.queue.jobs.job_creation import Creator
+from app.queue.jobs.job_model import NewJob
 from schema.states import Trigger
 from tests.racing import at_once
 

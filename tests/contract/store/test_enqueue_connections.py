@@ -23,8 +23,8 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 from task_executor_client.transaction import Enqueued, EnqueueError, enqueue, enqueue_async
 
-from app.db import Database
-from app.jobs import enqueue_settings
+from app.kernel.db import Database
+from app.queue.jobs import enqueue_settings
 from tests.django_app import connected
 
 pytestmark = pytest.mark.postgresql_only

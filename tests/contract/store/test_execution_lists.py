@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import ClauseElement, Executable, Select, text
 from sqlalchemy.ext.compiler import compiles
 
-from app.db import Database
-from app.db.paging import PageRequest
-from app.executions.model import Execution
-from app.executions.reading.listing import ExecutionFilter, executions_page, page_of_executions
+from app.kernel.db import Database
+from app.kernel.db.paging import PageRequest
+from app.queue.executions.execution_model import Execution
+from app.queue.reading.execution_list import ExecutionFilter, executions_page, page_of_executions
 from schema.states import FINAL, ExecutionStatus
 from tests import rows
 

@@ -8,17 +8,25 @@ from functools import partial
 import pytest
 from sqlalchemy import TextClause, text
 
-from app.db import Database, strides
-from app.executions.reading import gates
-from app.stats import deliveries, lag, queues
+from app.features.control import deliveries, lag, queue_statistics
+from app.features.limits import reasons as limits_reasons
+from app.kernel.db import Database, chunked_scan
 from tests.contract.db.test_hot_plans import due, later, never_analysed, over, running
 
-OF_SEVERAL: dict[str, object] = {f"endpoint_{number}": "target" for number in range(gates.AT_ONCE)}
+OF_SEVERAL: dict[str, object] = {f"endpoint_{number}": "target" for number in range(limits_reasons.AT_ONCE)}
 READS: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
-    (queues.DUE, {"queue": "http", "first": 0, "of_shard": 1000}, {"idx_executions_pickup": queues.AT_ONCE + 1}),
+    (
+        queue_statistics.DUE,
+        {"queue": "http", "first": 0, "of_shard": 1000},
+        {"idx_executions_pickup": queue_statistics.AT_ONCE + 1},
+    ),
     (deliveries.RUNNING, {"endpoint": None}, {"idx_executions_running_lanes": 1}),
-    (gates.WAITING, {"endpoint": "target", "most": 1000}, {"idx_executions_waits_of_endpoint": 1}),
-    (gates.WAITING_OF_SEVERAL, OF_SEVERAL | {"most": 1000}, {"idx_executions_waits_of_endpoint": gates.AT_ONCE}),
+    (limits_reasons.WAITING, {"endpoint": "target", "most": 1000}, {"idx_executions_waits_of_endpoint": 1}),
+    (
+        limits_reasons.WAITING_OF_SEVERAL,
+        OF_SEVERAL | {"most": 1000},
+        {"idx_executions_waits_of_endpoint": limits_reasons.AT_ONCE},
+    ),
     (lag.LAG, {}, {"idx_jobs_cron_due": 1}),
 ]
 IN_ORDER: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
@@ -36,7 +44,7 @@ IN_ORDER: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
 @pytest.mark.parametrize("state", [never_analysed, due, later, over, running])
 def test_no_figure_reads_more_than_it_counts(database: Database, state: Callable[[Database], None]) -> None:
     state(database)
-    for read, reads in ((database.fetch, READS), (partial(strides.in_order, database), IN_ORDER)):
+    for read, reads in ((database.fetch, READS), (partial(chunked_scan.in_order, database), IN_ORDER)):
         for statement, params, indexes in reads:
             plan = "\n".join(line[0] for line in read(text("EXPLAIN " + statement.text), params))
             assert not re.search(r"Seq Scan on (executions|jobs)", plan), plan

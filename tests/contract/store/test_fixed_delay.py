@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app import ids
-from app.executions import reclaim
-from app.executions.cancellation import IfRunning, cancel_execution
-from app.executions.claiming.release import release
-from app.executions.conclusion import Conclusion, conclude
-from app.executions.model import Claim, DeliveryError
-from app.executions.verdict import Verdict
+from app.kernel import ids
+from app.queue.claiming.release import release
+from app.queue.executions import reclaim
+from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
+from app.queue.executions.execution_model import Claim, DeliveryError
+from app.queue.executions.verdict import Verdict
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.claiming import take

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import TextClause, text
 
-from app.db import Database
-from app.executions.claiming.claim import CLAIM_1
-from app.executions.claiming.release import RELEASE
-from app.executions.conclusion import CONCLUDE, HELD
-from app.executions.promotion import PROMOTE
-from app.formats import EPOCH
+from app.kernel.db import Database
+from app.kernel.formats import EPOCH
+from app.queue.claiming.claim import CLAIM_1
+from app.queue.claiming.release import RELEASE
+from app.queue.executions.completion import CONCLUDE, HELD
+from app.queue.executions.promotion import PROMOTE
 from tests import rows
 from tests.claiming import asking
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from sqlalchemy import TextClause, event, text
 
-from app.db import Database, strides
-from app.db.paging import PageRequest, Position
-from app.jobs import listing
-from app.jobs.job_filter import JobFilter
+from app.kernel.db import Database, chunked_scan
+from app.kernel.db.paging import PageRequest, Position
+from app.queue.jobs import job_list
+from app.queue.jobs.job_filter import JobFilter
 from schema.states import JobStatus, Trigger
 from tests import rows
 
@@ -57,10 +57,10 @@ FILTERS: list[Mapping[str, Any]] = [
 
 @pytest.fixture(autouse=True)
 def short_strides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strides, "STRIDE", 25)
-    monkeypatch.setattr(listing, "OPEN", 7)
-    monkeypatch.setattr(listing, "FEW", 40)
-    monkeypatch.setattr(listing, "PAGE_SECONDS", 0.0)
+    monkeypatch.setattr(chunked_scan, "STRIDE", 25)
+    monkeypatch.setattr(job_list, "OPEN", 7)
+    monkeypatch.setattr(job_list, "FEW", 40)
+    monkeypatch.setattr(job_list, "PAGE_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def wanted_of(filters: Mapping[str, Any], stored: list[Any]) -> list[str]:
 def listed(database: Database, filters: Mapping[str, Any], limit: int) -> list[str]:
     found, after = list[str](), None
     while True:
-        page = listing.page_of_jobs(database, JobFilter(**filters), PageRequest(limit, after))
+        page = job_list.page_of_jobs(database, JobFilter(**filters), PageRequest(limit, after))
         found += [job.job_id for job in page.items]
         if page.next is None:
             return found
@@ -168,5 +168,5 @@ def test_a_page_reads_few_rows_of_a_long_history(database: Database, analyzed: s
     reads = Reads(database)
     for filters in FILTERS:
         for after in (None, Position(middle.created_at, middle.job_id)):
-            listing.page_of_jobs(database, JobFilter(**filters), PageRequest(10, after))
+            job_list.page_of_jobs(database, JobFilter(**filters), PageRequest(10, after))
             assert reads.total() < 1_000, (filters, after)

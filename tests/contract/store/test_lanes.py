@@ -5,14 +5,14 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.executions.claiming import look as looks
-from app.executions.claiming import sweep as sweeps
-from app.executions.claiming.lane import Lane
-from app.executions.claiming.look import PROBED, Looked, look
-from app.executions.claiming.sweep import Sweep
-from app.executions.low_water import SLACK
-from app.formats import EPOCH
+from app.kernel.db import Database
+from app.kernel.formats import EPOCH
+from app.queue.claiming import full_scan as sweeps
+from app.queue.claiming import poll as looks
+from app.queue.claiming.full_scan import Sweep
+from app.queue.claiming.partition import Lane
+from app.queue.claiming.poll import PROBED, Looked, look
+from app.queue.executions.watermark import SLACK
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.claiming import TARGET, add_to, take

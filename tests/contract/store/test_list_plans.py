@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import ClauseElement, Executable, Select, text
 from sqlalchemy.ext.compiler import compiles
 
-from app.db import Database
-from app.db.paging import PageRequest
-from app.executions.reading.listing import ExecutionFilter, executions_page
-from app.executions.reading.queries import LogFilter, logs_query
+from app.kernel.db import Database
+from app.kernel.db.paging import PageRequest
+from app.queue.reading.execution_list import ExecutionFilter, executions_page
+from app.queue.reading.execution_queries import LogFilter, logs_query
 from tests import rows
 
 

@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection, event, text
 
-from app.db import Database
-from app.jobs.cancellation import cancel_job
-from app.jobs.creation import Creator
-from app.jobs.pause import pause_job, resume_job
-from app.jobs.update import update_job
+from app.kernel.db import Database
+from app.queue.jobs.job_cancellation import cancel_job
+from app.queue.jobs.job_creation import Creator
+from app.queue.jobs.job_pause import pause_job, resume_job
+from app.queue.jobs.job_update import update_job
 from tests.cron_jobs import add_interval_job, job
 
 OPEN = int(os.environ.get("TE_TEST_OPEN_EXECUTIONS", "20000"))

@@ -5,8 +5,8 @@ import re
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.executions.claiming.queues import (
+from app.kernel.db import Database
+from app.queue.claiming.claimable_queues import (
     CLAIMABLE_OF,
     NEXT_ENDPOINTS,
     NEXT_QUEUE,

@@ -10,10 +10,10 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import CheckConstraint, DateTime, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import IntegrityError
 
-from app import db
-from app.db import Database
-from app.db.ready import check_ready
-from app.errors import UnavailableError
+from app.kernel import db
+from app.kernel.db import Database
+from app.kernel.db.startup import check_ready
+from app.kernel.errors import UnavailableError
 from schema import lease, migrate
 from schema.states import TRANSITIONS, ExecutionStatus
 from schema.tables import metadata

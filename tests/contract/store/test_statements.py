@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import TextClause
 
-from app.db import Database
-from app.sql import REGISTRY
+from app.kernel.db import Database
+from app.kernel.sql import REGISTRY
 from tests.sql_lint import refused, unruly, untyped
 
 _ROOT = Path(__file__).parents[3]
 for _path in sorted((_ROOT / "app").rglob("*.py")):
-    if "from app.sql import " in _path.read_text():
+    if "from app.kernel.sql import " in _path.read_text():
         importlib.import_module(".".join(_path.relative_to(_ROOT).with_suffix("").parts).removesuffix(".__init__"))
 
 STATEMENTS = sorted(REGISTRY.items())

@@ -7,20 +7,20 @@ from itertools import product
 from sqlalchemy import text
 
 from app.catalog.retry_policy import RetryPolicy
-from app.errors import TaskExecutorError
-from app.executions import holding, reclaim
-from app.executions.cancellation import IfRunning, cancel_execution
-from app.executions.claiming.lane import Lane
-from app.executions.claiming.release import release
-from app.executions.conclusion import Conclusion, conclude
-from app.executions.ending.followers import Followed
-from app.executions.expiry import expire
-from app.executions.model import Claim, ClaimKey, DeliveryError
-from app.executions.promotion import promote
-from app.executions.retry import retry_execution
-from app.executions.sweep import fail_exhausted
-from app.executions.verdict import Tried, Verdict, decide
-from app.jobs.run_now import run_job
+from app.features.expiry.store import expire
+from app.kernel.errors import TaskExecutorError
+from app.queue.claiming.partition import Lane
+from app.queue.claiming.release import release
+from app.queue.ending.subscriptions import Followed
+from app.queue.executions import on_hold, reclaim
+from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
+from app.queue.executions.execution_model import Claim, ClaimKey, DeliveryError
+from app.queue.executions.manual_retry import retry_execution
+from app.queue.executions.promotion import promote
+from app.queue.executions.repairs import fail_exhausted
+from app.queue.executions.verdict import Tried, Verdict, decide
+from app.queue.jobs.run_now import run_job
 from brokers.worker_process import WorkerProcess
 from schema.states import FINAL, TRANSITIONS, EndpointType, ExecutionStatus
 from tests import rows
@@ -118,18 +118,18 @@ def do_request_abort(process: WorkerProcess, execution_id: str) -> None:
 
 def do_pause(process: WorkerProcess, execution_id: str) -> None:
     with process.database.engine.begin() as connection:
-        holding.hold(connection, rows.execution(process.database, execution_id).job_id, None)
+        on_hold.hold(connection, rows.execution(process.database, execution_id).job_id, None)
 
 
 def do_hold_retries(process: WorkerProcess, execution_id: str) -> None:
     process.database.fetch(text("UPDATE jobs SET status = 'PAUSED', paused_at = now() WHERE status = 'ACTIVE'"))
-    holding.hold_retries(process.database)
+    on_hold.hold_retries(process.database)
 
 
 def do_resume(process: WorkerProcess, execution_id: str) -> None:
     process.database.fetch(text("UPDATE executions SET on_hold = true WHERE status = 'PENDING'"))
     with process.database.engine.begin() as connection:
-        holding.let_go(connection, rows.execution(process.database, execution_id).job_id, 0, None)
+        on_hold.let_go(connection, rows.execution(process.database, execution_id).job_id, 0, None)
 
 
 def do_exhaust(process: WorkerProcess, execution_id: str) -> None:

@@ -10,14 +10,14 @@ from threading import Event
 import pytest
 from sqlalchemy import text
 
-import app.wakeup
+import app.kernel.wakeup
 import brokers.listener
-from app import db
-from app.db import Database
 from app.dev.process.proxy import Mode, Proxy
 from app.dev.servers import Valkey
-from app.executions.claiming.lane import Lane
-from app.wakeup import Notifier
+from app.kernel import db
+from app.kernel.db import Database
+from app.kernel.wakeup import Notifier
+from app.queue.claiming.partition import Lane
 from brokers.listener import PostgresSource, RedisSource, Source, WakeupListener
 from brokers.worker_process import WorkerProcess
 from tests.waiting import eventually
@@ -179,7 +179,7 @@ def test_no_error_of_a_source_ends_the_listener_and_it_is_said_once(
 def test_a_redis_link_that_was_dropped_silently_is_replaced(
     process: WorkerProcess, valkey: Valkey, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(app.wakeup, "REDIS_HEALTH_SECONDS", 0.2)
+    monkeypatch.setattr(app.kernel.wakeup, "REDIS_HEALTH_SECONDS", 0.2)
     http = Event()
     process.on_wake("http", setter(http))
     with Proxy(valkey.port) as proxy:

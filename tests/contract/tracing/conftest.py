@@ -9,9 +9,9 @@ from sqlalchemy import text
 import tests.worker_environment  # noqa: F401 - first
 from actors.deliver import Deliveries
 from actors.loop import DeliveryLoop
-from app.config import Settings
-from app.db import Database
 from app.dev.receiver import Receiver
+from app.kernel.config import Settings
+from app.kernel.db import Database
 from app.scheduler.chores import Chores
 from brokers.worker_process import WorkerProcess
 from tests.contract.broker.delivering import Attempts, catalog_of

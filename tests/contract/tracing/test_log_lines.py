@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.log import JsonFormatter
-from app.tracing.context import own_trace_id
+from app.kernel.log import JsonFormatter
+from app.kernel.tracing.context import own_trace_id
 from brokers.worker_process import WorkerProcess
 from tests.contract.tracing.conftest import Deliver
 

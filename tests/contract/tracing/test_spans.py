@@ -8,10 +8,10 @@ from opentelemetry.trace import SpanContext, SpanKind
 from sqlalchemy import text
 
 import tests.worker_environment  # noqa: F401 - first
-from app.config import SettingError, Settings
-from app.db import Database
+from app.kernel.config import SettingError, Settings
+from app.kernel.db import Database
+from app.kernel.tracing.exporting import exporting
 from app.scheduler.chores import Chores
-from app.tracing.exporting import exporting
 from brokers.spans import WorkerSpans
 from brokers.worker_process import WorkerProcess
 from tests.contract.broker.delivering import Attempts
@@ -202,7 +202,7 @@ def test_variables_that_do_not_fit_together_cost_the_spans_only(
 
 
 def test_a_process_without_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.tracing.exporting.LIBRARIES", ("opentelemetry.nowhere.else",))
+    monkeypatch.setattr("app.kernel.tracing.exporting.LIBRARIES", ("opentelemetry.nowhere.else",))
     with pytest.raises(SettingError, match=r"pip install 'task-executor\[traces\]'"):
         exporting("otlp", "worker")
     assert exporting("off", "worker") == []

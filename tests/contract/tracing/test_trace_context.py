@@ -5,7 +5,7 @@ import hashlib
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
+from app.kernel.db import Database
 from tests.contract.tracing.conftest import Attempting, Deliver
 from tests.integration.client import Api
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app import audit
-from app.access import api_keys
-from app.access.api_keys import Scope
-from app.db import Database
+from app.kernel import audit
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
 from tests.integration.catalog.things import ALL, make
 from tests.integration.client import Api, pointers, problem, walk
 from tests.integration.command_line import flask_app

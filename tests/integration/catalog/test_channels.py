@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.catalog.specs.channels import CHANNELS
-from app.notifications.message import MESSAGE_SCHEMA
+from app.features.notifications.message import MESSAGE_SCHEMA
 from tests.integration.client import Api
 from tests.integration.registered import INPUT, SCHEMA, created, one_shot, register
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
+from app.kernel.db import Database
 from tests import rows
 from tests.integration.client import Api, problem
 from tests.integration.registered import INPUT, created, cron, http_endpoint, one_shot, register, register_all

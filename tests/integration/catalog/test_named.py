@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import text
 
 from app.catalog.crypto import SecretBox
-from app.config import Settings
-from app.db import Database
+from app.kernel.config import Settings
+from app.kernel.db import Database
 from tests.integration.client import SECRET_KEY, Api, administrator, pointers, problem, running
 from tests.integration.registered import SCHEMA, register
 

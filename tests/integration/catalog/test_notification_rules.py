@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.db import Database
-from app.notifications import rules
+from app.features.notifications import store as notifications_store
+from app.kernel.db import Database
 from tests import rows
 from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import register
@@ -79,7 +79,7 @@ def test_what_can_never_work_is_refused_with_a_hint(api: Api, monkeypatch: pytes
     error = problem(api.put("/notification-rules/r", {**RULE, "channels": ["deaf"]}), 422, "INVALID_NOTIFICATION_RULE")
     assert pointers(error) == ["/channels/0"]
     assert "GET /notifications/schema" in error["message"]
-    monkeypatch.setattr(rules, "MOST_RULES", 1)
+    monkeypatch.setattr(notifications_store, "MOST_RULES", 1)
     problem(api.post("/notification-rules", {**RULE, "name": "more"}), 409, "CONFLICT")
     assert api.put("/notification-rules/r", RULE).status_code == 200
 

@@ -12,8 +12,8 @@ from sqlalchemy import text
 
 from app.catalog.configs import CONFIGS
 from app.catalog.target_name import with_digest
-from app.cli.session import actor
-from app.db import Database
+from app.cli.command_session import actor
+from app.kernel.db import Database
 from tests import rows
 from tests.integration.cli.conftest import Cli
 from tests.integration.client import Api, administrator, running

@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.db import Database
-from app.executions.model import DeliveryError
+from app.kernel.db import Database
+from app.queue.executions.execution_model import DeliveryError
 from tests import rows
 from tests.integration.cli.conftest import Cli
 from tests.integration.client import Api
@@ -29,7 +29,7 @@ def test_they_are_shown_as_the_api_shows_them(
     assert told.count(r"answered \x1b[31m503") >= 2
     cli.run("dead-letters", "show", "att_nope", expect=3)
     rows.add_attempt(database, execution_id, 0, "FAILED", error=error)
-    monkeypatch.setattr("app.api.dead_letters.MOST_ATTEMPTS", 1)
+    monkeypatch.setattr("app.features.dead_letters.api.MOST_ATTEMPTS", 1)
     assert f"GET /executions/{execution_id}/attempts" in cli.run("dead-letters", "show", letter_id).stdout
 
 

@@ -10,17 +10,16 @@ import pytest
 from cryptography.fernet import Fernet
 from sqlalchemy import text
 
-from app import workers
-from app.cli.doctor import surroundings
-from app.db import Database
-from app.executions.reading.dead_letters import LetterFilter
-from app.health import heartbeat
-from app.health.heartbeat import Component, Kind
-from app.jobs import redrives
-from app.jobs.creation import Creator
-from app.jobs.redrive_walk import RedriveWalk
-from app.jobs.redrives import REDRIVES
-from app.jobs.walker import Walker
+from app.features.dead_letters import redrives
+from app.features.dead_letters.letter_list import LetterFilter
+from app.features.dead_letters.redrive_walk import RedriveWalk
+from app.features.dead_letters.redrives import REDRIVES
+from app.features.doctor import surroundings
+from app.kernel.db import Database
+from app.kernel.processes import process_heartbeat, worker_lease
+from app.kernel.processes.process_heartbeat import Component, Kind
+from app.queue.bulk.walker import Walker
+from app.queue.jobs.job_creation import Creator
 from schema import migrate
 from schema.states import WalkStatus
 from tests import rows
@@ -92,7 +91,7 @@ def test_walks_that_stand_still_are_told(api: Api, cli: Cli, database: Database)
 
 def test_what_is_not_told_is_told_here(api: Api, cli: Cli, database: Database) -> None:
     """Callbacks to endpoints that are gone, messages that do not go out, and what is left of rules that are gone."""
-    workers.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
+    worker_lease.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
     for name in ("target", "kept", "gone", "never"):
         register(api, name)
     every = interval(callbacks={"on_failure": "gone", "on_success": "kept"})
@@ -227,7 +226,7 @@ def test_rows_that_stand_still_are_found_and_moved(api: Api, cli: Cli, database:
     assert "1 executions wait although their attempts are used up" in spent_
     assert rows.execution(database, lost).status == "RUNNING", "it only looks"
 
-    workers.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
+    worker_lease.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
     assert "Repair 2 of these 4 findings?" in cli.run("doctor", "--fix", expect=2).stderr
     assert rows.execution(database, lost).status == "RUNNING", "nobody could be asked"
     fixed = examined(cli, "--fix", "--yes")
@@ -253,8 +252,8 @@ def test_what_keeps_dead_rows_is_named(cli: Cli, database: Database, monkeypatch
 def test_a_service_without_its_scheduler_is_told_before_anything_is_late(cli: Cli, database: Database) -> None:
     first, second = (Component("default", Kind.SCHEDULER, name) for name in ("first", "second"))
     for each in (first, second):
-        heartbeat.beat(database, each)
-    heartbeat.leave(database, first)
+        process_heartbeat.beat(database, each)
+    process_heartbeat.leave(database, first)
     assert examined(cli, expect=0) == {}
     silent = "UPDATE region_heartbeats SET last_beat_at = now() - INTERVAL '{} minutes' WHERE component = :id"
     database.fetch(text(silent.format(2)), {"id": first.name})
@@ -267,7 +266,7 @@ def test_a_service_without_its_scheduler_is_told_before_anything_is_late(cli: Cl
 def test_the_clock_of_each_process_is_told_by_its_host(cli: Cli, database: Database) -> None:
     def beat(name: str, host: str, ahead_ms: float, bound_ms: float, *, silent: bool = False) -> None:
         component = Component("default", Kind.WEB, name)
-        heartbeat.beat(database, component)
+        process_heartbeat.beat(database, component)
         told = json.dumps({"host": host, "ahead": ahead_ms, "bound": bound_ms})
         change = """UPDATE region_heartbeats SET metadata = metadata || CAST(:told AS JSONB),
                            last_beat_at = now() - CAST(:seconds AS BIGINT) * INTERVAL '1 second'

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from app.cli.session import actor
-from app.cli.tail import Follower
-from app.db import Database
-from app.executions.reading.listing import ExecutionFilter
+from app.cli.command_session import actor
+from app.cli.executions_tail import Follower
+from app.kernel.db import Database
+from app.queue.reading.execution_list import ExecutionFilter
 from tests import rows
 from tests.integration.cli.conftest import Cli
 from tests.integration.client import Api
@@ -86,7 +86,7 @@ def test_who_does_not_wait_for_an_end_is_not_told_of_a_success(
 ) -> None:
     register(api)
     waits = rows.add_tick(database, created(api, interval())["job_id"])
-    monkeypatch.setattr("app.cli.tail.print_json", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr("app.cli.executions_tail.print_json", lambda *_, **__: signal.raise_signal(signal.SIGINT))
     cli.run("executions", "tail", waits, "--json", expect=1)
 
 

@@ -7,10 +7,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from app import workers
-from app.db import Database
-from app.health import heartbeat
-from app.health.heartbeat import Component, Kind
+from app.kernel.db import Database
+from app.kernel.processes import process_heartbeat, worker_lease
+from app.kernel.processes.process_heartbeat import Component, Kind
 from tests import rows
 from tests.integration.cli.conftest import Cli
 from tests.integration.client import Api
@@ -23,10 +22,10 @@ def busy(database: Database) -> None:
     rows.add_executions(database, 3, due_in=timedelta(seconds=-5))
     (bulk,) = rows.add_executions(database, due_in=timedelta(seconds=-5))
     database.fetch(text("UPDATE executions SET queue = 'bulk' WHERE execution_id = :id"), {"id": bulk})
-    workers.register(database, worker_id="w1", host="h", pid=7, queues=["http"], capacity=9, lease_ms=60_000)
-    workers.register(database, worker_id="w2", host="h", pid=8, queues=["http"], capacity=9, lease_ms=60_000)
-    workers.leave(database, "w2")
-    heartbeat.beat(database, Component("default", Kind.SCHEDULER))
+    worker_lease.register(database, worker_id="w1", host="h", pid=7, queues=["http"], capacity=9, lease_ms=60_000)
+    worker_lease.register(database, worker_id="w2", host="h", pid=8, queues=["http"], capacity=9, lease_ms=60_000)
+    worker_lease.leave(database, "w2")
+    process_heartbeat.beat(database, Component("default", Kind.SCHEDULER))
     (ended,) = rows.add_executions(database)
     rows.set_status(database, rows.job_of(database, ended).job_id, "FAILED")
 
@@ -69,7 +68,7 @@ def test_it_is_watched_until_ctrl_c(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
             signal.raise_signal(signal.SIGINT)
 
     before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr("app.cli.operators.print_json", interrupt)
+    monkeypatch.setattr("app.features.control.cli.print_json", interrupt)
     cli.run("status", "--watch", "--every", "1", "--json")
     assert len(shown) == 2
     assert signal.getsignal(signal.SIGINT) is before

@@ -2,9 +2,9 @@
 
 import getpass
 
-from app import workers
-from app.db import Database
-from app.flow.rules import load
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
+from app.queue.claiming.endpoint_rules import load
 from tests import rows
 from tests.integration.cli.conftest import Cli
 from tests.integration.client import Api
@@ -19,7 +19,9 @@ def offered(cli: Cli, words: str) -> list[str]:
 
 def test_a_worker_is_drained(api: Api, cli: Cli, database: Database) -> None:
     for worker_id, lease_ms in (("w1", 60_000), ("lost", 0)):
-        workers.register(database, worker_id=worker_id, host="h", pid=7, queues=["http"], capacity=9, lease_ms=lease_ms)
+        worker_lease.register(
+            database, worker_id=worker_id, host="h", pid=7, queues=["http"], capacity=9, lease_ms=lease_ms
+        )
     assert offered(cli, "workers drain ") == ["plain,w1"]
     assert "add --yes" in cli.run("workers", "drain", "w1", expect=2).stderr
     asked = cli.json("workers", "drain", "w1", "--yes")

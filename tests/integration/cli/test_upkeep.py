@@ -2,7 +2,7 @@
 
 from sqlalchemy import text
 
-from app.db import Database
+from app.kernel.db import Database
 from tests import rows
 from tests.integration.cli.conftest import Cli
 from tests.integration.client import Api

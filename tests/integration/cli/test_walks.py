@@ -1,6 +1,6 @@
 """`flask redrives` and `flask bulk`."""
 
-from app.db import Database
+from app.kernel.db import Database
 from tests import rows
 from tests.integration.cli.conftest import Cli
 from tests.integration.client import Api

@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app import workers
-from app.access import api_keys
-from app.access.api_keys import Scope
-from app.db import Database
-from app.health import commands
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
+from app.kernel.processes import worker_commands, worker_lease
 from tests.contract.scheduler.conftest import chores
 from tests.integration.client import Api, problem, services
 
@@ -17,8 +16,10 @@ from tests.integration.client import Api, problem, services
 @pytest.fixture(autouse=True)
 def add_workers(database: Database) -> None:
     for worker_id, lease_ms in (("well", 600_000), ("lost", 0), ("gone", 600_000)):
-        workers.register(database, worker_id=worker_id, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms)
-    workers.leave(database, "gone")
+        worker_lease.register(
+            database, worker_id=worker_id, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms
+        )
+    worker_lease.leave(database, "gone")
 
 
 def drain(api: Api, worker_id: str = "well") -> Any:
@@ -34,8 +35,8 @@ def shown(api: Api, worker_id: str = "well") -> tuple[str, list[str]]:
 
 def heartbeat(database: Database) -> None:
     """What the worker does with a command that has come: it acknowledges it."""
-    found = [row.command_id for row in commands.pending(database, "well")]
-    commands.acknowledge(database, "well", found)
+    found = [row.command_id for row in worker_commands.pending(database, "well")]
+    worker_commands.acknowledge(database, "well", found)
 
 
 def served(api: Api) -> int:
@@ -53,7 +54,7 @@ def test_a_drain_is_acknowledged_and_told_until_the_worker_has_ended(api: Api, d
     assert served(api) == 0, "it claims nothing"
     assert drain(api)["command_id"] == asked["command_id"]
     assert [each["worker_id"] for each in api.get("/workers", state="DRAINING").json["items"]] == ["well"]
-    workers.leave(database, "well")
+    worker_lease.leave(database, "well")
     assert shown(api) == ("DRAINED", ["ACKNOWLEDGED"])
     (entry,) = api.get("/audit", resource_type="worker").json["items"]
     assert (entry["action"], entry["resource"], entry["actor_name"]) == ("drain", "well", "test")
@@ -63,7 +64,7 @@ def test_a_command_to_a_worker_that_dies_or_does_not_listen_expires(api: Api, da
     drain(api)
     database.fetch(text("UPDATE worker_commands SET expires_at = now() RETURNING 1"))
     assert shown(api) == ("ALIVE", ["EXPIRED"])
-    assert commands.pending(database, "well") == []
+    assert worker_commands.pending(database, "well") == []
     drain(api)
     assert shown(api) == ("ALIVE", ["PENDING", "EXPIRED"])
     database.fetch(text("UPDATE workers SET lease_expires_at = now() WHERE worker_id = 'well' RETURNING 1"))
@@ -82,14 +83,14 @@ def test_a_command_to_a_worker_that_dies_or_does_not_listen_expires(api: Api, da
 )
 def test_who_cannot_drain(api: Api, database: Database, worker_id: str, status: int, code: str, fix: str) -> None:
     assert fix in problem(api.post(f"/workers/{worker_id}/drain"), status, code)["message"]
-    assert commands.latest(database, worker_id) == []
+    assert worker_commands.latest(database, worker_id) == []
 
 
 def test_who_may_not(api: Api, database: Database) -> None:
     for scope in (Scope.READ, Scope.JOBS_WRITE):
         other = Api(api.app, api_keys.create(services(api.app).database, scope, [scope], None))
         problem(other.post("/workers/well/drain"), 403, "FORBIDDEN")
-    assert commands.latest(database, "well") == []
+    assert worker_commands.latest(database, "well") == []
     problem(api.get("/workers/nobody"), 404, "WORKER_NOT_FOUND")
 
 
@@ -103,4 +104,4 @@ def test_asking_waits_for_no_lock_on_the_worker_and_takes_none(api: Api, databas
         assert shown(api) == ("DRAINING", ["ACKNOWLEDGED"])
     with database.engine.begin() as connection:
         connection.execute(text("LOCK TABLE worker_commands IN ACCESS EXCLUSIVE MODE"))
-        assert workers.renew(database, worker_id="well", in_flight=0, lease_ms=600_000)
+        assert worker_lease.renew(database, worker_id="well", in_flight=0, lease_ms=600_000)

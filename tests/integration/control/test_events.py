@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app import workers
-from app.db import Database
-from app.executions.verdict import Verdict
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
+from app.queue.executions.verdict import Verdict
 from schema.states import ExecutionStatus
 from tests import rows
 from tests.integration.client import Api, pointers, problem
@@ -95,7 +95,7 @@ def test_what_processes_from_before_events_wrote_is_told_as_far_as_it_can_be(
 
 def test_the_ends_of_repeating_jobs_are_told_and_labels_filter(api: Api, database: Database) -> None:
     register(api)
-    workers.register(database, worker_id="wrk_1", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
+    worker_lease.register(database, worker_id="wrk_1", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     labels = {"team": "billing", "env": "prod"}
     cancelled, over, other = (created(api, cron(labels=each))["job_id"] for each in (labels, labels, {"team": "a"}))
     assert api.post(f"/jobs/{cancelled}/cancel").status_code == 200

@@ -5,19 +5,18 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app import workers
-from app.db import Database
-from app.health import heartbeat
-from app.health.heartbeat import Component, Kind
-from app.stats.processes import LOST_SECONDS
-from app.version import version
+from app.features.control.process_list import LOST_SECONDS
+from app.kernel.db import Database
+from app.kernel.processes import process_heartbeat, worker_lease
+from app.kernel.processes.process_heartbeat import Component, Kind
+from app.kernel.version import version
 from tests import rows
 from tests.integration.client import Api, pointers, problem, walk
 from tests.integration.registered import register
 
 
 def add_worker(database: Database, worker_id: str, *queues: str, lease_ms: int = 600_000) -> None:
-    workers.register(database, worker_id=worker_id, host="h", pid=1, queues=queues, capacity=9, lease_ms=lease_ms)
+    worker_lease.register(database, worker_id=worker_id, host="h", pid=1, queues=queues, capacity=9, lease_ms=lease_ms)
 
 
 def test_queues_by_name_with_what_is_due_and_who_serves(api: Api, database: Database) -> None:
@@ -55,8 +54,8 @@ def test_workers_that_started_last_first_and_how_they_ended(api: Api, database: 
     add_worker(database, "well", "http", "bulk")
     add_worker(database, "silent", "http", lease_ms=0)
     add_worker(database, "gone", "http")
-    workers.leave(database, "gone")
-    workers.renew(database, worker_id="well", in_flight=7, lease_ms=600_000)
+    worker_lease.leave(database, "gone")
+    worker_lease.renew(database, worker_id="well", in_flight=7, lease_ms=600_000)
     assert walk(api, "/workers", "worker_id", limit=1) == ["gone", "silent", "well"]
     by_state = {state: walk(api, "/workers", "worker_id", state=state) for state in ("ALIVE", "LOST", "DEAD")}
     assert by_state == {"ALIVE": ["well"], "LOST": ["silent"], "DEAD": ["gone"]}
@@ -77,8 +76,8 @@ def test_workers_that_started_last_first_and_how_they_ended(api: Api, database: 
 def test_schedulers_and_how_they_ended(api: Api, database: Database) -> None:
     for kind, names in ((Kind.SCHEDULER, ("gone", "silent", "well")), (Kind.WORKER, ("other",))):
         for name in names:
-            heartbeat.beat(database, Component("default", kind, name))
-    heartbeat.leave(database, Component("default", Kind.SCHEDULER, "gone"))
+            process_heartbeat.beat(database, Component("default", kind, name))
+    process_heartbeat.leave(database, Component("default", Kind.SCHEDULER, "gone"))
     query = """UPDATE region_heartbeats SET last_beat_at = now() - CAST(:seconds AS BIGINT) * INTERVAL '1 second'
                 WHERE component = :component RETURNING 1"""
     for name, seconds in (("silent", LOST_SECONDS + 1), ("well", LOST_SECONDS - 5)):
@@ -93,8 +92,8 @@ def test_schedulers_and_how_they_ended(api: Api, database: Database) -> None:
 
 def test_processes_of_each_kind_and_their_clocks(api: Api, database: Database) -> None:
     for kind in (Kind.WEB, Kind.SCHEDULER, Kind.WORKER):
-        heartbeat.beat(database, Component("default", kind, f"p-{kind.value}"))
-    heartbeat.leave(database, Component("default", Kind.SCHEDULER, "p-scheduler"))
+        process_heartbeat.beat(database, Component("default", kind, f"p-{kind.value}"))
+    process_heartbeat.leave(database, Component("default", Kind.SCHEDULER, "p-scheduler"))
     assert walk(api, "/processes", "process_id", limit=1) == ["p-worker", "p-scheduler", "p-web"]
     assert walk(api, "/processes", "process_id", kind="worker") == ["p-worker"]
     assert walk(api, "/processes", "process_id", state="DEAD") == ["p-scheduler"]

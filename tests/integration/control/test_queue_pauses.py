@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from app.access import api_keys
-from app.access.api_keys import Scope
-from app.db import Database
-from app.flow.rules import load
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
+from app.queue.claiming.endpoint_rules import load
 from tests.integration.client import Api, problem, services
 from tests.integration.registered import created, one_shot, register
 

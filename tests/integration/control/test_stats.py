@@ -4,8 +4,8 @@ from typing import Any
 
 from sqlalchemy import text
 
-from app.db import Database
-from app.stats import deliveries
+from app.features.control import deliveries
+from app.kernel.db import Database
 from tests import rows
 from tests.integration.client import Api
 

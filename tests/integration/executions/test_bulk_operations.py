@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from app.db import Database
-from app.jobs.bulk_walk import BulkWalk
-from app.jobs.creation import Creator
-from app.jobs.walker import Walker
+from app.features.bulk_jobs.bulk_walk import BulkWalk
+from app.kernel.db import Database
+from app.queue.bulk.walker import Walker
+from app.queue.jobs.job_creation import Creator
 from tests import rows
 from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import created, one_shot, register

@@ -6,17 +6,17 @@ import pytest
 from jsonschema import Draft202012Validator
 from sqlalchemy import text
 
-from app import workers
-from app.catalog.outcome import OUTCOME_SCHEMA
 from app.catalog.retry_policy import RetryPolicy
-from app.db import Database
-from app.executions.ending.followers import Followed
-from app.executions.model import Claim
-from app.executions.policy import Action
-from app.executions.sweep import fail_exhausted
-from app.executions.verdict import Tried, Verdict, decide
-from app.outbox import callbacks
-from app.outbox.handling import Handled, Handler
+from app.features.callbacks import handlers as callbacks_handlers
+from app.features.callbacks.outcome import OUTCOME_SCHEMA
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
+from app.queue.ending.handling import Handled, Handler
+from app.queue.ending.subscriptions import Followed
+from app.queue.executions.execution_model import Claim
+from app.queue.executions.repairs import fail_exhausted
+from app.queue.executions.retry_outcome import Action
+from app.queue.executions.verdict import Tried, Verdict, decide
 from tests.claiming import TARGET, take
 from tests.integration.client import Api, another_process
 from tests.integration.executions.worker import ERROR, WORKER, end
@@ -29,7 +29,7 @@ OUTCOMES = Draft202012Validator(OUTCOME_SCHEMA, format_checker=Draft202012Valida
 
 @pytest.fixture(autouse=True)
 def worker(database: Database) -> None:
-    workers.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
+    worker_lease.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ def test_an_endpoint_that_changes_meanwhile_is_read_again(
 ) -> None:
     created(called, one_shot("first"))
     end(database, claimed(database), Verdict.success({}))
-    read, times = callbacks.read_targets, 0
+    read, times = callbacks_handlers.read_targets, 0
 
     def changed_once(*args: Any) -> Any:
         nonlocal times
@@ -222,7 +222,7 @@ def test_an_endpoint_that_changes_meanwhile_is_read_again(
                 assert other.put("/endpoints/hook", http_endpoint("hook")).status_code == 200
         return found
 
-    monkeypatch.setattr(callbacks, "read_targets", changed_once)
+    monkeypatch.setattr(callbacks_handlers, "read_targets", changed_once)
     assert handled(database) == 1
     (call,) = calls(called)
     assert (call["endpoint_version"], times) == (2, 2)

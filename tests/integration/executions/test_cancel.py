@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from app import workers
-from app.db import Database
-from app.executions.cancellation import CANCEL
-from app.executions.claiming.claim import CLAIM_1
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
+from app.queue.claiming.claim import CLAIM_1
+from app.queue.executions.execution_cancellation import CANCEL
 from tests import rows
 from tests.claiming import asking, lanes_of, take
 from tests.integration.client import Api, pointers, problem
@@ -106,7 +106,7 @@ def test_one_tick_can_be_cancelled_alone(api: Api, database: Database) -> None:
 @pytest.fixture
 def worker(database: Database) -> str:
     """The id of a registered worker."""
-    workers.register(database, worker_id="wrk_1", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
+    worker_lease.register(database, worker_id="wrk_1", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     return "wrk_1"
 
 

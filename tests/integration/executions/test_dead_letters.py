@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.executions.ending.followers import Followed
-from app.executions.reading import dead_letters
-from app.executions.verdict import Verdict
-from app.outbox.handling import Handler
+from app.features.dead_letters import letter_list
+from app.kernel.db import Database
+from app.queue.ending.handling import Handler
+from app.queue.ending.subscriptions import Followed
+from app.queue.executions.verdict import Verdict
 from tests import rows
 from tests.integration.client import Api, pointers, problem
 from tests.integration.executions.worker import ERROR, claim, end
@@ -51,9 +51,9 @@ def test_a_letter_tells_what_failed_and_how_with_every_attempt(
 def test_a_letter_of_many_attempts_names_the_list_that_has_all(
     api: Api, letter_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.api.dead_letters.MOST_ATTEMPTS", 2)
+    monkeypatch.setattr("app.features.dead_letters.api.MOST_ATTEMPTS", 2)
     assert api.get(f"/dead-letters/{letter_id}").json["more_attempts"] is None
-    monkeypatch.setattr("app.api.dead_letters.MOST_ATTEMPTS", 1)
+    monkeypatch.setattr("app.features.dead_letters.api.MOST_ATTEMPTS", 1)
     shown = api.get(f"/dead-letters/{letter_id}").json
     assert [each["attempt_number"] for each in shown["attempts"]] == [2]
     assert [each["attempt_number"] for each in api.get(shown["more_attempts"]).json["items"]] == [2, 1]
@@ -82,8 +82,8 @@ def test_a_page_of_rare_letters_among_very_many_is_bounded_and_the_walk_finds_al
     api: Api, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register(api)
-    monkeypatch.setattr(dead_letters, "PAGE_SECONDS", 0.0)
-    monkeypatch.setattr("app.db.strides.STRIDE", 10)
+    monkeypatch.setattr(letter_list, "PAGE_SECONDS", 0.0)
+    monkeypatch.setattr("app.kernel.db.chunked_scan.STRIDE", 10)
     rare = [rows.add_letter(database, labels={"team": "a"}) for _ in range(2)]
     for _ in range(25):
         rows.add_letter(database)

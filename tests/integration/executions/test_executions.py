@@ -1,6 +1,6 @@
 """Reading executions, attempts and logs."""
 
-from app.db import Database
+from app.kernel.db import Database
 from tests import rows
 from tests.integration.client import Api, pointers, problem, walk
 from tests.integration.registered import INPUT, created, cron, one_shot, register

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app import workers
-from app.db import Database
-from app.executions.verdict import Verdict
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
+from app.queue.executions.verdict import Verdict
 from tests.contract.scheduler.conftest import chores
 from tests.integration.client import Api
 from tests.integration.executions.worker import ERROR, WORKER, claim, end
@@ -36,8 +36,8 @@ def later(_api: Api, database: Database, _id: str) -> None:
 
 
 def no_worker(_api: Api, database: Database, _id: str) -> None:
-    workers.leave(database, WORKER)
-    workers.register(database, worker_id="wrk_2", host="h", pid=1, queues=["kafka"], capacity=9, lease_ms=60_000)
+    worker_lease.leave(database, WORKER)
+    worker_lease.register(database, worker_id="wrk_2", host="h", pid=1, queues=["kafka"], capacity=9, lease_ms=60_000)
 
 
 def behind(api: Api, database: Database, _id: str) -> None:
@@ -92,7 +92,7 @@ def ignored(_api: Api, database: Database, _id: str) -> None:
 
 def lost(_api: Api, database: Database, _id: str) -> None:
     claim(database)
-    workers.leave(database, WORKER)
+    worker_lease.leave(database, WORKER)
 
 
 def lost_without_a_row(_api: Api, database: Database, _id: str) -> None:
@@ -205,7 +205,7 @@ def test_each_reason(
 def test_the_crowd_ahead_is_counted_up_to_a_bound(
     api: Api, database: Database, execution_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.executions.reading.waiting.MOST_AHEAD", 1)
+    monkeypatch.setattr("app.queue.reading.waiting_reasons.MOST_AHEAD", 1)
     behind(api, database, execution_id)
     found = explained(api, execution_id)
     assert "more than 1 of its endpoint became due" in found["explanation"]

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app import workers
-from app.db import Database
-from app.executions import reclaim
-from app.executions.claiming.release import release
-from app.executions.promotion import promote
-from app.executions.reading import history
-from app.executions.soft_limit import SoftLimitPassed, note
-from app.executions.verdict import Verdict
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
+from app.queue.claiming.release import release
+from app.queue.executions import reclaim
+from app.queue.executions.promotion import promote
+from app.queue.executions.soft_limit import SoftLimitPassed, note
+from app.queue.executions.verdict import Verdict
+from app.queue.reading import execution_history
 from tests import rows
 from tests.integration.client import Api, problem
 from tests.integration.executions.worker import ERROR, WORKER, claim, end
@@ -124,7 +124,7 @@ def test_a_pause_and_a_resumption(api: Api, database: Database, execution_id: st
 
 def test_a_lost_worker(api: Api, database: Database, execution_id: str) -> None:
     claim(database)
-    workers.leave(database, WORKER)
+    worker_lease.leave(database, WORKER)
     reclaim.reclaim_lost(database, reclaim.lost(database, limit=10))
     assert changes(api, execution_id)[2:] == [("RUNNING", "RETRYING", 1, "scheduler", "WORKER_LOST")]
 
@@ -183,7 +183,7 @@ def test_a_life_that_is_too_long_to_tell_says_so(
     live(api, database, execution_id)
     whole = changes(api, execution_id)
     for most, is_truncated in ((2, False), (1, True)):
-        monkeypatch.setattr(history, "MOST", most)
+        monkeypatch.setattr(execution_history, "MOST", most)
         assert api.get(f"/executions/{execution_id}/history").json["truncated"] is is_truncated
     kept = changes(api, execution_id)
     assert (kept[0], kept[-1]) == (whole[0], whole[-1])

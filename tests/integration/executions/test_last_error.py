@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from app import workers
-from app.db import Database
-from app.executions import reclaim
-from app.executions.model import DeliveryError
-from app.executions.verdict import Verdict
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
+from app.queue.executions import reclaim
+from app.queue.executions.execution_model import DeliveryError
+from app.queue.executions.verdict import Verdict
 from tests.integration.client import Api
 from tests.integration.executions.worker import WORKER, claim, end
 
@@ -42,7 +42,7 @@ def test_it_is_that_of_the_latest_attempt_that_ended(api: Api, database: Databas
 
 def test_a_lost_worker_is_an_error_too(api: Api, database: Database, execution_id: str) -> None:
     claim(database)
-    workers.leave(database, WORKER)
+    worker_lease.leave(database, WORKER)
     reclaim.reclaim_lost(database, reclaim.lost(database, limit=10))
     assert last_error(api, execution_id)["type"] == "WORKER_LOST"
 

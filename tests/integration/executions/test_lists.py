@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app import workers
-from app.db import Database
-from app.flow import targets
-from app.flow.breaker import Reason, Transition
-from app.flow.targets import Publication
-from app.health import heartbeat
-from app.health.heartbeat import Component, Kind
+from app.features.breakers import target_rows
+from app.features.breakers.rules import Reason, Transition
+from app.features.breakers.target_rows import Publication
+from app.kernel.db import Database
+from app.kernel.processes import process_heartbeat, worker_lease
+from app.kernel.processes.process_heartbeat import Component, Kind
 from schema.states import BreakerState
 from tests import rows
 from tests.integration.client import Api
@@ -92,7 +91,7 @@ def add_log(world: World) -> None:
 
 
 def watch(world: World, target: str) -> None:
-    targets.publish(world.database, "wrk_1", Publication({target: 60_000}, [], [], {}))
+    target_rows.publish(world.database, "wrk_1", Publication({target: 60_000}, [], [], {}))
 
 
 def add_breaker(world: World) -> None:
@@ -101,17 +100,17 @@ def add_breaker(world: World) -> None:
 
 def add_breaker_event(world: World) -> None:
     watch(world, TARGET)
-    (noted,) = [noted for noted in targets.notable(world.database).breakers if noted.target == TARGET]
-    assert targets.change(world.database, noted, Transition(BreakerState.OPEN, Reason.RETRY_AFTER, 1000), "wrk_1")
+    (noted,) = [noted for noted in target_rows.notable(world.database).breakers if noted.target == TARGET]
+    assert target_rows.change(world.database, noted, Transition(BreakerState.OPEN, Reason.RETRY_AFTER, 1000), "wrk_1")
 
 
 def add_worker(world: World) -> None:
     about: dict[str, Any] = {"host": "h", "pid": 1, "queues": ["http"], "capacity": 9, "lease_ms": 600_000}
-    workers.register(world.database, worker_id=name(world), **about)
+    worker_lease.register(world.database, worker_id=name(world), **about)
 
 
 def add_scheduler(world: World) -> None:
-    heartbeat.beat(world.database, Component("default", Kind.SCHEDULER, name(world)))
+    process_heartbeat.beat(world.database, Component("default", Kind.SCHEDULER, name(world)))
 
 
 def add_letter(world: World) -> None:

@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import text
 
-from app.config import Settings
-from app.db import Database
-from app.executions.verdict import Verdict
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.queue.executions.verdict import Verdict
 from app.scheduler.pruner import Pruner
 from schema.states import ExecutionStatus
 from tests.integration.client import Api, pointers, problem

@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.exc import OperationalError
 
-from app.db import Database
-from app.executions.retry import RETRY
+from app.kernel.db import Database
+from app.queue.executions.manual_retry import RETRY
 from tests import rows
 from tests.integration.client import Api, problem, services
 from tests.integration.registered import created, cron, one_shot, register

@@ -2,11 +2,11 @@
 
 from sqlalchemy import text
 
-from app import ids
-from app.db import Database
-from app.executions.conclusion import Conclusion, conclude
-from app.executions.model import Claim, DeliveryError
-from app.executions.verdict import Verdict
+from app.kernel import ids
+from app.kernel.db import Database
+from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.execution_model import Claim, DeliveryError
+from app.queue.executions.verdict import Verdict
 from tests import rows
 from tests.claiming import take
 

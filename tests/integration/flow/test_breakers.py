@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.flow import breakers, targets
-from app.flow.breaker import Reason, Transition
-from app.flow.targets import Publication
+from app.features.breakers import store as breakers_store
+from app.features.breakers import target_rows
+from app.features.breakers.rules import Reason, Transition
+from app.features.breakers.target_rows import Publication
+from app.kernel.db import Database
 from schema.states import BreakerState
 from tests import rows
 from tests.integration.client import Api, pointers, problem
@@ -28,10 +29,10 @@ def items(api: Api, path: str, **query: Any) -> list[dict[str, Any]]:
 def opened(database: Database) -> str:
     """A breaker that a worker has opened."""
     led = [(TARGET, "send-mail"), (TARGET, "remind")]
-    targets.publish(database, "wrk_1", Publication({TARGET: 60_000}, [(TARGET, 1, "", 4, 6)], led, {}))
-    (noted,) = targets.notable(database).breakers
+    target_rows.publish(database, "wrk_1", Publication({TARGET: 60_000}, [(TARGET, 1, "", 4, 6)], led, {}))
+    (noted,) = target_rows.notable(database).breakers
     wanted = Transition(BreakerState.OPEN, Reason.FAILURES, 30_000, 6, 10)
-    assert targets.change(database, noted, wanted, "wrk_1") is not None
+    assert target_rows.change(database, noted, wanted, "wrk_1") is not None
     return TARGET
 
 
@@ -74,8 +75,8 @@ def test_closing_by_hand_is_an_event_with_its_author(api: Api, database: Databas
     assert not by.startswith("wrk_")
     # What failed before is forgotten.
     assert not database.fetch(text("SELECT 1 FROM breaker_counts"))
-    assert breakers.of_endpoint(database, "remind") == []
-    assert breakers.count_open(database) == 0
+    assert breakers_store.of_endpoint(database, "remind") == []
+    assert breakers_store.count_open(database) == 0
 
 
 def test_events_outlive_their_breaker(api: Api, database: Database, opened: str) -> None:
@@ -107,10 +108,10 @@ def test_an_unknown_state_is_refused(api: Api) -> None:
 
 
 def test_what_an_endpoint_waits_for_is_found(database: Database, opened: str) -> None:
-    (found,) = breakers.of_endpoint(database, "remind")
+    (found,) = breakers_store.of_endpoint(database, "remind")
     assert (found.target, found.state, found.reason) == (opened, BreakerState.OPEN, "FAILURES")
-    assert breakers.of_endpoint(database, "other") == []
-    assert breakers.count_open(database) == 1
+    assert breakers_store.of_endpoint(database, "other") == []
+    assert breakers_store.count_open(database) == 1
 
 
 @pytest.mark.parametrize(
@@ -123,6 +124,6 @@ def test_what_an_endpoint_waits_for_is_found(database: Database, opened: str) ->
 )
 def test_a_breaker_that_nothing_waits_for_is_no_reason(database: Database, opened: str, change: str) -> None:
     rows.add_endpoint(database, "remind")
-    assert [found.target for found in breakers.of_endpoint(database, "remind")] == [opened]
+    assert [found.target for found in breakers_store.of_endpoint(database, "remind")] == [opened]
     database.fetch(text(change))
-    assert breakers.of_endpoint(database, "remind") == []
+    assert breakers_store.of_endpoint(database, "remind") == []

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 from werkzeug.test import TestResponse
 
-from app.db import Database
+from app.kernel.db import Database
 from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import http_endpoint, one_shot, register, register_all
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.audit import SYSTEM
-from app.audit.change import AuditedChange
-from app.catalog.endpoints import rows
-from app.db import Database
-from app.jobs import insertion
-from app.jobs.creation import Creator
-from app.jobs.model import NewJob
+from app.catalog.endpoints import endpoint_rows
+from app.kernel.audit import SYSTEM
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
+from app.queue.jobs import job_insertion
+from app.queue.jobs.job_creation import Creator
+from app.queue.jobs.job_model import NewJob
 from schema.states import Trigger
 from tests.integration.client import Api
 from tests.integration.registered import created, http_endpoint, one_shot, register
@@ -38,9 +38,9 @@ def being_created(database: Database) -> Iterator[None]:
     creator = Creator(database, shards=1, look_ahead_ms=5000)
     target = creator.targets.fitting("target", {})
     new = NewJob(endpoint="target", trigger=Trigger.IMMEDIATE, input={}, idempotency_key="flood")
-    params = insertion.params_of(new, target, "job_flood", 1) | {"look_ahead_ms": 5000}
+    params = job_insertion.params_of(new, target, "job_flood", 1) | {"look_ahead_ms": 5000}
     with database.engine.connect() as connection, connection.begin():
-        assert connection.execute(insertion.ONE_SHOT, params).one().execution_status == "QUEUED"
+        assert connection.execute(job_insertion.ONE_SHOT, params).one().execution_status == "QUEUED"
         yield
 
 
@@ -76,6 +76,6 @@ def test_a_new_version_and_a_deletion_wait_for_the_jobs_of_the_old_one(
 def test_a_job_is_created_while_the_endpoint_is_being_paused(api: Api, database: Database) -> None:
     register(api)
     with database.engine.connect() as connection, connection.begin():
-        rows.lock(connection, "target", AuditedChange(SYSTEM), keeps_version=True)
+        endpoint_rows.lock(connection, "target", AuditedChange(SYSTEM), keeps_version=True)
         connection.execute(PAUSE)
         assert created(api, one_shot("meanwhile"))["endpoint_version"] == 1

@@ -9,9 +9,9 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from app.db import Database
-from app.executions import materialization
-from app.executions.reading import listing
+from app.kernel.db import Database
+from app.queue.executions import materialization
+from app.queue.reading import execution_list
 from app.schedule.due_ticks import Advance
 from tests.cron_jobs import due_jobs
 from tests.integration.client import Api, another_process, pointers, problem, services, walk
@@ -187,8 +187,8 @@ def test_executions_are_listed_by_the_queue_they_are_in(
             own.append(created(api, one_shot(f"own-{number}", queue="own"))["execution"]["execution_id"])
     database.fetch(text("UPDATE executions SET status = 'RETRYING' WHERE execution_id = :id"), {"id": own[1]})
     for stride, seconds in ((250, 9), (3, 9), (2, 9), (2, 0)):
-        monkeypatch.setattr(listing, "STRIDE", stride)
-        monkeypatch.setattr(listing, "PAGE_SECONDS", seconds)
+        monkeypatch.setattr(execution_list, "STRIDE", stride)
+        monkeypatch.setattr(execution_list, "PAGE_SECONDS", seconds)
         assert walk(api, "/executions", "execution_id", queue="own", limit=2) == own[::-1]
         assert walk(api, "/executions", "execution_id", queue="own", endpoint="target", limit=1) == own[::-1]
         assert walk(api, "/executions", "execution_id", queue="own", status="RETRYING") == [own[1]]

@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import text
 
-from app import workers
-from app.db import Database
-from app.stats import queues
+from app.features.control import queue_statistics
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
 from tests import rows
 from tests.integration.client import Api, problem
 from tests.integration.registered import created, one_shot, register
@@ -17,8 +17,8 @@ def test_queues_without_workers_and_paused_endpoints(api: Api, database: Databas
         register(api, name)
     nothing = {"unserved_queues": [], "open_breakers": 0, "paused_endpoints": [], "paused_queues": []}
     assert api.get("/health/operations").json == nothing
-    workers.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
-    workers.register(database, worker_id="dead", host="h", pid=1, queues=["bulk"], capacity=9, lease_ms=0)
+    worker_lease.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
+    worker_lease.register(database, worker_id="dead", host="h", pid=1, queues=["bulk"], capacity=9, lease_ms=0)
     created(api, one_shot("served"))
     for number in range(2):
         created(api, one_shot(f"bulk-{number}", queue="bulk"))
@@ -51,10 +51,10 @@ def test_what_is_due_in_all_shards_is_counted_up_to_a_bound(database: Database) 
     database.fetch(text("UPDATE executions SET queue = 'a' WHERE shard = 3"))
     database.fetch(text("UPDATE executions SET run_at = run_at - INTERVAL '1 hour' WHERE shard = 7"))
     database.fetch(text("ANALYZE executions"))
-    one, all_others = queues.unserved(database)
-    most = queues.MOST_UNSERVED
+    one, all_others = queue_statistics.unserved(database)
+    most = queue_statistics.MOST_UNSERVED
     assert [(found.queue, found.due) for found in (one, all_others)] == [("a", most), ("http", most)]
     assert all_others.oldest_due_seconds is not None
     assert all_others.oldest_due_seconds >= 3600
-    one, all_others = queues.read(database, {"a": 0, "http": 0}, 16)
-    assert (one.due, all_others.due) == (1_000, queues.MOST_DUE)
+    one, all_others = queue_statistics.read(database, {"a": 0, "http": 0}, 16)
+    assert (one.due, all_others.due) == (1_000, queue_statistics.MOST_DUE)

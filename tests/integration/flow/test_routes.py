@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from app.db import Database, deadline
-from app.errors import TimedOutError
-from app.flow import routing
-from app.flow.routes import Route
+from app.catalog.routing import endpoint_queues
+from app.catalog.routing.routes import Route
+from app.kernel.db import Database, deadline
+from app.kernel.errors import TimedOutError
 from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import created, one_shot, register
 
@@ -74,7 +74,7 @@ def test_to_try_routes_on_all_endpoints_ends_with_the_request_s_time(api: Api, d
     routes = Late([Route("*", "bulk")])
     try:
         with pytest.raises(TimedOutError):
-            list(routing.moves(database, routes))
+            list(endpoint_queues.moves(database, routes))
     finally:
         deadline.end()
     assert routes.reads == 1
@@ -104,12 +104,12 @@ def test_routes_can_be_tried(api: Api) -> None:
 def test_the_environment_counts_until_somebody_sets_routes(api: Api, database: Database) -> None:
     register(api, "billing-eu")
     for routes, queue in (([Route("billing-*", "bulk")], "bulk"), ([Route("*", "rest")], "rest"), ([], "http")):
-        routing.adopt(database, routes)
+        endpoint_queues.adopt(database, routes)
         tag = api.get("/routes").headers["ETag"]
-        routing.adopt(database, routes)
+        endpoint_queues.adopt(database, routes)
         assert (queue_of(api, "billing-eu"), api.get("/routes").headers["ETag"]) == (queue, tag)
     assert api.put("/routes", {"routes": BILLING}).status_code == 200
-    routing.adopt(database, [Route("*", "rest")])
+    endpoint_queues.adopt(database, [Route("*", "rest")])
     assert (queue_of(api, "billing-eu"), api.get("/routes").json["source"]) == ("bulk", "api")
 
 

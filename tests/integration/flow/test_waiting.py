@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from sqlalchemy import TextClause, text
 
-from app import workers
-from app.db import Database
-from app.executions.reading import gates, waiting
-from app.formats import EPOCH
+from app.features.limits import reasons as limits_reasons
+from app.kernel.db import Database
+from app.kernel.formats import EPOCH
+from app.kernel.processes import worker_lease
+from app.queue.reading import waiting_reasons
 from tests import rows
 from tests.integration.client import Api
 from tests.integration.registered import created, one_shot, register
@@ -19,7 +20,7 @@ RATE = {"count": 2, "per": "10m", "burst": 2}
 
 @pytest.fixture(autouse=True)
 def worker(database: Database) -> None:
-    workers.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
+    worker_lease.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
 
 
 def create(api: Api, key: str, **fields: Any) -> str:
@@ -226,9 +227,11 @@ def test_what_is_before_it_is_read_by_ranges_of_an_index(database: Database) -> 
         return "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + statement.text), asked))
 
     it = {"run_at": EPOCH, "execution_id": "x"}
-    assert "Seq Scan on executions" not in plan(waiting.SHARED) + plan(waiting.SHARED_BY_KEY)
-    for found in (plan(waiting.AHEAD, **it), plan(waiting.HIGHER), plan(waiting.DUE)):
+    assert "Seq Scan on executions" not in plan(waiting_reasons.SHARED) + plan(waiting_reasons.SHARED_BY_KEY)
+    for found in (plan(waiting_reasons.AHEAD, **it), plan(waiting_reasons.HIGHER), plan(waiting_reasons.DUE)):
         assert "idx_executions_lanes" in found
         assert "Sort" not in found
         assert "Seq Scan on executions" not in found
-    assert "Seq Scan on executions" not in plan(gates.WAITING) + plan(gates.WAITING_OF_KEY, shards=[0])
+    assert "Seq Scan on executions" not in plan(limits_reasons.WAITING) + plan(
+        limits_reasons.WAITING_OF_KEY, shards=[0]
+    )

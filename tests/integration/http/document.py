@@ -12,8 +12,8 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect, Rule
 from werkzeug.test import TestResponse
 
-from app.api import create_app
-from app.config import Settings
+from app.kernel.config import Settings
+from app.web.application import create_app
 
 
 @cache

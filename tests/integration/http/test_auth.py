@@ -6,11 +6,11 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from app.access import api_keys, key_ring
-from app.access.api_keys import Scope
-from app.access.key_ring import KeyRing
-from app.db import Database
-from app.errors import UnauthorizedError
+from app.kernel.access import api_keys, key_ring
+from app.kernel.access.api_keys import Scope
+from app.kernel.access.key_ring import KeyRing
+from app.kernel.db import Database
+from app.kernel.errors import UnauthorizedError
 from tests.integration.client import Api, problem
 from tests.integration.registered import one_shot, register
 from tests.integration.statements import Statements

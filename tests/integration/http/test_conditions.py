@@ -7,7 +7,7 @@ import psycopg2
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
+from app.kernel.db import Database
 from tests.integration.catalog.things import ALL, make
 from tests.integration.client import Api, pointers, problem
 from tests.integration.http.document import document

@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import text
 from werkzeug.test import TestResponse
 
-from app import workers
-from app.access import api_keys
-from app.access.api_keys import Scope
-from app.config import Settings
-from app.db import Database
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
 from tests.integration.client import Api, pointers, problem, running, services
 from tests.integration.http import document
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
@@ -84,7 +84,7 @@ def cancel_one_shot(stock: Stock) -> TestResponse:
 
 def drain_the_dead(stock: Stock) -> TestResponse:
     database = services(stock.api.app).database
-    workers.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=1, lease_ms=0)
+    worker_lease.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=1, lease_ms=0)
     return stock.api.post("/workers/w/drain")
 
 

@@ -14,10 +14,10 @@ from typing import Any, BinaryIO
 import pytest
 import requests
 
-from app import db, ids
-from app.access import api_keys
-from app.access.api_keys import Scope
-from app.db import Database
+from app.kernel import db, ids
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
 from tests.integration.http.test_server import Web
 from tests.integration.registered import http_endpoint, one_shot
 from tests.waiting import HUNG_SECONDS, eventually

@@ -8,10 +8,10 @@ import pytest
 from flask import Flask
 from sqlalchemy import event, text
 
-from app.api.readiness import GOOD_FOR_SECONDS, Readiness
-from app.config import Settings
-from app.db import Database
-from app.errors import UnavailableError
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.kernel.errors import UnavailableError
+from app.web.readiness import GOOD_FOR_SECONDS, Readiness
 from tests.integration.client import Api, problem, running
 from tests.integration.statements import Statements
 from tests.waiting import HUNG_SECONDS

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from app.catalog.specs import TRANSPORTS
-from app.jobs.status import LATEST, NEWEST, OPEN
+from app.queue.jobs.job_status import LATEST, NEWEST, OPEN
 from tests.integration.client import Api
 from tests.integration.http.document import document, is_operation
 

@@ -7,9 +7,9 @@ import pytest
 from itsdangerous import URLSafeSerializer
 from sqlalchemy import text
 
-from app.access import signing_key
-from app.access.signing_key import SigningKey
-from app.db import Database
+from app.kernel.access import signing_key
+from app.kernel.access.signing_key import SigningKey
+from app.kernel.db import Database
 from tests import rows
 from tests.integration.catalog.things import ALL
 from tests.integration.client import Api, another_process, pointers, problem, walk

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 import requests
 
-from app import db, ids, workers
-from app.access import api_keys
-from app.access.api_keys import Scope
-from app.db import Database
-from app.executions.conclusion import Conclusion, conclude
-from app.executions.verdict import Verdict
+from app.kernel import db, ids
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
+from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.verdict import Verdict
 from schema.states import ExecutionStatus
 from tests import rows
 from tests.claiming import take
@@ -33,7 +34,7 @@ OUTPUT = {"status_code": 200, "body": "done"}
 def store(module_database_url: str) -> Iterator[Database]:
     with closing(db.connect(module_database_url, pool_size=1, application_name="te-test")) as database:
         lease = {"host": "h", "pid": 1, "queues": ["http"], "capacity": 99, "lease_ms": 3_600_000}
-        workers.register(database, worker_id="wrk_1", **lease)  # type: ignore[arg-type]
+        worker_lease.register(database, worker_id="wrk_1", **lease)  # type: ignore[arg-type]
         yield database
 
 

@@ -12,14 +12,14 @@ import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from app.access import api_keys, key_ring
-from app.access.api_keys import Scope
-from app.access.key_ring import IDS_SECONDS, KeyRing
-from app.api.http import rate_limits
-from app.config import Settings
-from app.db import Database
 from app.dev.servers import Valkey
-from app.errors import UnauthorizedError
+from app.kernel.access import api_keys, key_ring
+from app.kernel.access.api_keys import Scope
+from app.kernel.access.key_ring import IDS_SECONDS, KeyRing
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.kernel.errors import UnauthorizedError
+from app.web.http import rate_limits
 from tests.integration.client import Api, problem, running, services
 from tests.integration.registered import one_shot, register
 from tests.integration.statements import Statements

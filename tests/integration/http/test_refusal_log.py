@@ -5,13 +5,13 @@ import logging
 import pytest
 from flask import Flask
 
-from app.access import api_keys
-from app.access.api_keys import Scope
-from app.api.http import refusal_log
-from app.api.http.refusal_log import LINES_PER_WINDOW, WINDOW_SECONDS, RefusalLog
-from app.config import Settings
-from app.db import Database
-from app.errors import ForbiddenError, UnauthorizedError
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.kernel.errors import ForbiddenError, UnauthorizedError
+from app.web.http import refusal_log
+from app.web.http.refusal_log import LINES_PER_WINDOW, WINDOW_SECONDS, RefusalLog
 from tests.integration.client import Api, running, services
 
 WRONG = "te_0123456789abcdef_5ecre7"

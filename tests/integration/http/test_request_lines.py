@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from app.access import api_keys
-from app.access.api_keys import Scope
-from app.api.http import request_ids
-from app.db import Database
-from app.log import IDS, formatter
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
+from app.kernel.log import IDS, formatter
+from app.web.http import request_ids
 from tests.integration.client import Api
 from tests.integration.registered import register
 

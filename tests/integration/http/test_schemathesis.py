@@ -15,8 +15,8 @@ from schemathesis.pytest.lazy import get_all_tests
 from schemathesis.schemas import BaseSchema
 from sqlalchemy import text
 
-from app.api.executions import results
-from app.config import Settings
+from app.features.results import api as results_api
+from app.kernel.config import Settings
 from tests import rows
 from tests.integration.client import SECRET_KEY, Api, administrator, running, services
 from tests.integration.http.document import document
@@ -54,7 +54,7 @@ def known(module_database_url: str) -> Iterator[Api]:
         rate_limit_bad_keys="9999/second",
     )
     with pytest.MonkeyPatch.context() as patch, running(served) as app:
-        patch.setattr(results, "LONGEST_ON_THREAD_SECONDS", 0.02)
+        patch.setattr(results_api, "LONGEST_ON_THREAD_SECONDS", 0.02)
         api = administrator(app)
         register_all(api)
         yield api

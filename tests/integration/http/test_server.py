@@ -15,13 +15,13 @@ from typing import Any, Self
 import pytest
 import requests
 
-from app import db
-from app.access import api_keys
-from app.access.api_keys import Scope
 from app.dev.process.ports import free_port
 from app.dev.servers import Postgres
 from app.dev.stack import programs
-from app.health.heartbeat import Kind, Process, processes
+from app.kernel import db
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
+from app.kernel.processes.process_heartbeat import Kind, Process, processes
 from schema import migrate
 from tests.integration.registered import http_endpoint, one_shot
 from tests.servers import start_or_skip

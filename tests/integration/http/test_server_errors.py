@@ -7,8 +7,8 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from app import db
-from app.config import Settings
+from app.kernel import db
+from app.kernel.config import Settings
 from tests.integration.client import Api, problem, running, services
 from tests.integration.registered import register
 
@@ -19,7 +19,7 @@ def test_an_unexpected_error_is_logged_and_not_told(
     def crash(*_: object) -> None:
         raise ZeroDivisionError("the password is hunter2")
 
-    monkeypatch.setattr("app.api.jobs.views.get_job", crash)
+    monkeypatch.setattr("app.web.jobs.jobs_api.get_job", crash)
     response = api.send("GET", "/jobs/x", headers={"X-Request-ID": "find-me"})
     error = problem(response, 500, "INTERNAL_ERROR")
     assert "hunter2" not in json.dumps(error)
@@ -32,7 +32,7 @@ def test_a_statement_never_reaches_the_client(api: Api, monkeypatch: pytest.Monk
     def fail(database: db.Database, _job_id: str) -> None:
         database.fetch(text("SELECT secret_column FROM nowhere"))
 
-    monkeypatch.setattr("app.api.jobs.views.get_job", fail)
+    monkeypatch.setattr("app.web.jobs.jobs_api.get_job", fail)
     response = api.get("/jobs/x")
     problem(response, 500, "INTERNAL_ERROR")
     assert "nowhere" not in response.get_data(as_text=True)
@@ -46,7 +46,7 @@ def test_trouble_of_the_database_is_503(api: Api, monkeypatch: pytest.MonkeyPatc
     def fail(database: db.Database, _job_id: str) -> None:
         database.fetch(text(f"DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '{state}'; END $$"))
 
-    monkeypatch.setattr("app.api.jobs.views.get_job", fail)
+    monkeypatch.setattr("app.web.jobs.jobs_api.get_job", fail)
     assert problem(api.get("/jobs/x"), 503, "SERVICE_UNAVAILABLE")["retryable"]
 
 
@@ -60,7 +60,7 @@ def test_an_unexpected_error_of_the_database_is_logged_without_its_values(
     def fail(database: db.Database, _job_id: str) -> None:
         database.fetch(text(statement), {"a": value})
 
-    monkeypatch.setattr("app.api.jobs.views.get_job", fail)
+    monkeypatch.setattr("app.web.jobs.jobs_api.get_job", fail)
     problem(api.get("/jobs/x"), 500, "INTERNAL_ERROR")
     assert "SQLSTATE" in caplog.text
     assert value not in caplog.text
@@ -72,7 +72,7 @@ def test_a_value_the_database_refuses_is_the_clients_fault(api: Api, monkeypatch
     def fail(database: db.Database, _job_id: str) -> None:
         database.fetch(text("SELECT CAST('x' AS BIGINT)"))
 
-    monkeypatch.setattr("app.api.jobs.views.get_job", fail)
+    monkeypatch.setattr("app.web.jobs.jobs_api.get_job", fail)
     problem(api.get("/jobs/x"), 400, "INVALID_REQUEST")
 
 

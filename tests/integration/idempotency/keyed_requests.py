@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import text
 from werkzeug.test import TestResponse
 
-from app import workers
-from app.db import Database
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
 from schema.tables import metadata
 from tests import rows
 from tests.integration.client import Api
@@ -44,7 +44,7 @@ def queue(verb: str) -> Path:
 
 
 def worker(_api: Api, database: Database) -> str:
-    workers.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=1, lease_ms=600_000)
+    worker_lease.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=1, lease_ms=600_000)
     return "/workers/w/drain"
 
 

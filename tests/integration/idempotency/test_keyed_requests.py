@@ -7,9 +7,9 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from app.access import api_keys
-from app.access.api_keys import Scope
-from app.db import Database
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
 from tests.integration.client import Api, pointers, problem, services
 from tests.integration.http.document import document
 from tests.integration.idempotency.keyed_requests import REQUESTS, Path, contents, is_replay, send

@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import text
 from werkzeug.test import TestResponse
 
-from app.db import Database
-from app.executions import holding
-from app.jobs.queries import LOCK
+from app.kernel.db import Database
+from app.queue.executions import on_hold
+from app.queue.jobs.job_queries import LOCK
 from tests import rows
 from tests.integration.client import Api
 from tests.integration.idempotency.keyed_requests import is_replay, send
@@ -43,8 +43,8 @@ def test_twins_have_one_effect_and_one_answer(api: Api, database: Database) -> N
 @pytest.fixture
 def job_id(api: Api, database: Database, monkeypatch: pytest.MonkeyPatch) -> str:
     """A job with more waiting executions than are changed in one transaction."""
-    monkeypatch.setattr("app.executions.cancellation.BATCH", 2)
-    monkeypatch.setattr("app.executions.holding.BATCH", 2)
+    monkeypatch.setattr("app.queue.executions.execution_cancellation.BATCH", 2)
+    monkeypatch.setattr("app.queue.executions.on_hold.BATCH", 2)
     register(api)
     found: str = created(api, interval())["job_id"]
     for _ in range(OPEN):
@@ -74,7 +74,7 @@ def test_work_that_was_cut_off_goes_on(
     api: Api, database: Database, job_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as cut:
-        cut.setattr("app.jobs.pause.holding.hold", fails_at_its_second_call())
+        cut.setattr("app.queue.jobs.job_pause.holding.hold", fails_at_its_second_call())
         assert send(api, f"/jobs/{job_id}/pause", None).status_code == 500
     assert states(database) == {("PENDING", True): 2, ("QUEUED", False): OPEN - 2}
     again = send(api, f"/jobs/{job_id}/pause", None)
@@ -84,7 +84,7 @@ def test_work_that_was_cut_off_goes_on(
 
 
 def fails_at_its_second_call() -> Any:
-    hold, calls = holding.hold, []
+    hold, calls = on_hold.hold, []
 
     def fail(*arguments: Any) -> str | None:
         calls.append(1)

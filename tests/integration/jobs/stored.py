@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from app.db import Database
+from app.kernel.db import Database
 from tests import rows
 
 

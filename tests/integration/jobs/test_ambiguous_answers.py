@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import pytest
 from sqlalchemy import text
 
-from app.config import Settings
-from app.db import Database
+from app.kernel.config import Settings
+from app.kernel.db import Database
 from tests.integration.client import SECRET_KEY, Api, administrator, running, services
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register
 from tests.pg_proxy import FAULTS, Fault, PgProxy

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from app.db import Database
+from app.kernel.db import Database
 from tests.integration.client import Api, another_process, pointers, problem
 from tests.integration.registered import created, cron, http_endpoint, interval, one_shot, register, register_all
 from tests.integration.statements import Statements

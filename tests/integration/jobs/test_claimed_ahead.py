@@ -5,8 +5,8 @@ from datetime import datetime
 import pytest
 from sqlalchemy import text
 
-from app import workers
-from app.db import Database
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
 from tests import rows
 from tests.claiming import take
 from tests.contract.scheduler.conftest import chores
@@ -20,7 +20,7 @@ CENTURY_SECONDS = 100 * 366 * 86_400
 def take_ahead(database: Database, claims: int) -> list[datetime]:
     """Create the executions of all ticks of a century, and claim the first of them long before their instant."""
     chores(database, look_ahead_seconds=CENTURY_SECONDS).materialize()
-    workers.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
+    worker_lease.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     ahead_ms = CENTURY_SECONDS * 1000
     if claims:
         take(database, "w", claims, ahead_ms=ahead_ms)

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 import pytest
 from flask import Flask
 
-from app.config import Settings
-from app.db import Database
+from app.kernel.config import Settings
+from app.kernel.db import Database
 from tests import rows
 from tests.integration.client import Api, administrator, pointers, problem, running, services
 from tests.integration.jobs.stored import stored

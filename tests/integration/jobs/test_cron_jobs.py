@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.db import Database
+from app.kernel.db import Database
 from tests.integration.client import Api, pointers, problem
 from tests.integration.jobs.stored import stored
 from tests.integration.registered import (

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from app.access import api_keys
-from app.access.api_keys import Scope
-from app.db import Database
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
 from tests.integration.client import Api, pointers, problem
 
 QUESTION = {"cron": "0 9 * * MON", "timezone": "Asia/Kolkata", "count": 2, "after": "2026-03-15T10:00:00Z"}

@@ -4,9 +4,9 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from app import db
-from app.db import Database
-from app.jobs.endpoint_cache import EndpointCache
+from app.kernel import db
+from app.kernel.db import Database
+from app.queue.jobs.endpoint_cache import EndpointCache
 from tests.integration.client import Api, another_process, problem, services
 from tests.integration.registered import (
     INPUT,

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import event
 from werkzeug.test import TestResponse
 
-from app.db import Database
+from app.kernel.db import Database
 from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import created, cron, delayed, one_shot, register, register_all
 

@@ -6,15 +6,15 @@ from typing import NoReturn
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.jobs import queries
+from app.kernel.db import Database
+from app.queue.jobs import job_queries
 from tests import rows
 from tests.integration.client import Api, pointers, problem, walk
 from tests.integration.registered import created, interval, one_shot, register
 
 
 def test_a_page_has_fewer_jobs_where_their_inputs_are_large(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "PAGE_BYTES", 2500)
+    monkeypatch.setattr(job_queries, "PAGE_BYTES", 2500)
     register(api)
     jobs = [created(api, one_shot(f"k{n}", input={"text": "x" * 1000}))["job_id"] for n in range(5)]
     page = api.get("/jobs", limit=10).json
@@ -23,7 +23,7 @@ def test_a_page_has_fewer_jobs_where_their_inputs_are_large(api: Api, monkeypatc
 
 
 def test_a_page_has_a_job_however_large_its_input(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "PAGE_BYTES", 10)
+    monkeypatch.setattr(job_queries, "PAGE_BYTES", 10)
     register(api)
     jobs = [created(api, one_shot(f"k{n}"))["job_id"] for n in range(3)]
     assert len(api.get("/jobs", limit=2).json["items"]) == 1
@@ -31,7 +31,7 @@ def test_a_page_has_a_job_however_large_its_input(api: Api, monkeypatch: pytest.
 
 
 def test_the_versions_of_a_job_are_bounded_alike(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "PAGE_BYTES", 2500)
+    monkeypatch.setattr(job_queries, "PAGE_BYTES", 2500)
     register(api)
     job_ids = [created(api, interval(input={"text": "x" * 1000}))["job_id"]]
     for _ in range(3):

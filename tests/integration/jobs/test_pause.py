@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import text
 
-from app.db import Database
-from app.executions.holding import hold_retries
+from app.kernel.db import Database
+from app.queue.executions.on_hold import hold_retries
 from tests import rows
 from tests.integration.client import Api, pointers, problem
 from tests.integration.jobs.stored import status_of

@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import text
 from werkzeug.test import TestResponse
 
-from app.config import Settings
-from app.db import Database
+from app.kernel.config import Settings
+from app.kernel.db import Database
 from tests.integration.client import SECRET_KEY, Api, administrator, running, services
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register
 from tests.racing import at_once

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
-from app.sql import REGISTRY
+from app.kernel.db import Database
+from app.kernel.sql import REGISTRY
 from tests import rows
 from tests.integration.client import Api, problem
 from tests.integration.registered import created, cron, interval, one_shot, register
@@ -146,7 +146,7 @@ def test_the_status_reads_little_however_long_the_history(api: Api, database: Da
 def test_the_figures_are_those_of_the_newest_executions(
     api: Api, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.jobs.status.NEWEST", 10)
+    monkeypatch.setattr("app.queue.jobs.job_status.NEWEST", 10)
     register(api)
     job = created(api, cron())
     add_ended(database, job["job_id"], "FAILED", [1] * 20, ago="2 hours")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import text
 
-from app.db import Database
+from app.kernel.db import Database
 from tests import rows
 from tests.integration.client import Api, problem
 from tests.integration.registered import created, cron, one_shot, register

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.db import Database
+from app.kernel.db import Database
 from tests import rows
 from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import created, cron, http_endpoint, interval, one_shot, register, register_all

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.catalog.endpoints.callbacks import CALLERS, MOST_STEPS, Callbacks, check, longest_way_to, merged
-from app.errors import InvalidCallbackError
+from app.catalog.endpoints.callback_targets import CALLERS, MOST_STEPS, Callbacks, check, longest_way_to, merged
+from app.kernel.errors import InvalidCallbackError
 from schema.states import CallbackEvent
 
 NAMES = [f"e{number}" for number in range(12)]

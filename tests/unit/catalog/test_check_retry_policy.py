@@ -3,7 +3,7 @@
 import pytest
 
 from app.catalog.check_spec import check_retry_policy
-from app.errors import InvalidRequestError
+from app.kernel.errors import InvalidRequestError
 
 
 @pytest.mark.parametrize(

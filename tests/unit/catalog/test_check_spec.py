@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog.check_spec import check_spec
-from app.errors import InvalidRequestError
+from app.kernel.errors import InvalidRequestError
 from tests.unit.catalog.example_specs import EXAMPLES, HEADER, HTTP, KAFKA, REDIS, REMOVED, check
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.errors import InvalidRequestError, TemplateError
+from app.kernel.errors import InvalidRequestError, TemplateError
 from tests.unit.catalog.example_specs import HEADER, HTTP, KAFKA, REDIS, check
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from app.catalog.crypto import SecretBox, UndecryptableError, generate_key, key_id
-from app.config import SettingError
+from app.kernel.config import SettingError
 
 
 def test_a_secret_comes_back():

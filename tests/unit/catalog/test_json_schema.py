@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.catalog import json_schema, validation
-from app.errors import InvalidSchemaError
+from app.kernel.errors import InvalidSchemaError
 
 DOUBLING = {
     "d0": {"type": "string"},

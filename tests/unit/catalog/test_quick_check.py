@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from app.catalog.json_schema import check_schema
-from app.catalog.quick_check import MAX_DEPTH, MOST_ITEMS, quick_check
 from app.catalog.validation import BoundedValidator, Budget
-from app.errors import InvalidSchemaError
+from app.catalog.validation_fast_path import MAX_DEPTH, MOST_ITEMS, quick_check
+from app.kernel.errors import InvalidSchemaError
 
 ORDER = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",

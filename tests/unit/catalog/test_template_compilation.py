@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.catalog.specs import compile_spec
 from app.catalog.templates.compilation import MAX_DEPTH
-from app.errors import TemplateError
+from app.kernel.errors import TemplateError
 from tests.unit.catalog.rendering import HTTP, KAFKA, REDIS, body
 
 

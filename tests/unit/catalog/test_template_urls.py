@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from app.catalog.specs import compile_spec
-from app.errors import TemplateError
+from app.kernel.errors import TemplateError
 from tests.unit.catalog.rendering import CONFIG, HTTP, REDIS, SECRETS
 
 

@@ -6,10 +6,10 @@ from typing import NoReturn
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from app.db import deadline
-from app.db.breaker import Breaker
-from app.db.retry import retried
-from app.errors import TimedOutError, UnavailableError
+from app.kernel.db import deadline
+from app.kernel.db.circuit import Breaker
+from app.kernel.db.retries import retried
+from app.kernel.errors import TimedOutError, UnavailableError
 
 
 def test_while_it_is_closed_everybody_may() -> None:

@@ -17,8 +17,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from app.config import Settings
-from app.db.engine_doubts import doubts_about_version
+from app.kernel.config import Settings
+from app.kernel.db.engine_doubts import doubts_about_version
 from schema.url import database_url
 from tests.unit.deployment.answers import answering
 
@@ -127,7 +127,12 @@ def test_the_image_is_healthy_while_its_api_says_that_it_is_ready(answer: int | 
 def test_containers_are_asked_where_they_answer(services: dict[str, Any]) -> None:
     for name in ("worker", "scheduler"):
         port = services[name]["environment"][f"TE_{name.upper()}_METRICS_ADDR"].rpartition(":")[2]
-        assert services[name]["healthcheck"]["test"][1:5] == ["python", "-m", "app.metrics.probe", f"127.0.0.1:{port}"]
+        assert services[name]["healthcheck"]["test"][1:5] == [
+            "python",
+            "-m",
+            "app.kernel.metrics.probe",
+            f"127.0.0.1:{port}",
+        ]
     assert "healthcheck" not in services["api"], "that of the image is its own"
 
 

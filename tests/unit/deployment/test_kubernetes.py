@@ -12,10 +12,10 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from app.api import health
-from app.config import Settings
 from app.dev.stack import programs
-from app.metrics.series import PREFIX, SERIES
+from app.kernel.config import Settings
+from app.kernel.metrics.series import PREFIX, SERIES
+from app.web import health_api
 from tests.unit.deployment.test_containers import READ_SECRETS, SETTINGS
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "kubernetes"
@@ -133,7 +133,9 @@ def test_probes_ask_what_answers() -> None:
         ("worker", "/metrics", port["worker"]),
         ("scheduler", "/metrics", port["scheduler"]),
     }
-    assert {path for name, path, _ in asked if name == "api"} == set(re.findall('"GET", "(/.+?)"', getsource(health)))
+    assert {path for name, path, _ in asked if name == "api"} == set(
+        re.findall('"GET", "(/.+?)"', getsource(health_api))
+    )
     probes = {name: {kind for kind in container if kind.endswith("Probe")} for name, _, container in pods()}
     assert all({"livenessProbe", "readinessProbe"} <= probes[name] for name in ("api", "worker", "scheduler"))
     for name, number in port.items():

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from app.metrics.series import BUILD, PREFIX, SERIES, Kind, Merge, Series
+from app.features.control.held_back import Hold
+from app.features.control.worker_list import WorkerState
+from app.kernel.metrics.series import BUILD, PREFIX, SERIES, Kind, Merge, Series
 from app.scheduler.chores import Chores
-from app.stats.held import Hold
-from app.stats.workers import WorkerState
 from schema.states import BreakerState
 
 ROOT = Path(__file__).parents[3]

@@ -1,10 +1,10 @@
-"""`python -m app.metrics.probe`, as probes of containers run it."""
+"""`python -m app.kernel.metrics.probe`, as probes of containers run it."""
 
 import time
 
 import pytest
 
-from app.metrics import probe
+from app.kernel.metrics import probe
 from tests.unit.deployment.answers import answering
 
 WORKED = 'task_executor_scheduler_chore_last_success_timestamp_seconds{chore="%s"} %f\n'

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.config import Settings
 from app.dev.stack import programs
+from app.kernel.config import Settings
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "systemd"
 BIN = "/opt/task-executor/bin/"

@@ -11,8 +11,8 @@ from actors.dispatch.base import Identity, Network
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.per_host import FairLimit, PerHostLimit
 from actors.dispatch.resolver import Resolver
-from app.executions.claiming.release import DUE_NOW_MS
-from app.executions.model import NotSentError
+from app.queue.claiming.release import DUE_NOW_MS
+from app.queue.executions.execution_model import NotSentError
 
 Body = Callable[[PerHostLimit], Awaitable[None]]
 

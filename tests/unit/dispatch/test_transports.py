@@ -7,9 +7,9 @@ from marshmallow import Schema, fields
 
 import app.catalog.specs
 from app.catalog.specs import TRANSPORTS
-from app.catalog.specs.fields import milliseconds, templated, text
+from app.catalog.specs.spec_fields import milliseconds, templated, text
 from app.catalog.specs.transport import Example, Transport
-from app.catalog.templates.rules import CONFIG, Kind
+from app.catalog.templates.field_rules import CONFIG, Kind
 from schema.states import EndpointType
 
 ROOT = Path(app.catalog.specs.__file__).parents[3]

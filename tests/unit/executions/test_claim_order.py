@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from app.executions.claiming.arms import CLAIMABLE
-from app.executions.claiming.claim import CLAIM_1, CLAIM_4, CLAIM_16
-from app.executions.claiming.look import LOOK_1, LOOK_16
-from app.executions.claiming.sweep import NEXT_LANES
-from app.executions.reading.waiting import AHEAD
-from app.sql import HotStatement
+from app.kernel.sql import HotStatement
+from app.queue.claiming.arms import CLAIMABLE
+from app.queue.claiming.claim import CLAIM_1, CLAIM_4, CLAIM_16
+from app.queue.claiming.full_scan import NEXT_LANES
+from app.queue.claiming.poll import LOOK_1, LOOK_16
+from app.queue.reading.waiting_reasons import AHEAD
 from schema.states import ExecutionStatus
 from schema.tables import executions
 
@@ -32,7 +32,7 @@ def orders_in(sql: str) -> list[list[str]]:
 
 
 def test_the_explanation_counts_what_a_claim_takes_earlier_of_the_lane() -> None:
-    """Else change AHEAD in app.executions.reading.waiting: the count and its comparison."""
+    """Else change AHEAD in app.queue.reading.waiting_reasons: the count and its comparison."""
     behind = columns_behind("idx_executions_lanes", "queue", "shard", "endpoint", "limit_key", "priority")
     assert orders_in(AHEAD.text) == [behind]
     (compared,) = re.findall(r"\(([\w., ]+)\)\s*<", AHEAD.text)
@@ -41,7 +41,7 @@ def test_the_explanation_counts_what_a_claim_takes_earlier_of_the_lane() -> None
 
 @pytest.mark.parametrize(("claim", "arms"), [(CLAIM_1, 1), (CLAIM_4, 4), (CLAIM_16, 16)])
 def test_each_arm_of_a_claim_is_ordered_as_a_lane_is_in_its_index(claim: HotStatement, arms: int) -> None:
-    """Else an arm sorts; see app.executions.claiming.arms and the index in schema.tables.executions."""
+    """Else an arm sorts; see app.queue.claiming.arms and the index in schema.tables.executions."""
     behind = columns_behind("idx_executions_lanes", "queue", "shard", "endpoint", "limit_key", "priority")
     assert orders_in(claim.text) == [behind] * arms
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.executions.database_clock import DRIFT, QUICK_SECONDS, DatabaseClock
+from app.queue.executions.database_clock import DRIFT, QUICK_SECONDS, DatabaseClock
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 MICROSECOND = 1e-6  # what a timestamp and its difference to a float of this century are exact to

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.catalog.retry_policy import RetryPolicy
-from app.executions.model import DeliveryError
-from app.executions.policy import Action, outcome, refusal
+from app.queue.executions.execution_model import DeliveryError
+from app.queue.executions.retry_outcome import Action, outcome, refusal
 
 LISTS = {
     "fail_on": Action.FAIL,

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from itertools import pairwise
 
-from app.executions.claiming.release import LONGEST_PUT_OFF_MS, SHORTEST_PUT_OFF_MS, put_off_ms
+from app.queue.claiming.release import LONGEST_PUT_OFF_MS, SHORTEST_PUT_OFF_MS, put_off_ms
 
 
 def test_what_waits_is_put_off_for_ever_longer_and_never_for_ever() -> None:

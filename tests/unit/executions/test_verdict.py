@@ -3,9 +3,9 @@
 import pytest
 
 from app.catalog.retry_policy import RetryPolicy
-from app.executions.model import DeliveryError
-from app.executions.policy import Action, outcome
-from app.executions.verdict import Tried, Verdict, decide, is_too_late
+from app.queue.executions.execution_model import DeliveryError
+from app.queue.executions.retry_outcome import Action, outcome
+from app.queue.executions.verdict import Tried, Verdict, decide, is_too_late
 from schema.states import ExecutionStatus, may_become
 
 POLICY = RetryPolicy(max_attempts=3)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.flow.breaker import (
+from app.features.breakers.rules import (
     SLOT_SECONDS,
     BreakerSettings,
     Counts,

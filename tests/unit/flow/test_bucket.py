@@ -7,8 +7,8 @@ from itertools import cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.flow import bucket
-from app.flow.limits import LATENESS_NS, NS_PER_MS, Rate, default_burst
+from app.catalog.endpoints.limits import LATENESS_NS, NS_PER_MS, Rate, default_burst
+from app.features.limits import token_bucket
 
 SECOND, AHEAD = 1000 * NS_PER_MS, 200 * NS_PER_MS
 MOST, LONGEST_PER_MS = 1_000_000, 86_400_000
@@ -34,9 +34,9 @@ class Gate:
     starts: list[int] = field(default_factory=list)
 
     def ask(self, now: int, wanted: int, ahead: int = AHEAD) -> int:
-        fits = min(wanted, bucket.most_until(self.tat, now, now + ahead, self.rate))
-        self.starts += [max(now, bucket.starts(self.tat, now, self.rate, place + 1)) for place in range(fits)]
-        self.tat = bucket.after(self.tat, now, self.rate, fits) if fits else self.tat
+        fits = min(wanted, token_bucket.most_until(self.tat, now, now + ahead, self.rate))
+        self.starts += [max(now, token_bucket.starts(self.tat, now, self.rate, place + 1)) for place in range(fits)]
+        self.tat = token_bucket.after(self.tat, now, self.rate, fits) if fits else self.tat
         return fits
 
 
@@ -83,10 +83,12 @@ def test_endless_work_uses_all_of_it_and_no_more(rate: Rate, gaps: list[int]) ->
 def test_later_means_no_sooner_a_start_and_no_fewer_tokens(
     rate: Rate, tat: int, now: int, later: int, place: int
 ) -> None:
-    assert bucket.starts(tat, now, rate, place) < bucket.starts(tat, now, rate, place + 1)
-    if tat <= now + rate.span_ns + bucket.FURTHEST_NS:
-        assert bucket.starts(tat, now + later, rate, place) >= bucket.starts(tat, now, rate, place)
-        assert bucket.most_until(tat, now + later, now + later, rate) >= bucket.most_until(tat, now, now, rate)
+    assert token_bucket.starts(tat, now, rate, place) < token_bucket.starts(tat, now, rate, place + 1)
+    if tat <= now + rate.span_ns + token_bucket.FURTHEST_NS:
+        assert token_bucket.starts(tat, now + later, rate, place) >= token_bucket.starts(tat, now, rate, place)
+        assert token_bucket.most_until(tat, now + later, now + later, rate) >= token_bucket.most_until(
+            tat, now, now, rate
+        )
 
 
 @given(rates(), st.integers(0, 200), st.integers(0, LONGEST_PER_MS * NS_PER_MS))
@@ -94,12 +96,12 @@ def test_a_clock_set_back_gives_nothing_extra(rate: Rate, wanted: int, back: int
     gate, now = Gate(rate), 10**18
     before = gate.ask(now, wanted, 0)
     assert before + gate.ask(now - back, MOST, 0) <= rate.burst
-    assert bucket.starts(gate.tat, now - back, rate, 1) <= now - back + 2 * rate.per_ns + rate.span_ns
+    assert token_bucket.starts(gate.tat, now - back, rate, 1) <= now - back + 2 * rate.per_ns + rate.span_ns
 
 
 @given(rates(), st.integers(0, 10 * SECOND), st.integers(0, SECOND), st.integers(0, SECOND))
 def test_so_many_start_by_an_instant_as_have_their_place_by_it(rate: Rate, tat: int, now: int, ahead: int) -> None:
-    fits = bucket.most_until(tat, now, now + ahead, rate)
-    assert bucket.starts(tat, now, rate, fits + 1) > now + ahead
+    fits = token_bucket.most_until(tat, now, now + ahead, rate)
+    assert token_bucket.starts(tat, now, rate, fits + 1) > now + ahead
     if fits:
-        assert bucket.starts(tat, now, rate, fits) <= now + ahead
+        assert token_bucket.starts(tat, now, rate, fits) <= now + ahead

@@ -4,8 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.flow.breaker import SLOT_SECONDS, BreakerSettings, Counts, Source, Standing, decide_together, slot_at
-from app.flow.results import Results
+from app.features.breakers.result_counts import Results
+from app.features.breakers.rules import (
+    SLOT_SECONDS,
+    BreakerSettings,
+    Counts,
+    Source,
+    Standing,
+    decide_together,
+    slot_at,
+)
 from tests.unit.flow.test_breaker import NOW, T0, settings_strategy
 
 

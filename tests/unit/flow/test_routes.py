@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from app.config import MOST_ROUTES, SettingError, Settings
-from app.flow.routes import Route, matches, queue_for
+from app.catalog.routing.routes import Route, matches, queue_for
+from app.kernel.config import MOST_ROUTES, SettingError, Settings
 
 
 def words(alphabet: str, longest: int) -> list[str]:

@@ -7,8 +7,8 @@ from itertools import cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.flow import window
-from app.flow.limits import BUCKETS, NS_PER_MS, Rate
+from app.catalog.endpoints.limits import BUCKETS, NS_PER_MS, Rate
+from app.features.limits import sliding_window
 from tests.unit.flow.test_bucket import MOST, SECOND, most_within
 
 RATES = st.builds(
@@ -29,12 +29,12 @@ class Gate:
     starts: list[int] = field(default_factory=list)
 
     def ask(self, now: int, wanted: int) -> int:
-        fits = min(wanted, window.most(self.started, now, self.rate))
-        for begin in [begin for begin in self.started if not window.is_counted(begin, now, self.rate)]:
+        fits = min(wanted, sliding_window.most(self.started, now, self.rate))
+        for begin in [begin for begin in self.started if not sliding_window.is_counted(begin, now, self.rate)]:
             del self.started[begin]
         self.starts += [now] * fits
         if fits:
-            self.started[window.bucket(now, self.rate)] += fits
+            self.started[sliding_window.bucket(now, self.rate)] += fits
         return fits
 
 
@@ -62,7 +62,7 @@ def test_endless_work_uses_97_percent_of_it(rate: Rate, wanted: list[int]) -> No
     for most in cycle(wanted):
         fits = gate.ask(now, most)
         if fits < most:
-            now = window.opens(min(gate.started), rate)
+            now = sliding_window.opens(min(gate.started), rate)
         else:
             now += 5 * NS_PER_MS
         if now > until:
@@ -80,8 +80,8 @@ def test_a_clock_set_back_gives_nothing_extra(rate: Rate, wanted: int, back: int
 
 @given(RATES, st.integers(0, 100 * SECOND))
 def test_what_is_counted_opens_when_it_is_said_to(rate: Rate, now: int) -> None:
-    begin = window.bucket(now, rate)
+    begin = sliding_window.bucket(now, rate)
     assert begin <= now < begin + rate.bucket_ns
-    opens = window.opens(begin, rate)
-    assert not window.is_counted(begin, opens, rate)
-    assert window.is_counted(begin, opens - 1, rate)
+    opens = sliding_window.opens(begin, rate)
+    assert not sliding_window.is_counted(begin, opens, rate)
+    assert sliding_window.is_counted(begin, opens - 1, rate)

@@ -10,17 +10,17 @@ import pytest
 from marshmallow import Schema
 from sqlalchemy import Table
 
-from app.api.executions.schemas import AttemptSchema, ExecutionSchema, LogLineSchema
-from app.api.jobs.answer_schemas import JobSchema, shape_job
-from app.api.jobs.request_schemas import ChangedJobSchema, NewJobSchema, changed_fields, new_job
-from app.executions import materialization
-from app.executions.insertion import OF_JOB
-from app.executions.model import AttemptRecord, Execution, LogRecord
-from app.jobs import columns, insertion, run_now
-from app.jobs.endpoint_cache import CachedEndpoint
-from app.jobs.model import Job, NewJob
-from app.jobs.update import next_version
+from app.queue.executions import materialization
+from app.queue.executions.execution_insertion import OF_JOB
+from app.queue.executions.execution_model import AttemptRecord, Execution, LogRecord
+from app.queue.jobs import job_insertion, new_job_columns, run_now
+from app.queue.jobs.endpoint_cache import CachedEndpoint
+from app.queue.jobs.job_model import Job, NewJob
+from app.queue.jobs.job_update import next_version
 from app.schedule.timetable import Timetable
+from app.web.executions.execution_schemas import AttemptSchema, ExecutionSchema, LogLineSchema
+from app.web.jobs.answer_schemas import JobSchema, shape_job
+from app.web.jobs.request_schemas import ChangedJobSchema, NewJobSchema, changed_fields, new_job
 from schema import tables
 from schema.states import EndpointType, Trigger
 
@@ -73,8 +73,8 @@ def wanted(trigger: Trigger) -> NewJob:
 
 
 def row(trigger: Trigger) -> dict[str, Any]:
-    params = insertion.params_of(wanted(trigger), TARGET, "job_1", shards=1)
-    return {**columns.DEFAULTS, "created_at": NOW, **params, **(EXECUTION if not trigger.repeats else {})}
+    params = job_insertion.params_of(wanted(trigger), TARGET, "job_1", shards=1)
+    return {**new_job_columns.DEFAULTS, "created_at": NOW, **params, **(EXECUTION if not trigger.repeats else {})}
 
 
 def stored(trigger: Trigger) -> Job:
@@ -82,27 +82,27 @@ def stored(trigger: Trigger) -> Job:
 
 
 def test_a_new_jobs_row_has_every_column() -> None:
-    """Else add it to JOB_COLUMNS (or REPEATING_COLUMNS), or to DEFAULTS, in app.jobs.columns."""
-    known = {**columns.JOB_COLUMNS, **columns.REPEATING_COLUMNS, **columns.DEFAULTS}
+    """Else add it to JOB_COLUMNS (or REPEATING_COLUMNS), or to DEFAULTS, in app.queue.jobs.new_job_columns."""
+    known = {**new_job_columns.JOB_COLUMNS, **new_job_columns.REPEATING_COLUMNS, **new_job_columns.DEFAULTS}
     assert set(tables.jobs.c.keys()) == known.keys() | BY_DATABASE
 
 
 @pytest.mark.parametrize("trigger", Trigger)
 def test_every_inserted_column_has_a_value(trigger: Trigger) -> None:
-    """Else give it one in params_of, in app.jobs.insertion."""
-    params = insertion.params_of(wanted(trigger), TARGET, "job_1", shards=1)
-    assert columns.JOB_COLUMNS.keys() | columns.REPEATING_COLUMNS.keys() <= params.keys()
+    """Else give it one in params_of, in app.queue.jobs.job_insertion."""
+    params = job_insertion.params_of(wanted(trigger), TARGET, "job_1", shards=1)
+    assert new_job_columns.JOB_COLUMNS.keys() | new_job_columns.REPEATING_COLUMNS.keys() <= params.keys()
 
 
 def test_the_types_of_inserted_columns_are_those_of_the_table() -> None:
     names = {"VARCHAR": "TEXT", "DATETIME": "TIMESTAMPTZ"}
-    for name, type_ in (columns.JOB_COLUMNS | columns.REPEATING_COLUMNS).items():
+    for name, type_ in (new_job_columns.JOB_COLUMNS | new_job_columns.REPEATING_COLUMNS).items():
         ours = tables.jobs.c[name].type.__visit_name__.upper()
         assert names.get(ours, ours).replace("BIG_INTEGER", "BIGINT") == type_, name
 
 
 def test_a_job_holds_every_column() -> None:
-    """Else add a field to Job, in app.jobs.model."""
+    """Else add a field to Job, in app.queue.jobs.job_model."""
     read = set()
     for trigger in Trigger:
         reads = Reads(row(trigger))
@@ -123,7 +123,7 @@ def test_a_timetable_is_read_as_it_was_written() -> None:
 
 
 def test_the_next_version_keeps_every_field_that_a_client_gave() -> None:
-    """Else carry it over in next_version, in app.jobs.update: a PUT would drop it."""
+    """Else carry it over in next_version, in app.queue.jobs.job_update: a PUT would drop it."""
     marks = {name: object() for name in names_of(Job)}
     old = Job(**marks)  # type: ignore[arg-type]
     new = next_version(old, {})
@@ -133,7 +133,7 @@ def test_the_next_version_keeps_every_field_that_a_client_gave() -> None:
 
 
 def test_every_field_of_a_request_gets_into_the_job() -> None:
-    """Else take it over in new_job, or in changed_fields, in app.api.jobs.request_schemas."""
+    """Else take it over in new_job, or in changed_fields, in app.web.jobs.request_schemas."""
     body: dict[str, Any] = {name: object() for name in NewJobSchema().fields} | {"trigger": Trigger.CRON}
     new = new_job(body)
     table = new.timetable
@@ -143,19 +143,19 @@ def test_every_field_of_a_request_gets_into_the_job() -> None:
 
 
 def test_every_field_of_a_change_is_taken() -> None:
-    """Else take it in changed_fields, in app.api.jobs.request_schemas."""
+    """Else take it in changed_fields, in app.web.jobs.request_schemas."""
     body = {name: object() for name in ChangedJobSchema().fields}
     assert set(changed_fields(body).values()) == set(body.values())
 
 
 def test_every_field_of_a_new_job_can_be_asked_for() -> None:
-    """Else add it to NewJobSchema, in app.api.jobs.request_schemas."""
+    """Else add it to NewJobSchema, in app.web.jobs.request_schemas."""
     known = (names_of(NewJob) - {"timetable", "starts_now", "first_tick", "trace"}) | names_of(Timetable)
     assert known - {"every_ms"} | {"every"} == NewJobSchema().fields.keys()
 
 
 def test_every_field_of_a_job_is_shown() -> None:
-    """Else add it to JobSchema and to shape_job, in app.api.jobs.answer_schemas, or to NOT_SHOWN."""
+    """Else add it to JobSchema and to shape_job, in app.web.jobs.answer_schemas, or to NOT_SHOWN."""
     known = (names_of(Job) - {"timetable"} - NOT_SHOWN) | (names_of(Timetable) - {"every_ms"}) | {"every"}
     assert known == JobSchema().fields.keys()
     shown = set().union(*(shape_job(stored(trigger)) for trigger in Trigger))
@@ -164,11 +164,11 @@ def test_every_field_of_a_job_is_shown() -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    [insertion.ONE_SHOT, insertion.ONE_SHOTS, run_now.EXTRA, materialization.MATERIALIZE],
+    [job_insertion.ONE_SHOT, job_insertion.ONE_SHOTS, run_now.EXTRA, materialization.MATERIALIZE],
     ids=["one", "several", "run", "materialize"],
 )
 def test_a_new_executions_row_has_every_column(statement: Any) -> None:
-    """Else add it to OF_JOB or to insert_executions, in app.executions.insertion, or to EXECUTION_DEFAULTS."""
+    """Else add it to OF_JOB or to insert_executions, in `execution_insertion`, or to EXECUTION_DEFAULTS."""
     (inserted,) = re.findall(r"INSERT INTO executions \(([^)]*)\)", statement.text)
     assert set(tables.executions.c.keys()) == set(inserted.split(", ")) | EXECUTION_DEFAULTS
     assert set(OF_JOB) <= set(tables.jobs.c.keys())
@@ -184,7 +184,7 @@ def test_a_new_executions_row_has_every_column(statement: Any) -> None:
     ids=["execution", "attempt", "log line"],
 )
 def test_what_is_shown_of_a_row(table: Table, record: type[Any], schema: type[Schema], hidden: set[str]) -> None:
-    """Else add it to the record in app.executions.model and to the schema in app.api.executions.schemas, or hide it."""
+    """Else add it to the record (`execution_model`) and to the schema (`execution_schemas`), or hide it."""
     # The one thing of a record that another table holds.
     assert names_of(record) - {"last_error"} == set(table.c.keys()) - hidden - {"crdb_region"}
     assert schema().fields.keys() - hidden == names_of(record)

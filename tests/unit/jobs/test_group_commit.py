@@ -6,9 +6,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from app.db import deadline
-from app.errors import TimedOutError
-from app.jobs.group_commit import MOST_TOGETHER, GroupCommit
+from app.kernel.db import deadline
+from app.kernel.errors import TimedOutError
+from app.queue.jobs.group_commit import MOST_TOGETHER, GroupCommit
 from tests.parked import parked
 from tests.waiting import HUNG_SECONDS, eventually
 

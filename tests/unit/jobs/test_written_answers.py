@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from marshmallow import Schema, fields
 
-from app.api.jobs.answer_schemas import ExecutionSummarySchema, JobSchema, shape_job
-from app.api.jobs.batch import BatchErrorSchema, BatchItemSchema, BatchResultSchema
-from app.jobs.model import ExecutionSummary, Job
+from app.queue.jobs.job_model import ExecutionSummary, Job
 from app.schedule.timetable import Timetable
+from app.web.jobs.answer_schemas import ExecutionSummarySchema, JobSchema, shape_job
+from app.web.jobs.batch_api import BatchErrorSchema, BatchItemSchema, BatchResultSchema
 from schema.states import CatchUp, EndpointType, ExecutionStatus, JobStatus, Overlap, Trigger
 
 AT = datetime(2026, 3, 15, 9, 30, 0, 123456, tzinfo=UTC)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from app.metrics import series
-from app.metrics.folder import TURN, Folder, folder_of
-from app.metrics.group import Group
-from app.metrics.merging import Figures
-from app.metrics.series import Series
-from app.metrics.values import Values
+from app.kernel.metrics import series
+from app.kernel.metrics.folder import TURN, Folder, folder_of
+from app.kernel.metrics.group import Group
+from app.kernel.metrics.merging import Figures
+from app.kernel.metrics.series import Series
+from app.kernel.metrics.values import Values
 
 
 class Process:

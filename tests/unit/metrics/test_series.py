@@ -5,9 +5,9 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.metrics import series
-from app.metrics.exposition import rendered
-from app.metrics.series import PREFIX, SERIES, Kind, Series
+from app.kernel.metrics import series
+from app.kernel.metrics.exposition import rendered
+from app.kernel.metrics.series import PREFIX, SERIES, Kind, Series
 
 ROOT = Path(__file__).parents[3]
 ODD = 'a "quoted" \\ name\n'

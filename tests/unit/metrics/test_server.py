@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from app.dev.process.ports import free_port
-from app.metrics.server import MOST_CONNECTIONS, MetricsServer
+from app.kernel.metrics.scrape_server import MOST_CONNECTIONS, MetricsServer
 from tests.slow_scrapers import slow_scrapers
 from tests.waiting import eventually
 

@@ -6,7 +6,7 @@ import jsonschema
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.notifications.message import MESSAGE_SCHEMA, build_message, sample_message
+from app.features.notifications.message import MESSAGE_SCHEMA, build_message, sample_message
 from schema.states import NotificationEvent, Severity
 
 VALID = jsonschema.Draft202012Validator(MESSAGE_SCHEMA, format_checker=jsonschema.FormatChecker())

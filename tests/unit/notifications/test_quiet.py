@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.notifications.quiet import DAYS, QuietHours
+from app.features.notifications.quiet import DAYS, QuietHours
 
 BERLIN = "Europe/Berlin"
 ZONES = [BERLIN, "America/St_Johns", "Australia/Lord_Howe", "Asia/Kolkata", "Pacific/Apia", "UTC"]

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from app.notifications.grouping import MOST_KEPT, Group, tallied, tallies_as_json, tallies_from_json
-from app.notifications.matching import Occurrence, tells
-from app.notifications.message import MESSAGE_SCHEMA, MOST_SUBJECTS
-from app.notifications.pacing import AN_HOUR, Wait, simulate
-from app.notifications.rule import EVENTS, Rule, faults
-from app.notifications.wording import message_of
+from app.features.notifications.grouping import MOST_KEPT, Group, tallied, tallies_as_json, tallies_from_json
+from app.features.notifications.matching import Occurrence, tells
+from app.features.notifications.message import MESSAGE_SCHEMA, MOST_SUBJECTS
+from app.features.notifications.pacing import AN_HOUR, Wait, simulate
+from app.features.notifications.rules import EVENTS, Rule, faults
+from app.features.notifications.wording import message_of
 from schema.states import NotificationEvent
 
 _E = NotificationEvent

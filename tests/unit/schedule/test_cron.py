@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.errors import InvalidRequestError
+from app.kernel.errors import InvalidRequestError
 from app.schedule.cron import Schedule
 from tests.ticks import walk
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.errors import InvalidCronError
+from app.kernel.errors import InvalidCronError
 from app.schedule.cron_expression import WORDS, CronExpression
 
 

@@ -18,7 +18,7 @@ from cronsim import CronSim
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from app.errors import InvalidCronError
+from app.kernel.errors import InvalidCronError
 from app.schedule.cron import Schedule
 from app.schedule.cron_expression import CronExpression
 from tests.ticks import walk

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from app.errors import InvalidCronError
+from app.kernel.errors import InvalidCronError
 from app.schedule.cron import Schedule
 from app.schedule.cron_expression import CronExpression
 from tests.ticks import walk

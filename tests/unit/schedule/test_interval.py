@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import InvalidRequestError
-from app.formats import show_duration
+from app.kernel.errors import InvalidRequestError
+from app.kernel.formats import show_duration
 from app.schedule.interval import LONGEST_MS, SHORTEST_MS, Interval, parse_every
 
 START = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.errors import InvalidCronError
+from app.kernel.errors import InvalidCronError
 from app.schedule import preview
 from app.schedule.cron import Schedule
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.formats import MICROSECOND
-from app.schedule.simulation import Stretch, simulate
+from app.features.simulate.simulation import Stretch, simulate
+from app.kernel.formats import MICROSECOND
 from app.schedule.timetable import Timetable
 from schema.states import CatchUp, Overlap
 

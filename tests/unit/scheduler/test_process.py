@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 import pytest
 from apscheduler.schedulers.blocking import BlockingScheduler
 
-from app.errors import UnavailableError
-from app.metrics import PROCESS
-from app.metrics.series import CHORE_AT, FAILED, SERIES
+from app.kernel.errors import UnavailableError
+from app.kernel.metrics import PROCESS
+from app.kernel.metrics.series import CHORE_AT, FAILED, SERIES
 from app.scheduler.chore import BATCH, Chore, Counts, counts_so_far, until_short
 from app.scheduler.outage_log import OutageLog
-from app.scheduler.process import SchedulerProcess, run_logged
+from app.scheduler.scheduler_process import SchedulerProcess, run_logged
 
 
 def chore(name: str, run: Callable[[], Counts] = Counts, *, every_seconds: float = 3600) -> Chore:

@@ -3,7 +3,7 @@
 import threading
 from contextlib import suppress
 
-from app.scheduler.signs import Signs
+from app.scheduler.chore_heartbeats import Signs
 
 PATIENCE = 3
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from app.executions.claiming.lane import Lane, Wanted
-from brokers.sharing.lanes import MOST_PER_CLAIM, Lanes
+from app.queue.claiming.partition import Lane, Wanted
+from brokers.sharing.partitions import MOST_PER_CLAIM, Lanes
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AHEAD = 0.05

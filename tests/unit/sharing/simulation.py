@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from math import inf
 from typing import Any
 
-from app.executions.claiming.lane import Lane, Wanted
-from app.executions.model import Claim, ClaimKey
-from brokers.sharing.lanes import Lanes
-from brokers.sharing.shares import Shares
+from app.queue.claiming.partition import Lane, Wanted
+from app.queue.executions.execution_model import Claim, ClaimKey
+from brokers.sharing.fair_shares import Shares
+from brokers.sharing.partitions import Lanes
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CLAIM_SECONDS = 0.004

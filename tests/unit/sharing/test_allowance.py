@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokers.sharing.allowance import Crowd, Pace, allowance, pace, reserve
+from brokers.sharing.quota import Crowd, Pace, allowance, pace, reserve
 
 PACES = st.sampled_from(Pace)
 

@@ -6,10 +6,10 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.executions.claiming.lane import Lane
-from app.executions.low_water import SLACK
-from app.formats import EPOCH
-from brokers.sharing.lanes import FIRST_APPETITE, Lanes
+from app.kernel.formats import EPOCH
+from app.queue.claiming.partition import Lane
+from app.queue.executions.watermark import SLACK
+from brokers.sharing.partitions import FIRST_APPETITE, Lanes
 from tests.unit.sharing.known_lanes import AHEAD, answer, at, everything, known, lane, picked
 
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.executions.model import ClaimKey
-from brokers.sharing.shares import REMEMBERED_SECONDS, Shares
+from app.queue.executions.execution_model import ClaimKey
+from brokers.sharing.fair_shares import REMEMBERED_SECONDS, Shares
 from tests.unit.sharing.simulation import Endpoint, Running, claim_of
 
 

@@ -5,9 +5,9 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.executions.claiming.lane import Lane
-from brokers.sharing.lanes import REFUSED_SECONDS
-from brokers.sharing.ready import ONE_IN
+from app.queue.claiming.partition import Lane
+from brokers.sharing.partitions import REFUSED_SECONDS
+from brokers.sharing.ready_partitions import ONE_IN
 from tests.unit.sharing.known_lanes import answer, at, everything, known, lane, picked
 
 

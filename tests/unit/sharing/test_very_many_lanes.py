@@ -4,9 +4,9 @@ import tracemalloc
 
 import pytest
 
-from app.executions.claiming.lane import Lane
-from brokers.sharing import lanes as lanes_module
-from brokers.sharing.lanes import Lanes
+from app.queue.claiming.partition import Lane
+from brokers.sharing import partitions as lanes_module
+from brokers.sharing.partitions import Lanes
 from tests.unit.sharing.known_lanes import AHEAD, answer, at, everything, lane, picked
 
 

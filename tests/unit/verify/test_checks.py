@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from app.dev.verify.checks import run_checks
 from app.dev.verify.evidence import Accepted, Arrival, Attempt, Conduct, Evidence, Execution, RowLock, Transition
+from app.dev.verify.promise_checks import run_checks
 from app.dev.verify.report import lateness, repeats_by_cause
 from schema.states import AttemptStatus, EndpointType, Trigger
 from tests.unit.verify import test_flow_checks

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from app.dev.verify.checks import run_checks
 from app.dev.verify.evidence import Accepted, Arrival, Attempt, Evidence, Execution, Transition
-from app.dev.verify.flow.evidence import BreakerChange, FlowEvidence, Limit, Pace, Span
+from app.dev.verify.flow.flow_evidence import BreakerChange, FlowEvidence, Limit, Pace, Span
+from app.dev.verify.promise_checks import run_checks
 from schema.states import AttemptStatus, BreakerState, EndpointType, Trigger
 from tests.unit.verify.good_run import DUE, MS, S
 

@@ -2,9 +2,9 @@
 
 import threading
 
-from app.dev.stack.client import Api
+from app.dev.stack.stack_client import Api
+from app.dev.verify.job_load import create_all
 from app.dev.verify.ledger import Ledger
-from app.dev.verify.load import create_all
 
 
 def test_jobs_are_not_created_for_a_run_that_was_broken_off() -> None:

@@ -6,10 +6,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from app.dev.verify.checks import Result
 from app.dev.verify.faults.plan import CALM_SHARE, Act, schedule
-from app.dev.verify.options import FaultKind, Options, seconds
+from app.dev.verify.promise_checks import Result
 from app.dev.verify.report import Report, write_json, write_junit
+from app.dev.verify.verify_options import FaultKind, Options, seconds
 from tests.unit.verify.good_run import GOOD
 
 PROCESSES = ["web", "worker-1", "worker-2", "scheduler-1"]

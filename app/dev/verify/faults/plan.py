@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import cycle
 
-from app.dev.verify.options import FaultKind, Options
+from app.dev.verify.verify_options import FaultKind, Options
 
 CALM_SHARE = 0.85  # of the duration; the rest lets the load end over a whole system
 _LONGEST_GAP, _SHORTEST_GAP = 15.0, 2.0

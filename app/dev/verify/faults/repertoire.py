@@ -1,15 +1,15 @@
 """Repertoire: every kind of fault, ready to be done to one system."""
 
-from app.dev.verify.catalogue import Catalogue
 from app.dev.verify.evidence import RowLock
 from app.dev.verify.faults.crowd import Create, CrowdFaults
-from app.dev.verify.faults.database import DatabaseFaults
+from app.dev.verify.faults.database_faults import DatabaseFaults
 from app.dev.verify.faults.injector import Do, Injector
+from app.dev.verify.faults.key_rotation import RotationFaults, Write
 from app.dev.verify.faults.plan import Act
-from app.dev.verify.faults.processes import ProcessFaults
-from app.dev.verify.faults.rotation import RotationFaults, Write
-from app.dev.verify.options import Options
+from app.dev.verify.faults.process_faults import ProcessFaults
 from app.dev.verify.system import System
+from app.dev.verify.verify_definitions import Catalogue
+from app.dev.verify.verify_options import Options
 
 
 class Repertoire:

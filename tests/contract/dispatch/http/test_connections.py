@@ -15,7 +15,7 @@ from actors.dispatch.http import HttpDispatcher
 from actors.dispatch.http1.answer import KEPT_BYTES, AnswerError
 from actors.dispatch.http1.connection import Connection
 from actors.dispatch.http1.loop_share import LoopShare
-from app.executions.model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError
 from tests.contract.dispatch.dispatching import Opening, failure, identity, run
 from tests.contract.dispatch.http.deliveries import OK, Hosts, dispatcher, read_request, server, spec, to_hosts
 

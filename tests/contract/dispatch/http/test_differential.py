@@ -14,7 +14,7 @@ from actors.dispatch.base import Dispatcher
 from actors.dispatch.http1.answer import AnswerError, AnswerReader
 from actors.dispatch.http1.client import Client
 from actors.dispatch.http1.request import read_url, write_head
-from app.executions.model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError
 from tests.contract.dispatch.dispatching import Opening, identity, run
 from tests.contract.dispatch.http.deliveries import dispatcher, read_request, server, spec
 

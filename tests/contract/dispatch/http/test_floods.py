@@ -17,7 +17,7 @@ from actors.dispatch.base import Dispatcher
 from actors.dispatch.http1.answer import KEPT_BYTES, MOST_BYTES, AnswerReader
 from actors.dispatch.http1.connection import Connection
 from app.dev.receiver import Receiver
-from app.executions.model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.http.deliveries import dispatcher, read_request, server, spec
 

@@ -13,7 +13,7 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch import connector
 from actors.dispatch.base import Dispatcher
 from actors.dispatch.egress import AddressInfo, EgressGuard
-from app.executions.model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.http.deliveries import OK, Hosts, read_request, server, spec, to_hosts
 

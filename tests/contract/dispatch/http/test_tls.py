@@ -11,7 +11,7 @@ import pytest
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.base import Dispatcher
 from actors.dispatch.http1.answer import KEPT_BYTES
-from app.executions.model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError
 from tests.acceptance.tls import certify
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.http.deliveries import OK, Hosts, dispatcher, read_request, spec, to_hosts

@@ -12,7 +12,7 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.notification import NotificationDispatcher
-from app.executions.model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError
 from schema.states import EndpointType
 from tests.contract.dispatch.dispatching import OPEN, Opening, failure, identity, rendered, run
 

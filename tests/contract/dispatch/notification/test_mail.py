@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from actors.dispatch.notification import NotificationDispatcher
-from app.executions.model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError
 from tests.acceptance.tls import certify
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.notification.messages import PASSWORD, USER, Mails, dispatcher, mail_server, spec

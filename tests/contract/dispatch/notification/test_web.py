@@ -22,7 +22,7 @@ from actors.dispatch.egress import EgressGuard
 from actors.dispatch.notification import THREADS, THREADS_PER_CHANNEL, NotificationDispatcher
 from app.catalog.specs.channels import CHANNELS, Channel
 from app.dev.receiver import Receiver
-from app.executions.model import DeliveryError, NotSentError
+from app.queue.executions.execution_model import DeliveryError, NotSentError
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.http.deliveries import Hosts, read_request, server
 from tests.contract.dispatch.notification.messages import dispatcher, fail, send, spec

@@ -14,7 +14,7 @@ import redis
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.redis_stream import RedisStreamDispatcher
 from app.dev.servers import Valkey
-from app.executions.model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError
 from schema.states import EndpointType
 from tests.contract.dispatch.dispatching import Opening, identity, rendered, run
 

@@ -10,7 +10,7 @@ from redis.crc import key_slot
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.base import History
 from actors.dispatch.redis_stream import NOTE_SLACK_SECONDS, note_key
-from app import ids
+from app.kernel import ids
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.lossy import LossyProxy
 from tests.contract.dispatch.redis.deliveries import dispatcher, fail, send, spec

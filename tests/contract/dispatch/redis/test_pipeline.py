@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import tests.worker_environment  # noqa: F401 - first
-from app.executions.model import DeliveryError, NotSentError
+from app.queue.executions.execution_model import DeliveryError, NotSentError
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.redis.deliveries import dispatcher, spec
 

@@ -7,18 +7,18 @@ from sqlalchemy import text
 
 from actors.deliver import Deliveries
 from actors.loop import DeliveryLoop
-from app import workers
 from app.catalog.revision import CATALOG, FLOW
-from app.db import Database
-from app.executions.claiming.lane import Lane
-from app.flow import targets as store
-from app.flow.breaker import BreakerSettings, slot_at
-from app.flow.targets import Publication
-from app.formats import EPOCH
-from app.metrics.values import Values
-from brokers.breakers import Breakers
-from brokers.target import Target
-from brokers.targets import NO_LIMIT, Targets
+from app.features.breakers import target_rows as store
+from app.features.breakers.rules import BreakerSettings, slot_at
+from app.features.breakers.target_rows import Publication
+from app.kernel.db import Database
+from app.kernel.formats import EPOCH
+from app.kernel.metrics.values import Values
+from app.kernel.processes import worker_lease as workers
+from app.queue.claiming.partition import Lane
+from brokers.known_targets import NO_LIMIT, Targets
+from brokers.target_state import Target
+from brokers.worker_breakers import Breakers
 from brokers.worker_process import WorkerProcess
 from tests.contract.broker.delivering import catalog_of
 from tests.rows import database_now

@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.db import Database
 from app.dev.receiver import Receiver
-from app.flow.breaker import BreakerSettings
+from app.features.breakers.rules import BreakerSettings
+from app.kernel.db import Database
 from tests import rows
 from tests.contract.flow.breakers.breaking import NewWorker, Worker
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import event, text
 
-from app.db import Database, connect
-from app.flow.breaker import BreakerSettings
-from app.flow.breaker_pruning import prune
-from app.flow.breakers import close
+from app.features.breakers.breaker_pruning import prune
+from app.features.breakers.rules import BreakerSettings
+from app.features.breakers.store import close
+from app.kernel.db import Database, connect
 from tests.contract.conftest import worker_process
 from tests.contract.flow.breakers.breaking import (
     LIMIT,

@@ -1,9 +1,9 @@
 """Connections to a host: no more is claimed than finds one."""
 
-from app.db import Database
-from app.executions.claiming.lane import Lane
-from app.flow.breakers import close
-from brokers.targets import NO_LIMIT
+from app.features.breakers.store import close
+from app.kernel.db import Database
+from app.queue.claiming.partition import Lane
+from brokers.known_targets import NO_LIMIT
 from tests.contract.flow.breakers.breaking import LIMIT, NAME, TIMEOUT_MS, NewWorker, room_of
 
 

@@ -9,11 +9,11 @@ from sqlalchemy import text
 
 from actors.deliver import Deliveries
 from actors.loop import DeliveryLoop
-from app.audit import SYSTEM
-from app.audit.change import AuditedChange
 from app.catalog.configs import CONFIGS
-from app.db import Database
 from app.dev.receiver import Receiver
+from app.kernel.audit import SYSTEM
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
 from brokers.attempt import Stage
 from brokers.worker_process import WorkerProcess
 from tests import rows

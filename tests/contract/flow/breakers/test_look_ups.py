@@ -11,17 +11,17 @@ import tests.worker_environment  # noqa: F401 - first
 from actors import build
 from actors.deliver import Deliveries
 from actors.loop import DeliveryLoop
-from app import db
-from app.audit import SYSTEM
-from app.audit.change import AuditedChange
 from app.catalog import loader
 from app.catalog.configs import CONFIGS
-from app.catalog.look_ups import LookUps
-from app.catalog.moves import Moves
-from app.config import Settings
-from app.db import Database
-from app.errors import UnavailableError
-from app.flow.breakers import close
+from app.features.breakers.look_ups import LookUps
+from app.features.breakers.moves import Moves
+from app.features.breakers.store import close
+from app.kernel import db
+from app.kernel.audit import SYSTEM
+from app.kernel.audit.change import AuditedChange
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.kernel.errors import UnavailableError
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.broker.delivering import Attempts, catalog_of

@@ -6,13 +6,13 @@ from itertools import count
 import pytest
 from sqlalchemy import event, text
 
-from app.audit import SYSTEM
-from app.audit.change import AuditedChange
-from app.catalog import moves as catalog_moves
 from app.catalog.configs import CONFIGS
-from app.catalog.moves import PAGE, SHORTEST_SECONDS, Moves
 from app.catalog.revision import CATALOG, FLOW
-from app.db import Database
+from app.features.breakers import moves as catalog_moves
+from app.features.breakers.moves import PAGE, SHORTEST_SECONDS, Moves
+from app.kernel.audit import SYSTEM
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
 from tests import rows
 from tests.contract.flow.breakers.breaking import revisions
 

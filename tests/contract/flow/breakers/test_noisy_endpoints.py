@@ -3,11 +3,11 @@
 import pytest
 from sqlalchemy import text
 
-import brokers.target
+import brokers.target_state
 from actors.deliver import Deliveries
 from actors.loop import DeliveryLoop
-from app.db import Database
 from app.dev.receiver import Receiver
+from app.kernel.db import Database
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.broker.delivering import Attempts, catalog_of
@@ -69,7 +69,7 @@ def test_one_endpoint_that_fails_in_all_processes_shuts_no_other_out(database: D
 def test_the_probe_is_left_to_others_and_what_it_proves_counts(
     database: Database, shared: list[Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(brokers.target, "YIELD_SECONDS", 3600.0)
+    monkeypatch.setattr(brokers.target_state, "YIELD_SECONDS", 3600.0)
     shut_by_the_first(database, shared)
     database.fetch(text("UPDATE breakers SET open_until = now() RETURNING 1"))
     beat(shared)
@@ -91,7 +91,7 @@ def test_who_proves_that_it_works_for_itself_proves_nothing_for_others(
     database: Database, shared: list[Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody else has something due, so it may probe, and shuts it again as quickly as at first."""
-    monkeypatch.setattr(brokers.target, "YIELD_SECONDS", 0.0)
+    monkeypatch.setattr(brokers.target_state, "YIELD_SECONDS", 0.0)
     shut_by_the_first(database, shared)
     prober = probe(database, shared, "bad")
     beat(shared)

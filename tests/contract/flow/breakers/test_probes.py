@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from app.db import Database
-from app.flow import targets as store
-from app.flow.breaker import PROBE_SLACK_MS
+from app.features.breakers import target_rows as store
+from app.features.breakers.rules import PROBE_SLACK_MS
+from app.kernel.db import Database
 from schema.states import BreakerState
 from tests.contract.flow.breakers.breaking import (
     LIMIT,

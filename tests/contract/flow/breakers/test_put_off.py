@@ -11,15 +11,15 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.deliver import Deliveries
 from actors.dispatch import Dispatchers
 from actors.loop import DeliveryLoop
-from app.audit import SYSTEM
-from app.audit.change import AuditedChange
 from app.catalog import secrets
 from app.catalog.crypto import SecretBox, generate_key
-from app.db import Database
 from app.dev.receiver import Receiver
-from app.flow.breakers import close
+from app.features.breakers.store import close
+from app.kernel.audit import SYSTEM
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
 from brokers.attempt import Stage
-from brokers.rules import FlowRules
+from brokers.known_rules import FlowRules
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.broker.delivering import Attempts, catalog_of, claimed

@@ -8,12 +8,12 @@ from sqlalchemy import text
 
 from actors.deliver import Deliveries
 from actors.loop import DeliveryLoop
-from app.audit import SYSTEM
-from app.audit.change import AuditedChange
 from app.catalog.configs import CONFIGS
-from app.catalog.endpoints.flow import change_flow
-from app.db import Database
+from app.catalog.endpoints.live_settings import change_flow
 from app.dev.receiver import Receiver
+from app.kernel.audit import SYSTEM
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.broker.delivering import Attempts, catalog_of

@@ -1,1 +1,0 @@
-"""What an operator asks of the whole service: its queues, workers and figures."""

@@ -1,0 +1,103 @@
+"""Limits of an endpoint: how many executions may run at once, and how many may start in a time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.kernel.formats import duration_ms, show_duration
+
+DEFAULT_BURST_MS = 100
+NS_PER_MS = 1_000_000
+# The last part of a burst is paced. What begins its way late, by less than this, then brings a receiver no more.
+LATENESS_NS = 100 * NS_PER_MS
+BUCKETS = 100  # parts of a sliding window
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """At most `count` starts in `per_ns`: a token bucket that holds `burst`, or a sliding window."""
+
+    count: int
+    per_ns: int
+    burst: int
+    is_sliding: bool
+
+    @property
+    def period_ns(self) -> int:
+        """Return the time between two starts, rounded up: never more than `count` in `per_ns`."""
+        return -(-self.per_ns // self.count)
+
+    @property
+    def span_ns(self) -> int:
+        """Return how far ahead of the pace a full bucket may run; at least one start."""
+        period = self.period_ns
+        return max(period, self.burst * period - max(0, LATENESS_NS - period))
+
+    @property
+    def bucket_ns(self) -> int:
+        """Return the width of a part of a sliding window."""
+        return -(-self.per_ns // BUCKETS)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Rate":
+        """Read a rate as it was accepted; raises ValueError, TypeError or KeyError for what was edited by hand."""
+        per_ms = duration_ms(stored["per"])
+        if per_ms is None:
+            raise ValueError("no duration")
+        count, is_sliding = int(stored["count"]), stored.get("window") == "sliding"
+        burst = int(stored.get("burst") or default_burst(count, per_ms))
+        return cls(count, per_ms * NS_PER_MS, burst, is_sliding)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the rate as the API shows it."""
+        shown: dict[str, Any] = {"count": self.count, "per": show_duration(self.per_ns // NS_PER_MS)}
+        return shown | ({"window": "sliding"} if self.is_sliding else {"burst": self.burst})
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLimits:
+    """The limits of each key: what the template `key` makes of an input."""
+
+    key: str
+    max_in_flight: int | None
+    rate: Rate | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the limits of a key as the API shows them."""
+        return {"key": self.key} | _shown(self.max_in_flight, self.rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of an endpoint, and those of each of its keys."""
+
+    max_in_flight: int | None
+    rate: Rate | None
+    per_key: KeyLimits | None
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Limits":
+        """Read limits as they were accepted; raises as `Rate.from_json`."""
+        keyed = stored.get("per_key")
+        per_key = None if keyed is None else KeyLimits(str(keyed["key"]), *_caps(keyed))
+        return cls(*_caps(stored), per_key)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the limits as the API shows them, with what was left out as it is by default."""
+        shown = _shown(self.max_in_flight, self.rate)
+        return shown if self.per_key is None else shown | {"per_key": self.per_key.as_json()}
+
+
+def default_burst(count: int, per_ms: int) -> int:
+    """Return what the rate brings in 100 ms, at least one."""
+    return max(1, count * DEFAULT_BURST_MS // per_ms)
+
+
+def _caps(stored: Mapping[str, Any]) -> tuple[int | None, Rate | None]:
+    most, rate = stored.get("max_in_flight"), stored.get("rate")
+    return None if most is None else int(most), None if rate is None else Rate.from_json(rate)
+
+
+def _shown(max_in_flight: int | None, rate: Rate | None) -> dict[str, Any]:
+    shown: dict[str, Any] = {} if max_in_flight is None else {"max_in_flight": max_in_flight}
+    return shown if rate is None else shown | {"rate": rate.as_json()}

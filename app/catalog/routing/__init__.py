@@ -1,0 +1,1 @@
+"""Routing: which queue the executions of an endpoint go to."""

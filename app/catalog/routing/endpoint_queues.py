@@ -1,0 +1,179 @@
+"""Routing of endpoints to queues: the stored routes, and what they say of each live endpoint.
+
+Nothing is matched on the way of a job: each endpoint's row has its `routed_queue`, which changes with the routes in one
+transaction.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from app.catalog.routing.routes import Route, queue_for
+from app.kernel import audit
+from app.kernel.audit import Action, ResourceType
+from app.kernel.audit.change import AuditedChange, tag_of
+from app.kernel.db import Database, deadline
+from app.kernel.formats import EPOCH
+from app.kernel.sql import statement
+from schema.states import RouteSource
+
+STRIDE = 500  # endpoints whose queues are computed at once
+
+READ = statement(
+    "routes.read",
+    """
+    SELECT c.revision, r.pattern, r.queue, r.source
+      FROM catalog_revision AS c LEFT JOIN routes AS r ON true WHERE c.id = 'routes' ORDER BY r.position NULLS FIRST
+    """,
+)
+# Whoever creates an endpoint shares it, so that no change of the routes passes over the new row.
+SHARE = statement("routes.share", "SELECT revision FROM catalog_revision WHERE id = 'routes' FOR SHARE")
+LOCK = statement("routes.lock", "SELECT revision FROM catalog_revision WHERE id = 'routes' FOR UPDATE")
+BUMP = statement(
+    "routes.bump",
+    "UPDATE catalog_revision SET revision = revision + 1 WHERE id = 'routes' AND revision = :known RETURNING revision",
+)
+CLEAR = statement("routes.clear", "DELETE FROM routes WHERE position >= 0")
+INSERT = statement(
+    "routes.insert",
+    """
+    INSERT INTO routes (position, pattern, queue, source)
+    SELECT u.position, u.pattern, u.queue, :source
+      FROM unnest(CAST(:positions AS BIGINT[]), CAST(:patterns AS TEXT[]), CAST(:queues AS TEXT[]))
+        AS u (position, pattern, queue)
+    """,
+)
+ENDPOINTS = statement(
+    "routes.endpoints",
+    """
+    SELECT name, queue, routed_queue, lower(endpoint_type) AS default_queue FROM endpoints
+     WHERE name > :after AND deleted_at IS NULL ORDER BY name LIMIT :limit
+    """,
+)
+MOVE = statement(
+    "routes.move",
+    """
+    UPDATE endpoints AS e SET routed_queue = u.queue
+      FROM unnest(CAST(:names AS TEXT[]), CAST(:queues AS TEXT[])) AS u (name, queue)
+     WHERE e.name = u.name AND e.name = ANY (CAST(:names AS TEXT[])) AND e.deleted_at IS NULL
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """The routes in force, in their order, where they come from, and the tag of this state."""
+
+    routes: tuple[Route, ...]
+    source: RouteSource
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """An endpoint whose executions would go to another queue."""
+
+    endpoint: str
+    before: str
+    after: str
+
+
+def load(connection: Connection | Database) -> Routing:
+    """Read the routes."""
+    rows = connection.fetch(READ) if isinstance(connection, Database) else connection.execute(READ).all()
+    routes = tuple(Route(row.pattern, row.queue) for row in rows if row.pattern is not None)
+    source = RouteSource(rows[0].source) if routes else RouteSource.ENVIRONMENT
+    return Routing(routes, source, tag_of(EPOCH, rows[0].revision))
+
+
+def queue_of(connection: Connection, endpoint: str) -> str | None:
+    """Return the queue that the routes give a new endpoint; they cannot change until the transaction ends."""
+    connection.execute(SHARE)
+    found = queue_for(load(connection).routes, endpoint)
+    return found[1].queue if found else None
+
+
+def change_routes(database: Database, routes: Sequence[Route], source: RouteSource, change: AuditedChange) -> Routing:
+    """Replace all routes, and move the endpoints; what waits already stays in its queue.
+
+    Raises PreconditionFailedError.
+    """
+
+    def body(connection: Connection) -> Routing:
+        (known,) = connection.execute(LOCK).one()
+        before = load(connection)
+        change.condition.check(before.tag)
+        _store(connection, routes, source, known)
+        old, new = ([[route.pattern, route.queue] for route in each] for each in (before.routes, routes))
+        audit.record(
+            connection,
+            change.audit_id,
+            by=change.by,
+            action=Action.REPLACE,
+            resource_type=ResourceType.ROUTES,
+            resource="routes",
+            before=old,
+            after=new,
+        )
+        return load(connection)
+
+    return change.make(database, body, again=load)
+
+
+def adopt(database: Database, routes: Sequence[Route]) -> None:
+    """Store the routes of the environment, unless they were set through the API.
+
+    They move endpoints also where they are stored already: a process of an earlier version may have added some.
+    """
+
+    def body(connection: Connection) -> None:
+        (known,) = connection.execute(LOCK).one()
+        stored = load(connection)
+        routed = stored.routes if stored.source is RouteSource.API else tuple(routes)
+        if routed == stored.routes:
+            _move_all(connection, routed)
+        else:
+            _store(connection, routed, RouteSource.ENVIRONMENT, known)
+
+    database.transact(body)
+
+
+def moves(database: Database, routes: Sequence[Route]) -> Iterator[Move]:
+    """Find the live endpoints whose executions other routes would send elsewhere."""
+    after = ""
+    while page := database.fetch(ENDPOINTS, {"after": after, "limit": STRIDE}):
+        for row in page:
+            found = _matched(routes, row.name)
+            now = row.queue or row.routed_queue or row.default_queue
+            then = row.queue or (found[1].queue if found else row.default_queue)
+            if now != then:
+                yield Move(row.name, now, then)
+        after = page[-1].name
+
+
+def _matched(routes: Sequence[Route], endpoint: str) -> tuple[int, Route] | None:
+    # Between two pages very many patterns would go unnoticed for seconds.
+    deadline.check()
+    return queue_for(routes, endpoint)
+
+
+def _store(connection: Connection, routes: Sequence[Route], source: RouteSource, known: int) -> None:
+    connection.execute(CLEAR)
+    if routes:
+        columns = {"patterns": [route.pattern for route in routes], "queues": [route.queue for route in routes]}
+        connection.execute(INSERT, columns | {"positions": list(range(len(routes))), "source": source.value})
+    _move_all(connection, routes)
+    connection.execute(BUMP, {"known": known}).one()
+
+
+def _move_all(connection: Connection, routes: Sequence[Route]) -> None:
+    """Write each live endpoint's queue by the routes, where it is another one; in the order of the names."""
+    after = ""
+    while page := connection.execute(ENDPOINTS, {"after": after, "limit": STRIDE}).all():
+        found = {row.name: _matched(routes, row.name) for row in page}
+        queues = {name: match[1].queue if match else None for name, match in found.items()}
+        moved = [row.name for row in page if row.routed_queue != queues[row.name]]
+        if moved:
+            connection.execute(MOVE, {"names": moved, "queues": [queues[name] for name in moved]})
+        after = page[-1].name

@@ -1,0 +1,121 @@
+"""Fields of specs: valid values, default and template rule, all declared in one place."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from marshmallow import ValidationError, fields, validate
+
+from app.catalog.templates.field_rules import Kind, Rule
+
+MAX_TIMEOUT_MS = 24 * 3600 * 1000
+
+F = TypeVar("F", bound=fields.Field[Any])
+
+# The names under which a delivery carries its ids.
+RESERVED_METADATA = re.compile(r"trace(parent|state)|te-.*")
+
+_RULE = "template_rule"
+# The OpenAPI document shows patterns as they are: spelt so that they mean the same in ECMAScript, and to `match`.
+SOLE_SECRET = re.compile(r"^\s*\{\{\s*secret\.[^{}]+\}\}\s*$")
+NOT_SOLE_SECRET = "one {{secret.…}} placeholder is needed"
+_TOKEN = re.compile(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+_LITERAL_PASSWORD = r"[A-Za-z]+://[^/?#{}@]*:[^/?#{}@]+@"
+
+
+class Described(fields.Raw):
+    """A value that a function checks, with what JSON Schema can say of the rule."""
+
+    def __init__(self, check: Callable[[Any], None], json_schema: Mapping[str, Any], **options: Any) -> None:
+        super().__init__(validate=check, **options)
+        self.json_schema = json_schema
+
+
+class Flag(fields.Boolean):
+    """true or false: not 1, which marshmallow takes for true."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> bool:  # noqa: ARG002
+        if not isinstance(value, bool):
+            raise ValidationError("true or false is needed")
+        return value
+
+
+def templated(field: F, kind: Kind, namespaces: frozenset[str], schemes: frozenset[str] = frozenset()) -> F:
+    """Allow variables of these namespaces in a field; one that is not templated takes no placeholder."""
+    field.metadata = {**field.metadata, _RULE: Rule(kind, namespaces, schemes)}
+    return field
+
+
+def rule_of(field: fields.Field[Any]) -> Rule | None:
+    """Return the template rule of a field, if it has one."""
+    return field.metadata.get(_RULE)
+
+
+def whole(minimum: int, maximum: int, **options: Any) -> fields.Integer:
+    """Declare a whole number."""
+    return fields.Integer(strict=True, validate=validate.Range(minimum, maximum), **options)
+
+
+def milliseconds(**options: Any) -> fields.Integer:
+    """Declare the time limit of an attempt."""
+    return whole(1, MAX_TIMEOUT_MS, **options)
+
+
+def soft_milliseconds() -> fields.Integer:
+    """Declare the time after which an attempt that goes on is noted; a check compares it with the limit."""
+    description = (
+        "below `timeout_ms`: an attempt that takes longer goes on, and leaves a WARN line and an event at once"
+    )
+    return whole(1, MAX_TIMEOUT_MS, metadata={"description": description})
+
+
+def text(maximum: int = 1024, **options: Any) -> fields.String:
+    """Declare a string that is not empty."""
+    return fields.String(validate=validate.Length(1, maximum), **options)
+
+
+def sole_secret(**options: Any) -> fields.String:
+    """Declare a secret, which is shown to whoever may read the endpoint, and so must be a placeholder."""
+    return fields.String(validate=validate.Regexp(SOLE_SECRET, error=NOT_SOLE_SECRET), **options)
+
+
+def target_url(scheme: str, namespaces: frozenset[str]) -> fields.String:
+    """Declare the URL to send to: of this scheme, or of the same with an `s` for TLS; a password is a placeholder."""
+    letters = "".join(f"[{letter.upper()}{letter}]" for letter in scheme)
+    pattern = re.compile(rf"^(?!{_LITERAL_PASSWORD})([\s\S]*\{{\{{|{letters}[Ss]?://[^/?#])")
+    needed = f"a URL starting with {scheme}:// or {scheme}s:// is needed, and no password but a {{{{secret.…}}}} in it"
+    starts = validate.Regexp(pattern, error=needed)
+    url = fields.String(required=True, validate=[validate.Length(1, 8192), starts])
+    return templated(url, Kind.URL, namespaces, frozenset({scheme, f"{scheme}s"}))
+
+
+def header_map(reserved: re.Pattern[str], *, are_tokens: bool) -> Described:
+    """Declare headers, an object of strings; `reserved` names, in lower case, are those that the service sets.
+
+    Names that are tokens are those of HTTP: they differ in more than case.
+    """
+    names = {"pattern": _TOKEN.pattern} if are_tokens else {"minLength": 1}
+    return Described(
+        lambda value: _check_headers(value, reserved, are_tokens=are_tokens),
+        {"type": "object", "additionalProperties": {"type": "string"}, "propertyNames": names},
+        load_default={},
+        metadata={"description": "Not those that the service sets itself."},
+    )
+
+
+def _check_headers(value: Any, reserved: re.Pattern[str], *, are_tokens: bool) -> None:
+    if not isinstance(value, Mapping):
+        raise ValidationError("an object of strings is needed")
+    faults, seen = {}, set()
+    for name, content in value.items():
+        if not isinstance(content, str):
+            faults[name] = "a string is needed"
+        elif not (_TOKEN.fullmatch(name) if are_tokens else name and name.isprintable()):
+            faults[name] = "this is not a header name"
+        elif reserved.fullmatch(name.lower()):
+            faults[name] = "this header is set by the service and cannot be overridden"
+        elif are_tokens and name.lower() in seen:
+            faults[name] = "this header is given twice"
+        seen.add(name.lower())
+    if faults:
+        raise ValidationError(faults)

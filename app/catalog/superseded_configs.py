@@ -1,0 +1,107 @@
+"""Superseded configs: values that were replaced or deleted, for executions that began before.
+
+An execution notes the catalogue revision of its first claim. Its value of a config is the one that was superseded first
+after that revision, or else the present one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import Connection
+
+from app.kernel.db import Database
+from app.kernel.formats import compact_json
+from app.kernel.sql import statement
+
+PAGE = 2000  # executions
+
+KEEP = statement(
+    "superseded_configs.keep",
+    """
+    INSERT INTO superseded_configs (name, superseded_by, values_json)
+    VALUES (:name, :superseded_by, CAST(:values AS JSONB))
+    """,
+)
+AS_OF = statement(
+    "superseded_configs.as_of",
+    """
+    SELECT c.values_json FROM (
+      SELECT s.values_json, s.superseded_by FROM superseded_configs AS s
+       WHERE s.name = :name AND s.superseded_by > CAST(:revision AS BIGINT)
+      UNION ALL
+      SELECT p.values_json, CAST(NULL AS BIGINT) FROM configs AS p WHERE p.name = :name) AS c
+     ORDER BY c.superseded_by NULLS LAST LIMIT 1
+    """,
+)
+# A claim is under way for seconds at most: what was superseded an hour ago is needed by what is stored, or by nobody.
+EXPIRING = statement(
+    "superseded_configs.expiring",
+    """
+    SELECT max(superseded_by) AS newest FROM superseded_configs WHERE superseded_at < now() - INTERVAL '1 hour'
+    """,
+)
+OLDEST_IN_USE = statement(
+    "superseded_configs.oldest_in_use",
+    """
+    WITH page AS MATERIALIZED (
+      SELECT job_id, execution_id, config_revision FROM executions
+       WHERE completed_at IS NULL
+         AND (job_id, execution_id) > (CAST(:after_job AS TEXT), CAST(:after_execution AS TEXT))
+       ORDER BY job_id, execution_id LIMIT :limit)
+    SELECT p.job_id, p.execution_id, (SELECT min(config_revision) FROM page) AS oldest,
+           (SELECT count(*) FROM page) AS seen
+      FROM page AS p ORDER BY p.job_id DESC, p.execution_id DESC LIMIT 1
+    """,
+)
+PRUNE = statement(
+    "superseded_configs.prune",
+    """
+    WITH page AS MATERIALIZED (
+      SELECT name, superseded_by FROM superseded_configs WHERE superseded_by <= CAST(:up_to AS BIGINT)
+       ORDER BY name, superseded_by LIMIT :limit)
+    DELETE FROM superseded_configs
+     WHERE (name, superseded_by) IN (SELECT name, superseded_by FROM page) AND superseded_by <= CAST(:up_to AS BIGINT)
+    RETURNING name
+    """,
+)
+
+
+def keep(connection: Connection, name: str, superseded_by: int, values: Any) -> None:
+    """Keep the values of a config, in the transaction that replaces or deletes them under a new revision."""
+    connection.execute(KEEP, {"name": name, "superseded_by": superseded_by, "values": compact_json(values)})
+
+
+def needless_up_to(database: Database, stopping: Callable[[], bool]) -> int | None:
+    """Return up to which revision no unfinished execution can need what was superseded; None when nothing is known.
+
+    Looks through the unfinished executions only when something was superseded.
+    """
+    up_to: int | None = database.fetch(EXPIRING)[0].newest
+    if up_to is None:
+        return None
+    in_use = _oldest_in_use(database, stopping)
+    if stopping():
+        return None  # not all of them were seen
+    return up_to if in_use is None else min(up_to, in_use)
+
+
+def prune(database: Database, *, up_to: int, limit: int) -> int:
+    """Delete up to `limit` values that were superseded by this revision or an earlier one; returns how many."""
+    return len(database.fetch(PRUNE, {"up_to": up_to, "limit": limit}))
+
+
+def _oldest_in_use(database: Database, stopping: Callable[[], bool]) -> int | None:
+    """Return the oldest revision that an unfinished execution began with; None when none has begun."""
+    oldest: int | None = None
+    params = {"after_job": "", "after_execution": "", "limit": PAGE}
+    while not stopping():
+        rows = database.fetch(OLDEST_IN_USE, params)
+        if not rows:
+            break
+        row = rows[0]
+        if row.oldest is not None:
+            oldest = row.oldest if oldest is None else min(oldest, row.oldest)
+        if row.seen < PAGE:
+            break
+        params |= {"after_job": row.job_id, "after_execution": row.execution_id}
+    return oldest

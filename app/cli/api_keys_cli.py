@@ -1,0 +1,114 @@
+"""`flask api-keys`: the keys of clients of the API."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+from app.cli.command_session import actor, confirm, ready_database, yes_option
+from app.cli.commands import Group
+from app.cli.console import json_option, print_json, show_table
+from app.cli.exit_statuses import NOT_FOUND, CommandError
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope, StoredKey
+
+group = Group("api-keys", help="The keys of the API.")
+
+_DURATION = re.compile(r"([1-9][0-9]{0,4})([dhm])")
+_UNITS = {"d": "days", "h": "hours", "m": "minutes"}
+
+
+def _scopes(_context: click.Context, _parameter: click.Parameter, text: str) -> list[Scope]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    try:
+        return [Scope(name) for name in dict.fromkeys(names)]
+    except ValueError:
+        raise click.BadParameter(f"use one or more of {', '.join(Scope)}, separated by commas") from None
+
+
+def _expiry(_context: click.Context, _parameter: click.Parameter, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    if duration := _DURATION.fullmatch(text):
+        return datetime.now(UTC) + timedelta(**{_UNITS[duration[2]]: int(duration[1])})
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        instant = None
+    if instant is None or instant.tzinfo is None or instant <= datetime.now(UTC):
+        raise click.BadParameter("use a duration (90d, 12h, 30m) or a future time with offset (2030-01-01T00:00:00Z)")
+    return instant
+
+
+@group.command("create")
+@click.argument("name")
+@click.option("--scopes", required=True, callback=_scopes, help="one or more of admin, jobs:write, read")
+@click.option("--expires", callback=_expiry, help="90d, 12h, 30m, or a time such as 2030-01-01T00:00:00Z")
+@json_option
+def create(name: str, scopes: list[Scope], expires: datetime | None, as_json: bool) -> None:
+    """Make a key and print it, this once: only its hash is stored.
+
+    The key alone goes to standard output, so that KEY=$(flask --app app api-keys create ci) works.
+    """
+    if not scopes or not name.strip() or len(name) > 200 or not name.isprintable():
+        raise click.UsageError("a name of 1 to 200 printable characters and at least one scope are needed")
+    with ready_database() as database:
+        key = api_keys.create(database, name, scopes, expires, by=actor())
+    if as_json:
+        return print_json({"key": key, "name": name, "scopes": scopes, "expires_at": expires and _show(expires)})
+    until = f", until {expires.isoformat(timespec='seconds')}" if expires else ""
+    click.echo(f"key {name!r} with scopes {', '.join(scopes)}{until}; it is shown only now:", err=True)
+    click.echo(key)
+    return None
+
+
+@group.command("list")
+@click.argument("prefix", default="")
+@json_option
+def list_(prefix: str, as_json: bool) -> None:
+    """List all keys, or those whose name, id or key begins with PREFIX.
+
+    The part of a key before its second underscore is te_ and the id shown here.
+    """
+    with ready_database() as database:
+        stored = api_keys.list_keys(database, prefix)
+    if as_json:
+        return print_json({"items": [_shape(key) for key in stored]})
+    rows = [
+        (key.key_id, key.state, ",".join(key.scopes), _show(key.last_used_at), _show(key.expires_at), key.name)
+        for key in stored
+    ]
+    show_table(("ID", "STATE", "SCOPES", "LAST USED", "EXPIRES", "NAME"), rows)
+    return None
+
+
+@group.command("revoke")
+@click.argument("key_id")
+@yes_option
+@json_option
+def revoke(key_id: str, yes: bool, as_json: bool) -> None:
+    """Refuse the key with this id from now on; running servers notice within a few seconds."""
+    with ready_database() as database:
+        wanted = api_keys.id_in(key_id)
+        name = next((key.name for key in api_keys.list_keys(database, wanted) if key.key_id == wanted), None)
+        if name is None:
+            raise CommandError(
+                f"there is no key with the id {wanted!r}; see `flask --app app api-keys list`", NOT_FOUND
+            )
+        confirm(f"Refuse the key {name!r} ({wanted}) from now on, for good?", yes=yes)
+        api_keys.revoke(database, wanted, by=actor())
+    if as_json:
+        return print_json({"key_id": wanted, "name": name})
+    click.echo(f"key {name!r} ({wanted}) is revoked")
+    return None
+
+
+def _shape(key: StoredKey) -> dict[str, Any]:
+    instants = {name: _show(getattr(key, name)) for name in ("last_used_at", "expires_at")}
+    given = {name: None if shown == "-" else shown for name, shown in instants.items()}
+    return {"key_id": key.key_id, "name": key.name, "state": key.state, "scopes": key.scopes} | given
+
+
+def _show(instant: datetime | None) -> str:
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if instant else "-"

@@ -1,0 +1,42 @@
+"""`flask db`: the database's schema."""
+
+import click
+
+from app.cli.commands import Group
+from app.cli.console import json_option, print_json
+from app.cli.progress_bar import progress
+from app.kernel.db import Database, startup
+from app.web.services import services
+from schema import migrate
+
+group = Group("db", help="The database's schema.")
+
+
+@group.command("upgrade")
+@json_option
+def upgrade(as_json: bool) -> None:
+    """Bring the database to the newest schema; does nothing when it is there. Waits for the database."""
+    settings, database = services().settings, services().database
+    with progress("migrating"):
+        startup.wait_until_ready(database, settings.startup_timeout_seconds, check=_reach)
+        revision = migrate.upgrade(settings.database_url)
+    if as_json:
+        return print_json({"revision": revision, "newest": migrate.head()})
+    newer = f", which is newer than this code ({migrate.head()})" if revision > migrate.head() else ""
+    click.echo(f"the database is at revision {revision}{newer}")
+    return None
+
+
+@group.command("current")
+@json_option
+def current(as_json: bool) -> None:
+    """Show the revision that the database is at, and the newest one."""
+    revision = services().database.transact(migrate.current)
+    if as_json:
+        return print_json({"revision": revision, "newest": migrate.head()})
+    click.echo(f"{revision or 'not migrated'} (newest: {migrate.head()})")
+    return None
+
+
+def _reach(database: Database) -> None:
+    database.transact(migrate.current)

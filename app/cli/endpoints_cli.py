@@ -1,0 +1,181 @@
+"""`flask endpoints`: what an endpoint would send for an input, without its secrets, and a delivery of it."""
+
+import json
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from app.catalog.configs import CONFIGS
+from app.catalog.endpoints import versions
+from app.catalog.endpoints.endpoint_rows import Endpoint
+from app.catalog.scrub import MASK
+from app.catalog.secrets import SECRETS
+from app.catalog.specs import TRANSPORTS, compile_spec
+from app.catalog.target_name import apart_of, with_digest
+from app.catalog.templates.compilation import STAND_IN, SpecTemplate
+from app.catalog.templates.nodes import Array, Placeholder, Url
+from app.cli import executions_tail
+from app.cli.command_session import ready_database
+from app.cli.commands import Group
+from app.cli.console import json_option, print_json, show_fields, show_line
+from app.cli.exit_statuses import FAILED, REFUSED, CommandError
+from app.cli.progress_bar import progress
+from app.cli.shell_completion import OF_ENDPOINTS
+from app.kernel.db import Database
+from app.kernel.errors import InvalidRequestError, SecretNotFoundError
+from app.queue.executions.execution_model import ExecutionWithInput
+from app.queue.jobs.job_model import NewJob
+from app.queue.reading.execution_queries import get_execution
+from app.web.http.body import parse_json
+from app.web.services import services
+from schema.states import EndpointType, ExecutionStatus, Trigger
+
+group = Group("endpoints", help="Endpoints: try one.")
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What an endpoint would send; no secret was read for it, and names of those that are missing."""
+
+    endpoint: Endpoint
+    target: str | None
+    spec: dict[str, Any]
+    missing: list[str]
+
+
+def _input(_context: click.Context, _parameter: click.Parameter, text: str) -> dict[str, Any]:
+    try:
+        value = parse_json(Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text)
+    except OSError as error:
+        raise click.BadParameter(f"{text[1:]} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise click.BadParameter(f"{text[1:]} is not UTF-8") from None
+    except InvalidRequestError as error:
+        raise click.BadParameter(error.message.replace("The body", "it", 1)) from None
+    if not isinstance(value, dict):
+        raise click.BadParameter("use a JSON object, or @FILE with one")
+    return value
+
+
+@group.command("test")
+@click.argument("name", **OF_ENDPOINTS)
+@click.option("--input", "input_", default="{}", callback=_input, help="of the job: a JSON object, or @FILE with one")
+@click.option("--send", is_flag=True, help="send it once: create a job, and wait for its end")
+@json_option
+def test(name: str, input_: dict[str, Any], send: bool, as_json: bool) -> None:
+    """Show what an endpoint would send for an input, with [secret] for each secret, and with --send do send it.
+
+    Sending is a job like any other, but for retries: it needs a worker, and limits, pauses and breakers count. Exits
+    with 1 when the input does not fit, a template cannot be resolved, a secret is missing, or the delivery fails.
+    """
+    with ready_database() as database:
+        # As at the creation of a job: the input has to fit its payload spec.
+        services().creator.targets.fitting(name, input_)
+        rendered = _render(database, name, input_)
+        if not as_json:
+            _show(rendered)
+        if rendered.missing:
+            raise CommandError(f"secrets that do not exist: {', '.join(rendered.missing)}; create them first")
+        sent = _send(database, rendered.endpoint, input_) if send else None
+    if as_json:
+        print_json(_shape(rendered, sent))
+    elif sent is not None:
+        show_line("")
+        show_fields({"execution": sent.execution_id, "status": sent.status, "output": sent.output})
+        show_fields({"error": sent.last_error, "duration_ms": sent.duration_ms})
+    if sent is not None and sent.status is not ExecutionStatus.SUCCESS:
+        raise click.exceptions.Exit(FAILED)
+
+
+def _render(database: Database, name: str, input_: dict[str, Any]) -> Rendered:
+    endpoint = versions.get(database, name)
+    definition = endpoint.definition
+    config = CONFIGS.get(database, definition.config).value if definition.config else {}
+    template = compile_spec(definition.type, definition.spec)
+    whole = _begin_urls(template)
+    spec = template.render(input_, config, dict.fromkeys(template.secret_refs, STAND_IN) | whole)
+    # Where a URL begins with a secret, only that says where it leads.
+    target = None if whole else _target(definition.type, template, config, spec)
+    missing = [each for each in sorted(template.secret_refs) if not _exists(database, each)]
+    return Rendered(endpoint, target, _shown(spec, whole.values()), missing)
+
+
+def _target(
+    type_: EndpointType, template: SpecTemplate, config: Mapping[str, Any], spec: Mapping[str, Any]
+) -> str | None:
+    try:
+        target = TRANSPORTS[type_].target(spec).replace(STAND_IN, MASK)
+    except ValueError:
+        return None
+    apart = apart_of(type_, template, config)
+    return with_digest(target, apart) if apart else target
+
+
+def _shown(spec: Mapping[str, Any], urls: Iterable[str]) -> dict[str, Any]:
+    """Return a spec as it may be shown: masked where something stands for a secret, be it encoded."""
+    written = json.dumps(spec)
+    for url in urls:
+        written = written.replace(url, MASK).replace(quote(url, safe=""), MASK)
+    shown: dict[str, Any] = json.loads(written.replace(STAND_IN, MASK))
+    return shown
+
+
+def _begin_urls(template: SpecTemplate) -> dict[str, str]:
+    """Return the secrets that URLs begin with, each with a URL that stands for it."""
+    found: dict[str, str] = {}
+    nodes = [node for _, node in template.root.items]
+    while nodes:
+        match nodes.pop():
+            case Url(pieces=((Placeholder(namespace="secret", path=path), _), *_), schemes=schemes):
+                found[".".join(path)] = f"{min(schemes)}://{STAND_IN}"
+            case Array(items=items):
+                nodes += items
+    return found
+
+
+def _exists(database: Database, secret: str) -> bool:
+    try:
+        SECRETS.get(database, secret)
+    except SecretNotFoundError:
+        return False
+    return True
+
+
+def _send(database: Database, endpoint: Endpoint, input_: dict[str, Any]) -> ExecutionWithInput:
+    if endpoint.paused_at is not None:
+        raise CommandError(f"the endpoint {endpoint.name!r} is paused; resume it first", REFUSED)
+    key = f"cli-test-{secrets.token_hex(8)}"
+    new = NewJob(endpoint=endpoint.name, trigger=Trigger.IMMEDIATE, input=input_, idempotency_key=key)
+    execution = services().creator.create(new, attempts=1).job.execution
+    if execution is None:
+        raise CommandError("the job has no execution")
+    click.echo(f"sending as {execution.execution_id}; Ctrl-C leaves it to the workers", err=True)
+    look_ahead = timedelta(seconds=services().settings.look_ahead_seconds)
+    with progress("waiting for its end"):
+        executions_tail.until_its_end(executions_tail.Life(database, execution.execution_id, look_ahead))
+    return get_execution(database, execution.execution_id)
+
+
+def _show(rendered: Rendered) -> None:
+    definition = rendered.endpoint.definition
+    about = {"endpoint": rendered.endpoint.name, "version": rendered.endpoint.version, "type": definition.type}
+    show_fields(about | {"target": rendered.target, "queue": rendered.endpoint.queue_in_effect})
+    show_line("")
+    for line in json.dumps(rendered.spec, indent=2, ensure_ascii=False).splitlines():
+        show_line(line)
+
+
+def _shape(rendered: Rendered, sent: ExecutionWithInput | None) -> dict[str, Any]:
+    endpoint = rendered.endpoint
+    shaped = {"endpoint": endpoint.name, "version": endpoint.version, "type": endpoint.definition.type}
+    shaped |= {"target": rendered.target, "spec": rendered.spec, "sent": None}
+    if sent is not None:
+        names = ("execution_id", "status", "output", "last_error", "duration_ms")
+        shaped["sent"] = {each: getattr(sent, each) for each in names}
+    return shaped

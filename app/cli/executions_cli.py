@@ -1,0 +1,146 @@
+"""`flask executions`: find, show, cancel, retry and explain executions, and follow them."""
+
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from app.cli import executions_tail
+from app.cli.command_session import actor, confirm, ready_database, yes_option
+from app.cli.commands import Group
+from app.cli.console import json_option, print_json, show_fields, show_line, show_table
+from app.cli.options import QUEUE, TEXT, created_options, enum_option, gather, tell_more
+from app.cli.shell_completion import OF_ENDPOINTS, OF_EXECUTIONS, OF_JOBS
+from app.queue.executions import execution_cancellation
+from app.queue.executions.execution_cancellation import IfRunning
+from app.queue.executions.execution_model import AttemptRecord
+from app.queue.executions.manual_retry import retry_execution
+from app.queue.reading import execution_queries, explanation
+from app.queue.reading.execution_history import history_of
+from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
+from app.web.executions.execution_schemas import AttemptSchema, ExecutionSchema, shape_record
+from app.web.executions.history_schemas import ExplanationSchema, HistorySchema
+from app.web.services import services, wake
+from schema.states import ExecutionStatus
+
+LATEST = 10  # attempts that `show` lists
+
+group = Group("executions", help="Executions: find them, look at one, follow, retry or cancel it.")
+group.add_command(executions_tail.command)
+
+
+@group.command("list")
+@enum_option("--status", ExecutionStatus, "only those in this state")
+@click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only those of this endpoint")
+@click.option("--job", "job_id", type=TEXT, **OF_JOBS, help="only those of this job")
+@click.option("--queue", type=QUEUE, help="only those in this queue")
+@created_options
+@json_option
+def list_(limit: int, as_json: bool, **filters: Any) -> None:
+    """List executions, newest first."""
+    with ready_database() as database:
+        wanted = ExecutionFilter(**filters)
+        found, is_more = gather(lambda page: page_of_executions(database, wanted, page), limit)
+    if as_json:
+        return print_json({"items": [ExecutionSchema().dump(shape_record(each)) for each in found], "more": is_more})
+    header = ("EXECUTION", "STATUS", "ATTEMPTS", "DUE", "ENDED", "ENDPOINT", "QUEUE", "LAST ERROR")
+    rows = [
+        (
+            *(each.execution_id, each.status, f"{each.attempt_count}/{each.max_attempts}"),
+            *(each.run_at, each.completed_at, each.endpoint, each.queue, (each.last_error or {}).get("type")),
+        )
+        for each in found
+    ]
+    show_table(header, rows, right=["ATTEMPTS"])
+    tell_more(is_more)
+    return None
+
+
+@group.command("show")
+@click.argument("execution_id", **OF_EXECUTIONS)
+@json_option
+def show(execution_id: str, as_json: bool) -> None:
+    """Show an execution with its input and output, its latest attempts, and each change of its state."""
+    look_ahead = timedelta(seconds=services().settings.look_ahead_seconds)
+    with ready_database() as database:
+        execution = execution_queries.get_execution(database, execution_id)
+        attempts, _ = gather(lambda wanted: execution_queries.attempts_of(database, execution_id, wanted), LATEST)
+        history = history_of(database, execution_id, look_ahead=look_ahead)
+    shaped = ExecutionSchema().dump(shape_record(execution))
+    if as_json:
+        tried = [AttemptSchema().dump(shape_record(each)) for each in attempts]
+        changes = HistorySchema().dump({"items": history.steps, "is_truncated": history.is_truncated})
+        return print_json({"execution": shaped, "attempts": tried, "history": changes})
+    show_fields(shaped)
+    show_line("")
+    rows = [(each.attempt_number, each.status, each.started_at, each.duration_ms, _outcome(each)) for each in attempts]
+    show_table(("ATTEMPT", "STATUS", "STARTED", "MS", "OUTCOME"), rows, right=["ATTEMPT", "MS"])
+    show_line("")
+    steps = [(executions_tail.at(step), step.before, step.after, step.reason, step.actor) for step in history.steps]
+    show_table(("AT", "FROM", "TO", "REASON", "BY"), steps)
+    return None
+
+
+@group.command("explain")
+@click.argument("execution_id", **OF_EXECUTIONS)
+@json_option
+def explain(execution_id: str, as_json: bool) -> None:
+    """Say in one sentence why an execution is in its state."""
+    reclaim_every = timedelta(seconds=services().settings.reclaim_interval_seconds)
+    with ready_database() as database:
+        found = explanation.explain(database, execution_id, reclaim_every=reclaim_every)
+    if as_json:
+        return print_json(ExplanationSchema().dump(found))
+    show_line(f"{found.status} ({found.reason})")
+    show_line(found.explanation)
+    show_fields({"since": found.since, "until": found.until})
+    return None
+
+
+@group.command("retry")
+@click.argument("execution_id", **OF_EXECUTIONS)
+@json_option
+def retry(execution_id: str, as_json: bool) -> None:
+    """Queue a FAILED or CANCELLED execution again, due now, with as many attempts more as its endpoint allows.
+
+    Exits with 3 when there is no such execution, with 4 when it did not end that way, or when its dead letter was
+    archived or redriven as a new job.
+    """
+    with ready_database() as database:
+        wake(retry_execution(database, execution_id, actor=actor().name))
+        execution = execution_queries.get_execution(database, execution_id)
+    if as_json:
+        return print_json(ExecutionSchema().dump(shape_record(execution)))
+    more = execution.max_attempts - execution.attempt_count
+    show_line(f"{execution_id} is {execution.status}, with up to {more} attempts more")
+    return None
+
+
+@group.command("cancel")
+@click.argument("execution_id", **OF_EXECUTIONS)
+@enum_option("--if-running", IfRunning, "request: it is not tried again; abort: and its attempt is broken off")
+@yes_option
+@json_option
+def cancel(execution_id: str, if_running: IfRunning | None, yes: bool, as_json: bool) -> None:
+    """Cancel an execution that has not begun, or ask one that is under way to end.
+
+    Exits with 3 when there is no such execution, with 4 when it is over, or under way without --if-running.
+    """
+    with ready_database() as database:
+        execution = execution_queries.get_execution(database, execution_id)
+        confirm(f"Cancel the execution {execution_id} of the endpoint {execution.endpoint!r}?", yes=yes)
+        done = execution_cancellation.cancel_execution(
+            database, execution_id, if_running=if_running, actor=actor().name
+        )
+        execution = execution_queries.get_execution(database, execution_id)
+    if as_json:
+        return print_json(ExecutionSchema().dump(shape_record(execution)) | {"asked_to_end": bool(done.asked)})
+    asked = ", and its worker was asked to end it" if done.asked else ""
+    show_line(f"{execution_id} is {execution.status}{asked}")
+    return None
+
+
+def _outcome(attempt: AttemptRecord) -> str | None:
+    if attempt.error is not None:
+        return f"{attempt.error.get('type')}: {attempt.error.get('message', '')}"
+    return f"answer {(attempt.output or {}).get('status_code', 'stored')}" if attempt.output else None

@@ -1,0 +1,63 @@
+"""Errors of commands: one line and an exit status that scripts can tell apart, no traceback."""
+
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import click
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.cli.console import plain
+from app.kernel.db.retries import driver_message
+from app.kernel.errors import TaskExecutorError
+from schema.lease import MigrationBusyError
+
+# 2 is click's, for a command line that makes no sense.
+FAILED, MEANINGLESS, NOT_FOUND, REFUSED, UNAVAILABLE = 1, 2, 3, 4, 5
+_BY_HTTP_STATUS = {404: NOT_FOUND, 409: REFUSED, 412: REFUSED}
+
+
+class CommandError(click.ClickException):
+    """A message for standard error, and the exit status."""
+
+    def __init__(self, message: str, exit_code: int = FAILED) -> None:
+        # It may quote what is stored, or stands in a file.
+        super().__init__(plain(message))
+        self.exit_code = exit_code  # type: ignore[misc]
+
+
+@contextmanager
+def one_line() -> Iterator[None]:
+    """Raise the errors of the block as click's."""
+    try:
+        yield
+    except TaskExecutorError as error:
+        otherwise = UNAVAILABLE if error.retryable else FAILED
+        raise CommandError(_worded(error), _BY_HTTP_STATUS.get(error.status, otherwise)) from error
+    except MigrationBusyError as error:
+        raise CommandError(str(error), UNAVAILABLE) from error
+    except SQLAlchemyError as error:
+        raise CommandError(f"the database said: {driver_message(error)}") from error
+    except UnicodeEncodeError as error:
+        raise CommandError("what the command line says is not UTF-8", MEANINGLESS) from error
+    except OSError as error:
+        # click ends quietly what nobody reads any more.
+        if error.errno == errno.EPIPE:
+            raise
+        if error.filename is None:
+            _abandon_output()
+        raise CommandError(f"{error.filename or 'the output'}: {error.strerror or error}") from error
+
+
+def _abandon_output() -> None:
+    """Keep what could not be written from failing again, with words and a status of Python's own, at the very end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _worded(error: TaskExecutorError) -> str:
+    told = error.explained
+    new = [each for each in error.details if each["pointer"] not in told or each["message"] not in told]
+    return "; ".join([told, *(f"{each['pointer']}: {each['message']}" for each in new)])

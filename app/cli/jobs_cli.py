@@ -1,0 +1,107 @@
+"""`flask jobs`: find, show and cancel jobs."""
+
+from typing import Any
+
+import click
+
+from app.cli.command_session import actor, confirm, ready_database, yes_option
+from app.cli.commands import Group
+from app.cli.console import json_option, print_json, show_fields, show_line, show_table
+from app.cli.options import LABELS, QUEUE, TEXT, created_options, enum_option, gather, tell_more
+from app.cli.progress_bar import progress
+from app.cli.shell_completion import OF_ENDPOINTS, OF_JOBS
+from app.kernel.formats import show_duration
+from app.queue.executions.execution_cancellation import IfRunning
+from app.queue.jobs import job_cancellation
+from app.queue.jobs.job_filter import JobFilter
+from app.queue.jobs.job_list import page_of_jobs
+from app.queue.jobs.job_model import Job
+from app.queue.jobs.job_queries import get_job
+from app.queue.jobs.job_status import status_of
+from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
+from app.web.executions.execution_schemas import ExecutionSchema, shape_record
+from app.web.jobs.answer_schemas import shape_job
+from app.web.jobs.status_schemas import StatusSchema, shape_status
+from schema.states import JobStatus, Trigger
+
+LATEST = 5  # executions that `show` lists
+
+group = Group("jobs", help="Jobs: find them, look at one, cancel one.")
+
+
+@group.command("list")
+@enum_option("--status", JobStatus, "only those in this state")
+@enum_option("--trigger", Trigger, "only those of this trigger")
+@click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only those of this endpoint")
+@click.option("--name", type=TEXT, help="only those of this name")
+@click.option("--labels", type=LABELS, help="only those with all of these: team=billing,env=prod")
+@click.option("--queue", type=QUEUE, help="only those that name this queue themselves")
+@created_options
+@json_option
+def list_(limit: int, as_json: bool, **filters: Any) -> None:
+    """List jobs, newest first."""
+    with ready_database() as database:
+        found, is_more = gather(lambda wanted: page_of_jobs(database, JobFilter(**filters), wanted), limit)
+    if as_json:
+        return print_json({"items": [shape_job(job) for job in found], "more": is_more})
+    header = ("JOB", "STATUS", "TRIGGER", "WHEN", "ENDPOINT", "NAME", "CREATED")
+    show_table(header, [_row(job) for job in found])
+    tell_more(is_more)
+    return None
+
+
+@group.command("show")
+@click.argument("job_id", **OF_JOBS)
+@json_option
+def show(job_id: str, as_json: bool) -> None:
+    """Show a job, how it is doing, and its latest executions."""
+    with ready_database() as database:
+        report = status_of(database, job_id)
+        of_job = ExecutionFilter(job_id=job_id)
+        latest, _ = gather(lambda wanted: page_of_executions(database, of_job, wanted), LATEST)
+    job, status = shape_job(report.job), StatusSchema().dump(shape_status(report))
+    if as_json:
+        executions = [ExecutionSchema().dump(shape_record(each)) for each in latest]
+        return print_json({"job": job, "status": status, "executions": executions})
+    show_fields(job | {"execution": None, "labels": job["labels"] or None, "health": status["health"]})
+    show_fields({"active": status["active_executions"], "last 24 h": status["stats"]["last_24h"]})
+    show_line("")
+    rows = [(each.execution_id, each.status, each.attempt_count, each.run_at, each.completed_at) for each in latest]
+    show_table(("EXECUTION", "STATUS", "ATTEMPTS", "DUE", "ENDED"), rows, right=["ATTEMPTS"])
+    return None
+
+
+@group.command("cancel")
+@click.argument("job_id", **OF_JOBS)
+@enum_option("--if-running", IfRunning, "request: nothing of it is tried again; abort: and what runs is broken off")
+@yes_option
+@json_option
+def cancel(job_id: str, if_running: IfRunning | None, yes: bool, as_json: bool) -> None:
+    """Retire a job and cancel what has not begun of it; does nothing to one that is cancelled already.
+
+    Exits with 3 when there is no such job, with 4 when it ran once and that is under way or over.
+    """
+    with ready_database() as database:
+        job = get_job(database, job_id)
+        confirm(f"Cancel the {job.trigger} job {job_id} of the endpoint {job.endpoint!r}?", yes=yes)
+        # It may have very many open executions.
+        with progress("cancelling"):
+            done = job_cancellation.cancel_job(database, job_id, if_running=if_running, actor=actor().name)
+        job = get_job(database, job_id)
+    if as_json:
+        return print_json({"job": shape_job(job), "cancelled": done.ended, "asked_to_end": done.asked})
+    asked = f"; {done.asked} under way asked to end" if done.asked else ""
+    show_line(f"{job_id} is {job.status}: {done.ended} executions cancelled{asked}")
+    return None
+
+
+def _row(job: Job) -> tuple[object, ...]:
+    return (job.job_id, job.status, job.trigger, _when(job), job.endpoint, job.name, job.created_at)
+
+
+def _when(job: Job) -> object:
+    if job.timetable is None:
+        return job.planned_at or (job.execution.status if job.execution is not None else None)
+    if job.timetable.every_ms is not None:
+        return f"every {show_duration(job.timetable.every_ms)}"
+    return f"{job.timetable.cron} {job.timetable.timezone}"

@@ -1,0 +1,93 @@
+"""`flask secrets`: the keys that secrets are encrypted with, and their rotation."""
+
+from typing import Any
+
+import click
+
+from app.catalog import crypto, rotation
+from app.catalog.crypto import VARIABLE, SecretBox
+from app.catalog.rotation import KeyUse
+from app.cli.command_session import confirm, ready_database, yes_option
+from app.cli.commands import Group
+from app.cli.console import json_option, print_json
+from app.cli.exit_statuses import CommandError
+from app.cli.progress_bar import progress
+from app.web.services import secret_box
+
+group = Group("secrets", help="The encryption of secrets.")
+
+
+@group.command("generate-key", with_appcontext=False)
+@json_option
+def generate_key(as_json: bool) -> None:
+    """Print a new value for TE_SECRET_ENCRYPTION_KEY; needs neither settings nor a database."""
+    key = crypto.generate_key()
+    if as_json:
+        return print_json({"key": key})
+    click.echo(key)
+    return None
+
+
+@group.command("status")
+@json_option
+def status(as_json: bool) -> None:
+    """Count the secrets under each key of TE_SECRET_ENCRYPTION_KEY; exits with 1 when none of them decrypts some."""
+    box = secret_box()
+    with ready_database() as database:
+        use = rotation.key_use(database, box)
+    if as_json:
+        print_json(_shape(box, use))
+    else:
+        _show(box, use)
+    _refuse_unreadable(use)
+
+
+@group.command("rotate")
+@yes_option
+@json_option
+def rotate(yes: bool, as_json: bool) -> None:
+    """Encrypt all secrets with the first key of TE_SECRET_ENCRYPTION_KEY, while everything runs.
+
+    Exits with 0 once all secrets are under that key, so that the others may be removed from the setting; may be
+    interrupted and repeated.
+    """
+    box = secret_box()
+    with ready_database() as database:
+        use = rotation.key_use(database, box)
+        if not as_json:
+            _show(box, use)
+        old = sum(use.counts[key] for key in box.key_ids[1:])
+        if old:
+            confirm(f"Encrypt {old} secrets with the key {box.key_ids[0]}? Only that key will decrypt them.", yes=yes)
+        with progress("secrets", use.counts.total() + len(use.unreadable)) as advance:
+            changed = rotation.rotate(database, box, advance)
+        use = rotation.key_use(database, box)
+    if as_json:
+        print_json({"encrypted_anew": changed} | _shape(box, use))
+    else:
+        click.echo(f"{changed} encrypted anew")
+        _show(box, use)
+    _refuse_unreadable(use)
+    if any(use.counts[key] for key in box.key_ids[1:]):
+        raise CommandError(
+            "some secrets were written with another key meanwhile; put the same key first for all web processes, "
+            "restart them, and run this again"
+        )
+
+
+def _shape(box: SecretBox, use: KeyUse) -> dict[str, Any]:
+    return {"keys": {key: use.counts[key] for key in box.key_ids}, "unreadable": use.unreadable}
+
+
+def _show(box: SecretBox, use: KeyUse) -> None:
+    for number, key in enumerate(box.key_ids):
+        click.echo(f"key {key}: {use.counts[key]} secrets{' (encrypts)' if number == 0 else ''}")
+    if use.unreadable:
+        click.echo(f"none of these keys: {len(use.unreadable)} secrets ({rotation.named(use.unreadable)})")
+
+
+def _refuse_unreadable(use: KeyUse) -> None:
+    if use.unreadable:
+        raise CommandError(
+            f"{len(use.unreadable)} secrets cannot be decrypted; add their key to {VARIABLE}, or store them anew"
+        )

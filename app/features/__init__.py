@@ -1,0 +1,1 @@
+"""Features: each folder is one capability that can be removed."""

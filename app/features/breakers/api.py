@@ -1,0 +1,115 @@
+"""/breakers."""
+
+from dataclasses import asdict
+from typing import Any
+
+from marshmallow import Schema, fields
+
+from app.features.breakers import store as breakers_store
+from app.features.breakers.rules import Reason
+from app.kernel.errors import BreakerNotFoundError, ConflictError
+from app.web.http.conditions import actor
+from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
+from app.web.http.request_fields import Instant
+from app.web.openapi.resource import Resource
+from app.web.services import services
+from schema.states import BreakerState
+
+resource = Resource(
+    "breakers",
+    "Circuit breakers of the hosts, Kafka clusters and Redis servers to which deliveries have failed of late. Without "
+    "one, all is sent.",
+)
+
+_TARGET = {
+    "description": "scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest where endpoints "
+    "have settings of their own",
+    "example": "https:api.example.com:443",
+}
+_STATE = {"example": "open", "description": "`closed` lets all through, `open` nothing, `half_open` a single probe"}
+_REASON = {"description": ", ".join(f"`{reason}`" for reason in Reason), "example": Reason.FAILURES.value}
+
+
+class BreakerSchema(Schema):
+    """A breaker."""
+
+    target = fields.String(required=True, metadata=_TARGET)
+    state = fields.Enum(BreakerState, by_value=True, required=True, metadata=_STATE)
+    reason = fields.String(required=True, allow_none=True, metadata=_REASON)
+    failed = fields.Integer(
+        required=True, allow_none=True, metadata={"description": "how many of `results` failed when it opened"}
+    )
+    results = fields.Integer(required=True, allow_none=True)
+    changed_at = Instant(required=True)
+    open_until = Instant(
+        required=True,
+        allow_none=True,
+        metadata={"description": "from then on what is due next is a probe"},
+    )
+    probe_worker = fields.String(
+        required=True, allow_none=True, metadata={"description": "the worker that sends the probe"}
+    )
+    probe_until = Instant(
+        required=True, allow_none=True, metadata={"description": "from then on another worker may probe"}
+    )
+    endpoints = fields.List(
+        fields.String(), required=True, metadata={"description": "the first 100 that lead to the target, by name"}
+    )
+
+
+class BreakerEventSchema(Schema):
+    """A change of a breaker."""
+
+    event_id = fields.String(required=True, metadata={"example": "evt_4d3c2b1a0f9e"})
+    target = fields.String(required=True, metadata=_TARGET)
+    from_state = fields.Enum(BreakerState, by_value=True, required=True, metadata={"example": "closed"})
+    to_state = fields.Enum(BreakerState, by_value=True, required=True, metadata={"example": "open"})
+    reason = fields.String(required=True, metadata=_REASON)
+    actor = fields.String(
+        required=True, allow_none=True, metadata={"description": "a worker, or the name of the API key that closed it"}
+    )
+    open_until = Instant(
+        required=True, allow_none=True, metadata={"description": "until when it is open, or its probe has time"}
+    )
+    occurred_at = Instant(required=True)
+
+
+class BreakerQuery(PageQuery):
+    """Filters of the list."""
+
+    state = fields.Enum(BreakerState, by_value=True)
+
+
+@resource.route("GET", "/breakers", query=BreakerQuery, returns=page_schema(BreakerSchema))
+def list_(query: dict[str, Any]) -> dict[str, Any]:
+    """List breakers, those that changed last first."""
+    wanted = page_request(query)
+    return page_answer(breakers_store.page(services().database, query.get("state"), wanted), asdict, query)
+
+
+@resource.route("GET", "/breakers/<target>", returns=BreakerSchema, errors=[BreakerNotFoundError])
+def get(target: str) -> dict[str, Any]:
+    """Get the breaker of a target."""
+    return asdict(breakers_store.get(services().database, target))
+
+
+@resource.route(
+    "GET",
+    "/breakers/<target>/events",
+    query=PageQuery,
+    returns=page_schema(BreakerEventSchema),
+    errors=[BreakerNotFoundError],
+)
+def list_events(query: dict[str, Any], target: str) -> dict[str, Any]:
+    """List the changes of a breaker, newest first; they are kept for as long as executions are."""
+    page = breakers_store.events(services().database, target, page_request(query))
+    return page_answer(page, asdict, query)
+
+
+@resource.route("POST", "/breakers/<target>/close", returns=BreakerSchema, errors=[BreakerNotFoundError, ConflictError])
+def close(target: str) -> dict[str, Any]:
+    """Let all be sent to a target again, without a probe; what failed there until now is forgotten.
+
+    Workers know it within a second. Closing a breaker that is closed changes nothing.
+    """
+    return asdict(breakers_store.close(services().database, target, actor().name))

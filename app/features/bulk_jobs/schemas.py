@@ -1,0 +1,200 @@
+"""Schemas of bulk operations."""
+
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
+
+from app.catalog.endpoints.live_settings_fields import queue_field
+from app.features.bulk_jobs.store import AFFECTS, FILTERS_OF_ARCHIVE, OF_LETTERS, Parameters, Wanted
+from app.features.dead_letters.api import MAX_NOTE
+from app.queue.bulk.walker import MOST_COUNTED
+from app.queue.executions.execution_cancellation import IfRunning
+from app.web.executions.execution_schemas import ExecutionSchema
+from app.web.http.idempotency_keys import MAX_KEY
+from app.web.http.request_fields import Body, Instant
+from app.web.http.walk_schemas import all_field, check_all, rate_field, waits_field
+from app.web.jobs.labels import labels_field
+from schema.states import BulkAction, ExecutionStatus, WalkStatus
+
+_NOTE = "The customer was deleted."
+LONGEST_SECONDS = int(timedelta(days=366).total_seconds())
+_EVERYTHING = "`wanted` names no more than a state: all such executions are meant, or all open dead letters"
+_ONLY_FOR = {
+    "if_running": BulkAction.CANCEL,
+    **dict.fromkeys(("run_at", "delay_seconds", "spread_seconds"), BulkAction.RESCHEDULE),
+    "note": BulkAction.ARCHIVE,
+}
+
+
+class WantedExecutionsSchema(Body):
+    """Which executions; only those that were created before the operation began.
+
+    For `archive` which open dead letters, by `endpoint`, `labels`, `error_type`, `failed_after` and `failed_before`.
+    """
+
+    status = fields.Enum(
+        ExecutionStatus,
+        metadata={
+            "description": "`retry`: FAILED, which is the default, or CANCELLED; otherwise one in which they wait, and "
+            "for `cancel` RUNNING; without it all in which they wait, and with `if_running` RUNNING",
+            "example": None,
+        },
+        allow_none=True,
+    )
+    endpoint = fields.String(validate=validate.Length(1, 128), metadata={"example": "send-welcome-email"})
+    queue = queue_field(metadata={"example": "bulk"})
+    limit_key = fields.String(
+        validate=validate.Length(1, 256),
+        metadata={"description": "by which they share `limits.per_key`", "example": "acme"},
+    )
+    job_id = fields.String(validate=validate.Length(1, 128))
+    name = fields.String(
+        validate=validate.Length(1, 200), metadata={"description": "of their jobs", "example": "Daily report"}
+    )
+    labels = labels_field()
+    idempotency_key_prefix = fields.String(
+        validate=validate.Length(1, MAX_KEY),
+        metadata={"description": "with which the keys of their jobs begin", "example": "order-1234-"},
+    )
+    created_after = Instant()
+    created_before = Instant()
+    scheduled_after = Instant()
+    scheduled_before = Instant()
+    error_type = fields.String(
+        validate=validate.Length(1, 128), metadata={"description": "only for `archive`", "example": "HTTP_ERROR"}
+    )
+    failed_after = Instant(metadata={"description": "only for `archive`"})
+    failed_before = Instant(metadata={"description": "only for `archive`"})
+
+
+class NewBulkOperationSchema(Body):
+    """What is done to which executions or dead letters, and how fast."""
+
+    action = fields.Enum(BulkAction, by_value=True, required=True, metadata={"example": "cancel"})
+    wanted = fields.Nested(WantedExecutionsSchema, required=True)
+    all = all_field(_EVERYTHING)
+    if_running = fields.Enum(
+        IfRunning,
+        by_value=True,
+        allow_none=True,
+        metadata={"description": "`cancel`: as for `POST /executions/{execution_id}/cancel`", "example": "request"},
+    )
+    run_at = Instant(
+        allow_none=True, metadata={"description": "`reschedule`: when they are due; a time in the past means now"}
+    )
+    delay_seconds = fields.Integer(
+        strict=True,
+        allow_none=True,
+        validate=validate.Range(-LONGEST_SECONDS, LONGEST_SECONDS),
+        metadata={"description": "`reschedule`: how much later than now planned, or sooner below 0", "example": 3600},
+    )
+    spread_seconds = fields.Integer(
+        strict=True,
+        allow_none=True,
+        validate=validate.Range(1, LONGEST_SECONDS),
+        metadata={
+            "description": "`reschedule`: each has a place of its own in a span so long, from `run_at`, its delayed "
+            "time, or now on",
+            "example": 600,
+        },
+    )
+    note = fields.String(
+        allow_none=True,
+        validate=validate.Length(1, MAX_NOTE),
+        metadata={"description": "needed for `archive`: why nothing is to follow", "example": _NOTE},
+    )
+    rate = rate_field(100)
+
+    @validates_schema(skip_on_field_errors=True)
+    def check_action(self, data: dict[str, Any], **_: Any) -> None:
+        """Check that the fields fit each other."""
+        action, wanted = data["action"], wanted_of(data)
+        for name, owner in _ONLY_FOR.items():
+            if data.get(name) is not None and action is not owner:
+                raise ValidationError(f"Only with the action `{owner}`.", name)
+        _check_filters(action, wanted)
+        if wanted.status is not None and wanted.status not in AFFECTS[action]:
+            one_of = ", ".join(AFFECTS[action])
+            raise ValidationError({"wanted": {"status": [f"Must be one of: {one_of}, for `{action}`."]}})
+        if wanted.status is ExecutionStatus.RUNNING and data.get("if_running") is None:
+            raise ValidationError("Needed for what is RUNNING: `request` or `abort`.", "if_running")
+        if action is BulkAction.RESCHEDULE:
+            _check_move(data)
+        if action is BulkAction.ARCHIVE and data.get("note") is None:
+            raise ValidationError("Needed for `archive`: why nothing is to follow.", "note")
+        check_all(data["all"], narrows=wanted.narrows, what=_EVERYTHING)
+
+
+class BulkOperationSchema(Schema):
+    """A bulk operation, and how far it came."""
+
+    operation_id = fields.String(required=True)
+    action = fields.Enum(BulkAction, by_value=True, required=True, metadata={"example": "cancel"})
+    status = fields.Enum(WalkStatus, required=True)
+    waits_for_turn = waits_field()
+    wanted = fields.Dict(required=True, metadata={"example": {"endpoint": "send-welcome-email"}})
+    if_running = fields.Enum(IfRunning, by_value=True, required=True, allow_none=True, metadata={"example": "request"})
+    run_at = Instant(required=True, allow_none=True)
+    delay_seconds = fields.Integer(required=True, allow_none=True)
+    spread_seconds = fields.Integer(required=True, allow_none=True)
+    note = fields.String(required=True, allow_none=True, metadata={"example": _NOTE})
+    rate = fields.Integer(required=True)
+    actor = fields.String(required=True, allow_none=True)
+    changed = fields.Integer(
+        required=True, metadata={"description": "how many executions, those asked to end, too; or how many letters"}
+    )
+    refused = fields.Integer(
+        required=True, metadata={"description": "that stay as they are, since they had changed, or cannot be"}
+    )
+    last_refusal = fields.String(required=True, allow_none=True, metadata={"description": "why the last one was"})
+    reached_at = Instant(
+        required=True,
+        allow_none=True,
+        metadata={"description": "when the execution was created that it came to last; of a letter when it failed"},
+    )
+    created_at = Instant(required=True)
+    ended_at = Instant(required=True, allow_none=True)
+
+
+class BulkPreviewSchema(Schema):
+    """What a bulk operation would see to."""
+
+    count = fields.Integer(required=True, metadata={"example": 412})
+    is_complete = fields.Boolean(
+        required=True, metadata={"description": f"`false` where more than {MOST_COUNTED:,} would be looked at"}
+    )
+    sample = fields.List(
+        fields.Nested(ExecutionSchema),
+        required=True,
+        metadata={"description": "the first ones, without their input; those of the letters"},
+    )
+
+
+def wanted_of(body: dict[str, Any]) -> Wanted:
+    """Return the filter of a body."""
+    return Wanted(**body["wanted"])
+
+
+def parameters(body: dict[str, Any]) -> Parameters:
+    """Return what the action of a body is told beside."""
+    return Parameters(**{name: body.get(name) for name in _ONLY_FOR})
+
+
+def _check_filters(action: BulkAction, wanted: Wanted) -> None:
+    given = {name for name, value in asdict(wanted).items() if value is not None}
+    if action is BulkAction.ARCHIVE:
+        told = {name: ["Not with the action `archive`."] for name in given - FILTERS_OF_ARCHIVE}
+    else:
+        told = {name: ["Only with the action `archive`."] for name in given & OF_LETTERS}
+    if told:
+        raise ValidationError({"wanted": told})
+
+
+def _check_move(data: dict[str, Any]) -> None:
+    given = [name for name in ("run_at", "delay_seconds", "spread_seconds") if data.get(name) is not None]
+    if not given:
+        raise ValidationError("Needed for `reschedule`, or `delay_seconds` or `spread_seconds`.", "run_at")
+    if given[:2] == ["run_at", "delay_seconds"]:
+        raise ValidationError("Not together with `run_at`.", "delay_seconds")

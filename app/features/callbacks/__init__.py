@@ -1,0 +1,1 @@
+"""Callbacks: the end of an execution becomes a job of another endpoint."""

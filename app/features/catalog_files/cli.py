@@ -1,0 +1,114 @@
+"""`flask catalog export`, `diff` and `apply`."""
+
+from typing import TextIO
+
+import click
+
+from app.cli.command_session import confirm, ready_database, yes_option
+from app.cli.commands import Group
+from app.cli.console import json_option, print_json, show_line
+from app.cli.exit_statuses import FAILED, CommandError, one_line
+from app.cli.progress_bar import progress
+from app.features.catalog_files import change_plan
+from app.features.catalog_files.change_plan import Step
+from app.features.catalog_files.document import Document, Stored, dumped, parsed
+from app.kernel.db import Database
+
+_STYLES = {"+": "green", "-": "red", "@": "dim"}
+
+group = Group("catalog", help="Payload specs, configs, endpoints, routes and notification rules as a YAML document.")
+
+_file = click.argument("file", type=click.File("r", encoding="utf-8"))
+_delete = click.option("--delete", is_flag=True, help="delete what the document does not have, too")
+
+
+@group.command("export")
+@json_option
+def export(as_json: bool) -> None:
+    """Write payload specs, configs, endpoints, routes, notification rules and names of secrets to standard output.
+
+    Values of secrets are no part of it, nor are pauses. Configs are not secret, and are.
+    """
+    with ready_database() as database:
+        document = Stored.read(database).document()
+    if as_json:
+        return print_json(document.as_json())
+    click.echo(dumped(document.as_json()), nl=False)
+    return None
+
+
+@group.command("diff")
+@_file
+@_delete
+@json_option
+def diff(file: TextIO, delete: bool, as_json: bool) -> None:
+    """Show what `apply` would change; FILE may be -. Exits with 1 when there is a difference."""
+    with ready_database() as database:
+        _, steps = _plan(database, file, delete=delete)
+    if as_json:
+        print_json({"changes": [_shape(step) for step in steps]})
+    else:
+        _show(steps)
+    if steps:
+        raise click.exceptions.Exit(FAILED)
+
+
+@group.command("apply")
+@_file
+@_delete
+@yes_option
+@json_option
+def apply(file: TextIO, delete: bool, yes: bool, as_json: bool) -> None:
+    """Make the catalogue what the document says, after showing what changes; FILE may be -.
+
+    Twice the same document changes nothing the second time. Each change is made alone, and only to the state that was
+    shown (exit status 4 otherwise): after a failure those before it stay, and applying it again goes on.
+    """
+    with ready_database() as database:
+        document, steps = _plan(database, file, delete=delete)
+        missing = change_plan.missing_secrets(document, Stored.read(database))
+        if missing:
+            raise CommandError(f"store these secrets first, by POST /secrets: {', '.join(missing)}")
+        if not as_json:
+            _show(steps)
+        if steps:
+            confirm(f"Make these {len(steps)} changes?", yes=yes)
+        _apply(database, steps)
+    if as_json:
+        print_json({"changes": [_shape(step) for step in steps]})
+
+
+def _plan(database: Database, file: TextIO, *, delete: bool) -> tuple[Document, list[Step]]:
+    try:
+        text = file.read()
+    except UnicodeDecodeError:
+        raise CommandError(f"{file.name} is not UTF-8") from None
+    document, stored = parsed(text, file.name), Stored.read(database)
+    change_plan.check_endpoints(document, stored)
+    return document, change_plan.steps(document, stored, delete=delete)
+
+
+def _apply(database: Database, steps: list[Step]) -> None:
+    with progress("changes", len(steps)) as advance:
+        for number, step in enumerate(steps):
+            try:
+                with one_line():
+                    step.apply(database)
+            except CommandError as error:
+                made = f"{number} of {len(steps)} changes were made"
+                message = f"{step.action} {step.kind} {step.name}: {error.message} ({made})"
+                raise CommandError(message, error.exit_code) from error
+            advance(1)
+
+
+def _shape(step: Step) -> dict[str, object]:
+    return {"action": step.action, "kind": step.kind, "name": step.name, "before": step.before, "after": step.after}
+
+
+def _show(steps: list[Step]) -> None:
+    for step in steps:
+        show_line(f"{step.action} {step.kind} {step.name}".rstrip(), "bold")
+        for line in step.difference():
+            show_line(f"    {line}", _STYLES.get(line[:1], ""))
+    if not steps:
+        show_line("nothing differs")

@@ -1,0 +1,54 @@
+"""/processes."""
+
+from dataclasses import asdict
+from typing import Any
+
+from marshmallow import Schema, fields
+
+from app.features.control import process_list
+from app.features.control.process_list import LOST_SECONDS, ProcessState
+from app.features.control.process_query import ProcessQuery
+from app.kernel.processes.process_heartbeat import Kind
+from app.web.http.pagination import page_answer, page_request, page_schema
+from app.web.http.request_fields import Instant
+from app.web.openapi.resource import Resource
+from app.web.services import services
+
+resource = Resource("processes", "Web processes, schedulers and workers, as their heartbeats tell.")
+
+_STATE = {"description": f"`LOST`: silent for {LOST_SECONDS:g} s; `DEAD`: it was shut down", "example": "ALIVE"}
+_AHEAD = {
+    "description": "of the database's clock; negative where it is behind, `null` where its release does not tell",
+    "example": 0.0012,
+}
+_BOUND = {"description": "`clock_ahead_seconds` is true to within this, either way", "example": 0.0004}
+
+
+class ProcessSchema(Schema):
+    """A process of the service."""
+
+    process_id = fields.String(required=True, metadata={"description": "of a worker its id", "example": "prc_3c2b1a0f"})
+    kind = fields.Enum(Kind, by_value=True, required=True, metadata={"example": Kind.WEB.value})
+    state = fields.Enum(ProcessState, by_value=True, required=True, metadata=_STATE)
+    region = fields.String(required=True, metadata={"example": "default"})
+    host = fields.String(required=True, metadata={"example": "web-1"})
+    pid = fields.Integer(required=True, metadata={"example": 4711})
+    version = fields.String(required=True, metadata={"description": "of the program", "example": "0.1.0"})
+    started_at = Instant(required=True)
+    last_beat_at = Instant(required=True)
+    clock_ahead_seconds = fields.Float(required=True, allow_none=True, metadata=_AHEAD)
+    clock_bound_seconds = fields.Float(required=True, allow_none=True, metadata=_BOUND)
+
+
+class AnyProcessQuery(ProcessQuery):
+    """Filters of the list of all processes."""
+
+    kind = fields.Enum(Kind, by_value=True)
+
+
+@resource.route("GET", "/processes", query=AnyProcessQuery, returns=page_schema(ProcessSchema))
+def list_(query: dict[str, Any]) -> dict[str, Any]:
+    """List processes, those that started last first; one that has ended is shown for ten minutes."""
+    wanted = page_request(query)
+    page = process_list.page(services().database, query.get("kind"), query.get("state"), wanted)
+    return page_answer(page, asdict, query)

@@ -1,0 +1,116 @@
+"""Worker processes as people see them: who they are, what they serve, how busy they are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Row
+
+from app.kernel.db import Database
+from app.kernel.db.paging import Page, PageRequest, page_of
+from app.kernel.errors import WorkerNotFoundError
+from app.kernel.processes.worker_commands import IS_DRAINING
+from app.kernel.sql import statement
+
+
+class WorkerState(StrEnum):
+    """What is known of a worker: LOST is one whose lease has run out, DEAD one that said that it ends.
+
+    One that was asked to drain is DRAINING until it ends, and DRAINED afterwards.
+    """
+
+    ALIVE = "ALIVE"
+    DRAINING = "DRAINING"
+    LOST = "LOST"
+    DRAINED = "DRAINED"
+    DEAD = "DEAD"
+
+
+_STATE = f"""CASE WHEN w.status = 'ALIVE' AND w.lease_expires_at <= now() THEN 'LOST'
+                WHEN NOT {IS_DRAINING} THEN w.status
+                WHEN w.status = 'ALIVE' THEN 'DRAINING' ELSE 'DRAINED' END"""
+_COLUMNS = f"""w.worker_id, {_STATE} AS state, w.host, w.pid, w.queues, w.capacity, w.in_flight, w.started_at,
+           w.last_beat_at, w.lease_expires_at"""
+# Rows of a day: a process leaves one.
+LIST = statement(
+    "stats.workers",
+    f"""
+    SELECT {_COLUMNS}
+      FROM workers AS w
+     WHERE (CAST(:state AS TEXT) IS NULL OR {_STATE} = :state)
+       AND (CAST(:at AS TIMESTAMPTZ) IS NULL
+            OR (w.started_at, w.worker_id) < (CAST(:at AS TIMESTAMPTZ), CAST(:key AS TEXT)))
+     ORDER BY w.started_at DESC, w.worker_id DESC LIMIT :limit
+    """,  # noqa: S608 - a constant of this module
+)
+GET = statement(
+    "stats.worker",
+    f"SELECT {_COLUMNS} FROM workers AS w WHERE w.worker_id = :worker",  # noqa: S608 - constants of this module
+)
+COUNTS = statement(
+    "stats.count_workers",
+    f"""
+    SELECT {_STATE} AS state, count(*) AS n, CAST(sum(w.capacity) AS BIGINT) AS capacity,
+           CAST(sum(w.in_flight) AS BIGINT) AS in_flight
+      FROM workers AS w GROUP BY 1
+    """,  # noqa: S608 - a constant of this module
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """A worker process: `in_flight` of its `capacity` slots were in use at its last heartbeat."""
+
+    worker_id: str
+    state: WorkerState
+    host: str
+    pid: int
+    queues: Sequence[str]
+    capacity: int
+    in_flight: int
+    started_at: datetime
+    last_beat_at: datetime
+    lease_expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """How many workers there are by their state, and the slots of those that live, also where they drain."""
+
+    by_state: dict[WorkerState, int]
+    capacity: int
+    in_flight: int
+
+
+def page(database: Database, state: WorkerState | None, wanted: PageRequest) -> Page[Worker]:
+    """Read a page of workers, those that started last first; rows are kept for a day after a worker's end."""
+    params = {"state": state, **wanted.bounds}
+    return page_of(
+        database.fetch(LIST, params),
+        "started_at",
+        "worker_id",
+        wanted,
+        _worker,
+    )
+
+
+def get(database: Database, worker_id: str) -> Worker:
+    """Read a worker; raises WorkerNotFoundError."""
+    rows = database.fetch(GET, {"worker": worker_id})
+    if not rows:
+        raise WorkerNotFoundError.of(worker_id)
+    return _worker(rows[0])
+
+
+def count(database: Database) -> Workers:
+    """Count them."""
+    rows = {WorkerState(row.state): row for row in database.fetch(COUNTS)}
+    by_state = {state: rows[state].n if state in rows else 0 for state in WorkerState}
+    living = [rows[state] for state in (WorkerState.ALIVE, WorkerState.DRAINING) if state in rows]
+    return Workers(by_state, sum(each.capacity for each in living), sum(each.in_flight for each in living))
+
+
+def _worker(row: Row[Any]) -> Worker:
+    return Worker(**row._asdict() | {"state": WorkerState(row.state)})

@@ -1,0 +1,1 @@
+"""Dead letters: failed executions, listed until somebody retries, redrives or archives them."""

@@ -1,0 +1,122 @@
+"""Lists of dead letters, newest first: by indexes of the open ones and of the resolved ones, in strides."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Self
+
+from sqlalchemy import ColumnElement, Row, Select, false, func, select
+
+from app.kernel.db import Database, chunked_scan
+from app.kernel.db.chunked_scan import ListIndex
+from app.kernel.db.paging import Page, PageRequest, Part, Position
+from app.kernel.errors import DeadLetterNotFoundError
+from app.queue.executions.execution_model import columns_of
+from schema import tables
+from schema.states import Resolution
+
+PAGE_SECONDS = 0.02  # after which a page is handed out as it is
+
+_D = tables.dead_letters.c
+
+
+class LetterState(StrEnum):
+    """Whether somebody has seen to a letter."""
+
+    OPEN = "open"
+    RESOLVED = "resolved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """An execution that has failed; `redriven_as` is the one that it went on as, if it was retried or redriven."""
+
+    letter_id: str
+    execution_id: str
+    job_id: str
+    endpoint: str
+    endpoint_version: int
+    labels: dict[str, str] | None
+    error_type: str
+    message: str | None
+    attempt_count: int
+    failed_at: datetime
+    resolution: Resolution | None
+    resolved_at: datetime | None
+    resolved_by: str | None
+    note: str | None
+    redriven_as: str | None
+
+    @classmethod
+    def from_row(cls, row: Row[Any]) -> Self:
+        """Take the fields out of a row that has a column for each."""
+        resolution = None if row.resolution is None else Resolution(row.resolution)
+        return cls(**columns_of(cls, row) | {"resolution": resolution})
+
+    @property
+    def position(self) -> Position:
+        """Its place in the list."""
+        return Position(self.failed_at, self.letter_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterFilter:
+    """Filters of the list of dead letters; None applies no filter."""
+
+    state: LetterState = LetterState.OPEN
+    endpoint: str | None = None
+    error_type: str | None = None
+    labels: Mapping[str, str] | None = None
+    failed_after: datetime | None = None
+    failed_before: datetime | None = None
+
+    def part(self, after: Position | None) -> Part:
+        """Return what of the list is still to be read for the page after a position."""
+        return Part.between(self.failed_after, self.failed_before, after)
+
+    def index(self) -> ListIndex:
+        """Return the index that has the fewest letters beside those of the filter."""
+        is_open = self.state is LetterState.OPEN
+        state = (_D.resolved_at.is_(None) if is_open else _D.resolved_at.is_not(None),)
+        if self.endpoint is not None:
+            return ListIndex(_D.failed_at, _D.letter_id, state, _D.endpoint, self.endpoint)
+        if self.error_type is not None:
+            return ListIndex(_D.failed_at, _D.letter_id, state, _D.error_type, self.error_type)
+        return ListIndex(_D.failed_at, _D.letter_id, state)
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """Return the conditions on what the index does not lead with."""
+        conditions: list[ColumnElement[bool]] = []
+        if self.endpoint is not None and self.error_type is not None:
+            conditions.append(_D.error_type == self.error_type)
+        if self.labels:
+            conditions.append(func.coalesce(_D.labels.contains(self.labels), false()))
+        return conditions
+
+
+def page_of_letters(database: Database, wanted: LetterFilter, request: PageRequest) -> Page[DeadLetter]:
+    """Read a page of letters, newest first; it may be short, and not the last, where very many others lie between."""
+    index, conditions, limit = wanted.index(), wanted.conditions(), request.limit + 1
+    part, found, until = wanted.part(request.after), list[DeadLetter](), time.monotonic() + PAGE_SECONDS
+    while True:
+
+        def narrow(seen: Part, left: int = limit - len(found)) -> Select[Any]:
+            return index.read(seen, *_D).where(*conditions).limit(left)
+
+        rows, reached = chunked_scan.pass_through(database, index, part, narrow)
+        found += map(DeadLetter.from_row, rows)
+        if reached is None or len(found) == limit or time.monotonic() >= until:
+            break
+        part = replace(part, start=reached)
+    shown: Sequence[DeadLetter] = found[: request.limit]
+    return Page(shown, shown[-1].position if len(shown) < len(found) else reached)
+
+
+def get_letter(database: Database, letter_id: str) -> DeadLetter:
+    """Read a letter; raises DeadLetterNotFoundError."""
+    rows = database.fetch(select(*_D).where(_D.letter_id == letter_id))
+    if not rows:
+        raise DeadLetterNotFoundError.of(letter_id)
+    return DeadLetter.from_row(rows[0])

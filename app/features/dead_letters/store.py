@@ -1,0 +1,234 @@
+"""Dead letters: executions that have failed, each until somebody has seen to it."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from app.kernel.db import Database
+from app.kernel.errors import ConflictError, DeadLetterNotFoundError, TaskExecutorError
+from app.kernel.sql import statement
+from app.queue.ending.outbox_rows import End
+from schema.states import Resolution
+
+MOST_MESSAGE = 500  # characters of an error that a letter keeps; its attempt has all of it
+
+# The lock keeps a manual retry from coming between the look at the execution and the letter: whoever retried it before
+# has seen to it already. An execution that ended without an attempt says why by itself.
+LEAVE = statement(
+    "dead_letters.leave",
+    f"""
+    WITH over AS MATERIALIZED (
+      SELECT execution_id, job_id, endpoint, endpoint_version, status, attempt_count, completed_at FROM executions
+       WHERE execution_id = ANY (CAST(:executions AS TEXT[])) ORDER BY execution_id FOR SHARE)
+    INSERT INTO dead_letters (letter_id, execution_id, job_id, endpoint, endpoint_version, labels, error_type, message,
+                              attempt_count, failed_at, resolution, resolved_at)
+    SELECT u.letter_id, over.execution_id, over.job_id, over.endpoint, over.endpoint_version, j.labels,
+           COALESCE(u.reason, a.error->>'type', 'UNKNOWN'), substr(a.error->>'message', 1, {MOST_MESSAGE}),
+           u.attempt, u.failed_at,
+           CASE WHEN over.status = 'FAILED' AND over.completed_at = u.failed_at THEN NULL ELSE 'RETRIED' END,
+           CASE WHEN over.status = 'FAILED' AND over.completed_at = u.failed_at THEN NULL ELSE now() END
+      FROM unnest(CAST(:letters AS TEXT[]), CAST(:executions AS TEXT[]), CAST(:attempts AS BIGINT[]),
+                  CAST(:reasons AS TEXT[]), CAST(:instants AS TIMESTAMPTZ[]))
+           AS u (letter_id, execution_id, attempt, reason, failed_at)
+      JOIN over ON over.execution_id = u.execution_id
+      JOIN jobs AS j ON j.job_id = over.job_id
+      LEFT JOIN attempts AS a ON a.execution_id = u.execution_id AND a.attempt_number = u.attempt
+    ON CONFLICT (letter_id) DO NOTHING
+    """,  # noqa: S608 - a constant of this module
+)
+RESOLVE_OF_EXECUTIONS = statement(
+    "dead_letters.resolve_of_executions",
+    """
+    UPDATE dead_letters
+       SET resolution = :resolution, resolved_at = now(), resolved_by = :actor, redriven_as = execution_id
+     WHERE execution_id = ANY (CAST(:executions AS TEXT[])) AND resolved_at IS NULL
+    """,
+)
+
+
+LOCK = statement(
+    "dead_letters.lock",
+    """
+    SELECT letter_id, execution_id, resolution, redriven_as FROM dead_letters
+     WHERE letter_id = ANY (CAST(:letters AS TEXT[])) ORDER BY letter_id FOR UPDATE
+    """,
+)
+# Open, or resolved by anything but a further run of the same execution.
+LOCK_OF_EXECUTIONS = statement(
+    "dead_letters.lock_of_executions",
+    """
+    SELECT letter_id, execution_id, failed_at, resolution, redriven_as FROM dead_letters
+     WHERE execution_id = ANY (CAST(:executions AS TEXT[]))
+       AND (resolved_at IS NULL OR resolution = 'ARCHIVED' OR redriven_as <> execution_id)
+     ORDER BY letter_id FOR UPDATE
+    """,
+)
+FOUND = statement("dead_letters.found", "SELECT resolution, note FROM dead_letters WHERE letter_id = :letter_id")
+RESOLVE = statement(
+    "dead_letters.resolve",
+    """
+    UPDATE dead_letters
+       SET resolution = :resolution, resolved_at = now(), resolved_by = :actor, note = :note, redriven_as = :redriven_as
+     WHERE letter_id = :letter_id AND resolved_at IS NULL
+    RETURNING letter_id
+    """,
+)
+ARCHIVE = statement(
+    "dead_letters.archive",
+    """
+    UPDATE dead_letters SET resolution = 'ARCHIVED', resolved_at = now(), resolved_by = :actor, note = :note
+     WHERE letter_id = ANY (CAST(:letters AS TEXT[])) AND resolved_at IS NULL
+    """,
+)
+RESOLVE_AS = statement(
+    "dead_letters.resolve_as",
+    """
+    UPDATE dead_letters AS d
+       SET resolution = 'REDRIVEN', resolved_at = now(), resolved_by = :actor, redriven_as = u.execution_id
+      FROM unnest(CAST(:letters AS TEXT[]), CAST(:executions AS TEXT[])) AS u (letter_id, execution_id)
+     WHERE d.letter_id = ANY (CAST(:letters AS TEXT[])) AND d.letter_id = u.letter_id AND d.resolved_at IS NULL
+    """,
+)
+
+
+def kept_by_a_letter(executions: str) -> str:
+    """Return the SQL condition that an unresolved letter keeps an execution, or one that was resolved of late.
+
+    The statement has the retention as `:retention_ms`.
+    """
+    return f"""EXISTS (SELECT 1 FROM dead_letters AS d WHERE d.execution_id = {executions}.execution_id
+                      AND (d.resolved_at IS NULL
+                           OR d.resolved_at >= now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'))"""  # noqa: S608 - a part of a statement, composed at import
+
+
+def leave_letters(connection: Connection, ends: Sequence[End]) -> None:
+    """Leave a letter for each of these failures; one that was retried meanwhile is resolved."""
+    params = {
+        "letters": [end.end_id for end in ends],
+        "executions": [end.execution_id for end in ends],
+        "attempts": [end.attempt for end in ends],
+        "reasons": [end.reason for end in ends],
+        "instants": [end.ended_at for end in ends],
+    }
+    connection.execute(LEAVE, params)
+
+
+def resolve_of_executions(
+    connection: Connection,
+    executions: Sequence[str],
+    actor: str | None,
+    resolution: Resolution = Resolution.RETRIED,
+) -> None:
+    """Resolve the letters of executions that go on; their rows are locked."""
+    params = {"executions": executions, "resolution": resolution.value, "actor": actor}
+    connection.execute(RESOLVE_OF_EXECUTIONS, params)
+
+
+def lock_open(connection: Connection, letter_id: str, *, redriven_as: str | None) -> bool:
+    """Lock a letter that is open; returns false where it was redriven as this execution already, None: as any.
+
+    Raises DeadLetterNotFoundError, or ConflictError for one that is resolved otherwise.
+    """
+    row = connection.execute(LOCK, {"letters": [letter_id]}).first()
+    if row is None:
+        raise DeadLetterNotFoundError.of(letter_id)
+    if row.resolution is None:
+        return True
+    if row.resolution == Resolution.REDRIVEN and redriven_as in {None, row.redriven_as}:
+        return False
+    raise _resolved(letter_id, row.resolution)
+
+
+def lock_several(
+    connection: Connection, letters: Collection[str]
+) -> tuple[Collection[str], dict[str, TaskExecutorError]]:
+    """Lock letters; returns those that are open, and by their ids why others are left as they are."""
+    found = {row.letter_id: row for row in connection.execute(LOCK, {"letters": sorted(letters)})}
+    refused: dict[str, TaskExecutorError] = {}
+    for letter_id in letters:
+        row = found.get(letter_id)
+        if row is None:
+            refused[letter_id] = DeadLetterNotFoundError.of(letter_id)
+        elif row.resolution is not None:
+            refused[letter_id] = _resolved(letter_id, row.resolution)
+    return {letter_id for letter_id in found if letter_id not in refused}, refused
+
+
+def lock_of(connection: Connection, failed: Mapping[str, datetime]) -> dict[str, TaskExecutorError]:
+    """Lock the letters of executions, whose rows are locked, and which failed at these instants.
+
+    Returns why some are not to be retried: somebody has seen to that failure otherwise.
+    """
+    found = connection.execute(LOCK_OF_EXECUTIONS, {"executions": sorted(failed)}) if failed else ()
+    return {
+        row.execution_id: _seen_to(row)
+        for row in found
+        if row.resolution is not None and row.failed_at == failed[row.execution_id]
+    }
+
+
+def _seen_to(row: Row[Any]) -> ConflictError:
+    if row.resolution == Resolution.ARCHIVED:
+        return ConflictError(
+            f"The dead letter {row.letter_id!r} of the execution {row.execution_id!r} was archived: nothing is to "
+            "follow. If something is after all, create a new job with its input."
+        )
+    return ConflictError(
+        f"The dead letter {row.letter_id!r} of the execution {row.execution_id!r} was redriven as a new job: look at "
+        f"its execution {row.redriven_as!r} instead."
+    )
+
+
+def _resolved(letter_id: str, resolution: str) -> ConflictError:
+    return ConflictError(f"The dead letter {letter_id!r} is resolved already: {resolution}.")
+
+
+def resolve(
+    connection: Connection,
+    letter_id: str,
+    resolution: Resolution,
+    *,
+    actor: str | None,
+    note: str | None = None,
+    redriven_as: str | None = None,
+) -> bool:
+    """Resolve a letter; returns false when it is not open."""
+    params = {"letter_id": letter_id, "resolution": resolution.value, "actor": actor, "note": note}
+    return connection.execute(RESOLVE, params | {"redriven_as": redriven_as}).first() is not None
+
+
+def resolve_as(connection: Connection, executions: Mapping[str, str], *, actor: str | None) -> None:
+    """Resolve letters, which are locked and open, as redriven: each goes on as the execution that stands with it."""
+    if executions:
+        params = {"letters": [*executions], "executions": [*executions.values()], "actor": actor}
+        connection.execute(RESOLVE_AS, params)
+
+
+def archive(database: Database, letter_id: str, *, note: str, actor: str | None) -> None:
+    """Resolve a letter without anything to follow; does nothing more to one that was archived with the same note.
+
+    Raises DeadLetterNotFoundError, or ConflictError for one that is resolved otherwise.
+    """
+
+    def body(connection: Connection) -> None:
+        if resolve(connection, letter_id, Resolution.ARCHIVED, actor=actor, note=note):
+            return
+        row = connection.execute(FOUND, {"letter_id": letter_id}).first()
+        if row is None:
+            raise DeadLetterNotFoundError.of(letter_id)
+        if (row.resolution, row.note) != (Resolution.ARCHIVED, note):
+            raise _resolved(letter_id, row.resolution)
+
+    database.transact(body)
+
+
+def archive_several(
+    connection: Connection, wanted: Sequence[str], *, note: str, actor: str | None
+) -> dict[str, TaskExecutorError]:
+    """Archive several letters; returns by their ids why others are left as they are."""
+    is_open, refused = lock_several(connection, wanted)
+    if is_open:
+        connection.execute(ARCHIVE, {"letters": sorted(is_open), "note": note, "actor": actor})
+    return refused

@@ -1,0 +1,73 @@
+"""Schema drift: what the database lacks of the tables, columns, indexes and constraints that this code expects."""
+
+from collections.abc import Iterator
+
+from sqlalchemy import Index, Inspector, inspect
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateIndex
+
+from app.features.doctor import constraints
+from app.features.doctor.finding import Finding, Patient
+from app.kernel.sql import statement
+from schema import migrate
+from schema.tables import metadata
+
+UPGRADE = "run `flask --app app db upgrade`"
+RESTORE = "restore it from a backup: by its revision the database has had it"
+
+# What an interrupted CREATE INDEX CONCURRENTLY leaves: it costs each write, and no read may use it.
+INVALID = statement(
+    "doctor.invalid_indexes",
+    """
+    SELECT c.relname AS name FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+      JOIN pg_namespace AS n ON n.oid = c.relnamespace
+     WHERE NOT i.indisvalid AND n.nspname = current_schema()
+    """,
+)
+
+
+def revision(patient: Patient) -> Iterator[Finding]:
+    """Compare the database's revision with the newest that this code knows."""
+    found, newest = patient.database.transact(migrate.current), migrate.head()
+    if found is None:
+        yield Finding("schema", "the database was never migrated", UPGRADE, ends=True)
+    elif found < newest:
+        problem = f"the database is at revision {found}, this code needs {newest}"
+        yield Finding("schema", problem, UPGRADE, ends=True)
+    elif found > newest:
+        problem = f"the database is at revision {found}, which is newer than this code ({newest})"
+        yield Finding("schema", problem, "install the release that migrated it here, too")
+
+
+def shape(patient: Patient) -> Iterator[Finding]:
+    """Compare tables, columns, indexes and constraints with those of this code."""
+    found = patient.database.transact(lambda connection: list(_differences(inspect(connection))))
+    yield from found
+    # What newer code has exchanged would be refused by what this code has of it.
+    if not any(each.ends for each in found) and patient.database.transact(migrate.current) == migrate.head():
+        yield from patient.database.transact(lambda connection: list(constraints.differences(inspect(connection))))
+    if not patient.database.is_cockroach:
+        for row in patient.database.fetch(INVALID):
+            fix = f"DROP INDEX CONCURRENTLY {row.name}; then create it again as schema/tables has it"
+            yield Finding("schema", f"the index {row.name} is invalid: its creation was interrupted", fix)
+        yield from constraints.never_validated(patient.database.fetch(constraints.NOT_VALID))
+
+
+def _differences(inspector: Inspector) -> Iterator[Finding]:
+    present = set(inspector.get_table_names())
+    for table in metadata.sorted_tables:
+        if table.name not in present:
+            yield Finding("schema", f"the table {table.name} is missing", RESTORE, ends=True)
+            continue
+        columns = {column["name"] for column in inspector.get_columns(table.name)}
+        for missing in sorted({column.name for column in table.columns} - columns):
+            yield Finding("schema", f"the column {table.name}.{missing} is missing", RESTORE, ends=True)
+        indexes = {index["name"] for index in inspector.get_indexes(table.name)}
+        for index in sorted(table.indexes, key=lambda each: str(each.name)):
+            if index.name not in indexes:
+                yield Finding("schema", f"the index {index.name} of {table.name} is missing", _creation(index))
+
+
+def _creation(index: Index) -> str:
+    written = str(CreateIndex(index).compile(dialect=postgresql.dialect()))  # type: ignore[no-untyped-call]
+    return " ".join(written.split()).replace("INDEX", "INDEX CONCURRENTLY", 1)

@@ -1,0 +1,227 @@
+"""Reading events: pages behind a place, up to where no earlier one can appear any more.
+
+Rows are stamped with the beginning of their transactions and appear at their ends, so one that commits late appears
+behind others that readers have seen. Nothing is read, therefore, from the beginning of the oldest transaction on that
+is still under way. Of what is before that all is there or never will be: the order by instant is final.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row
+
+from app.features.events.event import Event, EventKind
+from app.features.events.event_cursor import SOURCES, Place
+from app.kernel.db import Database
+from app.kernel.sql import statement
+
+PAGE = 500
+# Longer than any transaction of ours may last: three statements of 10 s, and what is added until it is cut.
+LONGEST_TRANSACTION_SECONDS = 40
+
+# A caller of te_enqueue has as long as it likes; nobody else waits for it for ever.
+LONGEST_CALLERS_SECONDS = 600
+
+# A transaction has its instant a moment before others see that it is there, hence a second. Older ones than ours can be
+# are a dump, or somebody's session, unless they write jobs: by te_enqueue. When those of other users began may be
+# hidden, but not whether they are in a transaction: then they count as if they were as old as ours can be.
+HORIZON = statement(
+    "events.horizon",
+    f"""
+    SELECT CASE WHEN count(*) FILTER (
+                       WHERE query = '<insufficient privilege>'
+                         AND pid IN (SELECT pid FROM pg_locks WHERE locktype = 'virtualxid')) > 0
+                THEN now() - INTERVAL '{LONGEST_TRANSACTION_SECONDS} seconds'
+                ELSE LEAST(now(), min(LEAST(xact_start, query_start)) FILTER (
+                       WHERE (xact_start IS NOT NULL OR state = 'active')
+                         AND (LEAST(xact_start, query_start) > now() - INTERVAL '{LONGEST_TRANSACTION_SECONDS} seconds'
+                              OR xact_start > now() - INTERVAL '{LONGEST_CALLERS_SECONDS} seconds'
+                                 AND pid IN (SELECT pid FROM pg_locks
+                                              WHERE relation = to_regclass('jobs') AND mode = 'RowExclusiveLock'))))
+                     - INTERVAL '1 second' END AS horizon, now() AS now
+      FROM pg_stat_activity
+     WHERE datname = current_database() AND usesysid IS NOT NULL
+    """,  # noqa: S608 - constants of this module
+)
+BEHIND_ALL = statement(
+    "events.behind_all", f"SELECT now() - INTERVAL '{LONGEST_TRANSACTION_SECONDS} seconds' AS horizon, now() AS now"
+)
+
+# What a failed attempt led to is noted since revision 0027, and not by processes from before it. Where it was the end,
+# its execution ended at the same instant, unless it was retried by hand since.
+_OF_ATTEMPT = """
+    CASE WHEN p.status = 'SUCCESS' THEN 'execution.succeeded'
+         ELSE CASE COALESCE(p.led_to, CASE WHEN e.completed_at = p.ended THEN e.status END)
+              WHEN 'CANCELLED' THEN 'execution.cancelled' WHEN 'FAILED' THEN 'execution.failed'
+              ELSE 'attempt.failed' END END"""
+_OF_CHANGE = """
+    CASE WHEN p.to_status = 'CANCELLED' THEN 'execution.cancelled' WHEN p.to_status = 'FAILED' THEN 'execution.failed'
+         WHEN p.reason = 'RETRIED_BY_HAND' THEN 'execution.retried' ELSE 'execution.changed' END"""
+_ENDED_AT = "CASE WHEN status = 'DEAD' THEN last_beat_at ELSE lease_expires_at END"
+_NOTHING = "CAST(NULL AS TEXT)"
+
+
+def _arm(
+    source: str,
+    rows: tuple[str, str, str],
+    columns: str,
+    shown: str,
+    *,
+    join: str = "",
+    labels: str = "CAST(NULL AS JSONB)",
+    condition: str = "",
+) -> str:
+    table, at, key = rows
+    return f"""
+      (SELECT p.at, '{source}' AS source, p.key, {shown}, {labels} AS labels
+         FROM (SELECT {at} AS at, {key} AS key, {columns} FROM {table}
+                WHERE CAST(:with_{source} AS BOOLEAN){condition} AND {at} < CAST(:until AS TIMESTAMPTZ)
+                  AND ({at}, {key}) > (CAST(:at_{source} AS TIMESTAMPTZ), CAST(:key_{source} AS TEXT))
+                ORDER BY {at}, {key} LIMIT :limit) AS p {join})"""  # noqa: S608 - constants of this module
+
+
+_JOIN = "JOIN executions AS e ON e.execution_id = p.execution_id"
+# Looked up only where somebody filters by them.
+_LABELS = "CASE WHEN CAST(:labelled AS BOOLEAN) THEN (SELECT j.labels FROM jobs AS j WHERE j.job_id = e.job_id) END"
+_ARMS = (
+    _arm(
+        "a",
+        ("attempts", "created_at", "attempt_id"),
+        "execution_id, attempt_number, status, led_to, completed_at AS ended, worker_id, duration_ms, "
+        "error->>'type' AS error",
+        f"""{_OF_ATTEMPT} AS kind, e.endpoint, e.job_id, e.execution_id, {_NOTHING} AS subject,
+         jsonb_build_object('attempt', p.attempt_number, 'worker_id', p.worker_id, 'duration_ms', p.duration_ms,
+                            'error', p.error) AS details""",
+        join=_JOIN,
+        labels=_LABELS,
+    ),
+    _arm(
+        "b",
+        ("breaker_events", "occurred_at", "event_id"),
+        "target, to_state, from_state, reason",
+        f"""'breaker.' || p.to_state, {_NOTHING}, {_NOTHING}, {_NOTHING}, p.target,
+         jsonb_build_object('from', p.from_state, 'reason', p.reason)""",
+    ),
+    _arm(
+        "c",
+        ("audit_log", "occurred_at", "audit_id"),
+        "action, resource_type, resource",
+        f"""'catalogue.changed', CASE WHEN p.resource_type = 'endpoint' THEN p.resource END, {_NOTHING}, {_NOTHING},
+         p.resource, jsonb_build_object('action', p.action, 'resource_type', p.resource_type)""",
+    ),
+    _arm(
+        "e",
+        ("execution_events", "occurred_at", "event_id"),
+        "execution_id, from_status, to_status, attempt_number, reason",
+        f"""{_OF_CHANGE}, e.endpoint, e.job_id, e.execution_id, {_NOTHING},
+         jsonb_build_object('attempt', p.attempt_number, 'from', p.from_status, 'to', p.to_status,
+                            'reason', p.reason)""",
+        join=_JOIN,
+        labels=_LABELS,
+    ),
+    _arm(
+        "j",
+        ("jobs", "created_at", "job_id"),
+        "endpoint, trigger_type, version, name, labels",
+        f"""CASE WHEN p.version > 1 THEN 'job.updated' ELSE 'job.created' END, p.endpoint, p.key, {_NOTHING},
+         {_NOTHING}, jsonb_build_object('trigger', p.trigger_type, 'version', p.version, 'name', p.name)""",
+        labels="p.labels",
+    ),
+    # Those that repeat; what runs once ends with its execution.
+    _arm(
+        "r",
+        ("jobs", "ended_at", "job_id"),
+        "endpoint, trigger_type, version, name, end_reason, labels",
+        f"""'job.ended', p.endpoint, p.key, {_NOTHING}, {_NOTHING},
+         jsonb_build_object('trigger', p.trigger_type, 'version', p.version, 'name', p.name, 'reason', p.end_reason)""",
+        labels="p.labels",
+        condition=" AND ended_at IS NOT NULL",
+    ),
+    _arm(
+        "s",
+        ("workers", "started_at", "worker_id"),
+        "host, pid",
+        f"""'worker.started', {_NOTHING}, {_NOTHING}, {_NOTHING}, p.key,
+         jsonb_build_object('host', p.host, 'pid', p.pid)""",
+    ),
+    _arm(
+        "t",
+        ("workers", _ENDED_AT, "worker_id"),
+        "host, pid, status",
+        f"""CASE WHEN p.status = 'DEAD' THEN 'worker.stopped' ELSE 'worker.lost' END, {_NOTHING}, {_NOTHING},
+         {_NOTHING}, p.key, jsonb_build_object('host', p.host, 'pid', p.pid)""",
+    ),
+)
+PAGE_OF_EVENTS = statement(
+    "events.page",
+    f"SELECT * FROM ({' UNION ALL '.join(_ARMS)}) AS found ORDER BY at, source, key LIMIT :limit",  # noqa: S608
+)
+
+_OF_GROUP = {"attempt": "a", "execution": "ae", "job": "jr", "worker": "st", "breaker": "b", "catalogue": "c"}
+_HIDDEN = frozenset({"api_key"})  # keys are the administrators' matter
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Events in their order, the place that the next ones follow, and whether it is the end for now."""
+
+    events: list[Event]
+    up_to: Place
+    is_end: bool
+
+
+def horizon(database: Database) -> datetime:
+    """Return the instant before which all events are there that ever will be."""
+    return horizon_and_now(database)[0]
+
+
+def horizon_and_now(database: Database) -> tuple[datetime, datetime]:
+    """Return the instant before which all events are there that ever will be, and the time of the database."""
+    row = database.fetch(BEHIND_ALL if database.is_cockroach else HORIZON)[0]
+    return row.horizon, row.now
+
+
+def read(
+    database: Database,
+    after: Place,
+    until: datetime,
+    groups: Collection[str],
+    *,
+    limit: int = PAGE,
+    labelled: bool = False,
+) -> Read:
+    """Read the events of some groups behind a place and before an instant, a page at most; `labelled` with labels."""
+    params = params_of(after, until, groups, limit=limit, labelled=labelled)
+    rows = database.fetch(PAGE_OF_EVENTS, params)
+    events = [_event(row) for row in rows if row.details.get("resource_type") not in _HIDDEN]
+    if len(rows) == limit:
+        return Read(events, Place(rows[-1].at, rows[-1].source, rows[-1].key), is_end=False)
+    return Read(events, max(after, Place(until), key=lambda place: place.at), is_end=True)
+
+
+def params_of(
+    after: Place, until: datetime, groups: Collection[str], *, limit: int, labelled: bool = False
+) -> dict[str, Any]:
+    """Return the parameters of PAGE_OF_EVENTS."""
+    wanted = {source for group in groups for source in _OF_GROUP[group]}
+    params: dict[str, Any] = {"until": until, "limit": limit, "labelled": labelled}
+    for source in SOURCES:
+        params[f"with_{source}"] = source in wanted
+        params[f"at_{source}"], params[f"key_{source}"] = after.of_source(source)
+    return params
+
+
+def _event(row: Row[Any]) -> Event:
+    return Event(
+        place=Place(row.at, row.source, row.key),
+        kind=EventKind(row.kind),
+        at=row.at,
+        endpoint=row.endpoint,
+        job_id=row.job_id,
+        execution_id=row.execution_id,
+        subject=row.subject,
+        details={name: value for name, value in row.details.items() if value is not None},
+        labels=row.labels,
+    )

@@ -1,0 +1,126 @@
+"""One stream: what its client asked for, how far it has got, and what it has not taken yet."""
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from app.features.events.event import Event, EventFilter
+from app.features.events.event_cursor import Place
+
+MOST_BYTES = 65_536  # of a stream in memory; more is read once the client has taken some
+SEND_BUFFER_BYTES = 65_536  # the kernel's
+TAKE_SECONDS = 30.0  # in which a client takes what there is for it
+MOST_READ_BYTES = 65_536
+
+Over = Callable[[bool], object]
+"""Takes a connection back, from any thread: whether all that was to be said has been sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a client asked for: which events, behind which place, and with which key."""
+
+    wanted: EventFilter
+    after: Place
+    key_id: str
+
+
+class Stream:
+    """A connection that is sent events; only the thread of the streams uses it, and nothing here waits."""
+
+    def __init__(self, asked: Subscription, sock: socket.socket, over: Over, *, chunked: bool, ends_at: float) -> None:
+        self.wanted = asked.wanted
+        self.place = asked.after
+        self.key_id = asked.key_id
+        self.sock = sock
+        self.ends_at = ends_at
+        self.is_ending = False
+        self.waits_for_room = False  # and not for anything to happen
+        self._over = over
+        self._chunked = chunked
+        self._unsent = bytearray()
+        self._put_bytes = 0
+        self._sent_bytes = 0
+        self._mark: tuple[int, float] | None = None  # of what was to be taken, and until when
+        self._read_bytes = 0
+        sock.setblocking(False)
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be put into it."""
+        return len(self._unsent) < MOST_BYTES and not self.is_ending
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether the kernel has all."""
+        return not self._unsent
+
+    def put_events(self, events: Iterable[tuple[Event, bytes]], up_to: Place) -> bool:
+        """Put in what is wanted of a page, and go to its end; returns whether there was room for all."""
+        self.waits_for_room = False
+        for event, written in events:
+            if not self.has_room and not self._make_room():
+                self.waits_for_room = True
+                return False
+            if self.wanted.wants(event):
+                self.put(written)
+                self.place = event.place
+        self.place = up_to
+        return True
+
+    def put(self, data: bytes) -> None:
+        """Put something in."""
+        framed = b"%x\r\n%s\r\n" % (len(data), data) if self._chunked else data
+        self._unsent += framed
+        self._put_bytes += len(framed)
+
+    def end(self) -> None:
+        """Put the end in; nothing follows it."""
+        if not self.is_ending:
+            self.is_ending = True
+            self._unsent += b"0\r\n\r\n" if self._chunked else b""
+
+    def send(self, now: float) -> bool:
+        """Send what the kernel takes; returns whether the client is there and takes what it is sent in time."""
+        try:
+            self._send()
+        except OSError:
+            return False
+        return self._is_in_time(now)
+
+    def _send(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self._unsent:
+                sent = self.sock.send(memoryview(self._unsent)[:MOST_BYTES])
+                del self._unsent[:sent]
+                self._sent_bytes += sent
+
+    def _make_room(self) -> bool:
+        """Send what the kernel takes of it; a client that is gone is noticed when it is sent the rest."""
+        with contextlib.suppress(OSError):
+            self._send()
+        return self.has_room
+
+    def _is_in_time(self, now: float) -> bool:
+        if self._mark is not None and self._sent_bytes < self._mark[0]:
+            return now < self._mark[1]
+        self._mark = (self._put_bytes, now + TAKE_SECONDS) if self._unsent else None
+        return True
+
+    def hear(self) -> bool:
+        """Throw away what the client says; returns whether it is still there."""
+        try:
+            heard = len(self.sock.recv(MOST_READ_BYTES))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self._read_bytes += heard
+        return heard > 0 and self._read_bytes < MOST_READ_BYTES
+
+    def give_back(self) -> None:
+        """Give the connection back to the main thread."""
+        self._over(self.is_ending and self.is_drained)

@@ -1,0 +1,173 @@
+"""Streams: the thread that sends events to all clients of a web process that want them."""
+
+import contextlib
+import logging
+import random
+import selectors
+import socket
+import threading
+import time
+from collections import deque
+
+from app.features.events.event_messages import heartbeat
+from app.features.events.feed import Feed
+from app.features.events.stream import Over, Stream, Subscription
+from app.kernel.access.key_ring import KeyRing
+from app.kernel.db import Database
+from app.kernel.errors import TaskExecutorError
+from app.kernel.threads import BackgroundThread
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.5
+TROUBLE_SECONDS = 2.0
+HEARTBEAT_SECONDS = 15.0
+KEYS_SECONDS = 5.0
+LIFETIME_SECONDS = (600.0, 900.0)  # spread, so that clients do not come back together
+LAST_SECONDS = 2.0  # for the ends of streams when the process stops
+
+
+class Streams(BackgroundThread):
+    """Sends events to clients, and waits for none of them; their connections are the main thread's again at the end."""
+
+    def __init__(self, database: Database, keys: KeyRing) -> None:
+        super().__init__("te-streams")
+        self._feed = Feed(database)
+        self._keys = keys
+        self._lock = threading.Lock()
+        self._new: deque[Stream] = deque()
+        self._streams: dict[Stream, int] = {}  # and what each waits for
+        self._look_at = self._beat_at = self._keys_at = 0.0
+
+    def open(self, asked: Subscription, sock: socket.socket, over: Over, *, chunked: bool) -> None:
+        """Begin to send to a client, whose answer has begun; `over` is called at the end."""
+        ends_at = time.monotonic() + random.uniform(*LIFETIME_SECONDS)
+        stream = Stream(asked, sock, over, chunked=chunked, ends_at=ends_at)
+        with self._lock:
+            if not self.stopping.is_set():
+                self.ensure_started()
+                self._new.append(stream)
+                self._wake()
+                return
+        stream.end()
+        stream.send(time.monotonic())
+        stream.give_back()
+
+    def start(self) -> None:
+        """Start the thread, with what wakes it: of this process, whatever a fork has copied."""
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        super().start()
+
+    def end_all(self) -> None:
+        """End all streams in an orderly way, for good; does not wait for that."""
+        with self._lock:
+            self.stopping.set()
+        self.interrupt()
+
+    def interrupt(self) -> None:
+        """Wake the thread."""
+        self._wake()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError, AttributeError):  # it is awake, or was never started
+            self._writer.send(b"1")
+
+    def run(self) -> None:
+        """Send, until the process stops."""
+        with self._reader, self._writer, selectors.DefaultSelector() as selector:
+            selector.register(self._reader, selectors.EVENT_READ)
+            while not self.stopping.is_set():
+                try:
+                    self._turn(selector)
+                except Exception:
+                    log.exception("te-streams goes on after an unexpected error")
+                    self.stopping.wait(TROUBLE_SECONDS)
+            self._finish(selector)
+
+    def _turn(self, selector: selectors.BaseSelector) -> None:
+        self._take_new(selector)
+        rest = max(0.0, self._look_at - time.monotonic()) if self._streams else None
+        for ready, events in selector.select(rest):
+            stream = ready.data
+            if stream is None:
+                self._reader.recv(4096)
+            elif events & selectors.EVENT_READ and not stream.hear():
+                self._drop(selector, stream)
+            else:
+                self._send(selector, stream, time.monotonic())
+        if self._streams and time.monotonic() >= self._look_at:
+            self._look(selector)
+
+    def _take_new(self, selector: selectors.BaseSelector) -> None:
+        while self._new:
+            stream = self._new.popleft()
+            selector.register(stream.sock, selectors.EVENT_READ, stream)
+            self._streams[stream] = selectors.EVENT_READ
+            self._look_at = 0.0
+
+    def _look(self, selector: selectors.BaseSelector) -> None:
+        """Read what has happened; then see to clients that take nothing, and to keys that are not valid any more."""
+        now = time.monotonic()
+        try:
+            if now >= self._keys_at:
+                self._keys_at = now + KEYS_SECONDS
+                self._end_strangers()
+            there_is_more = self._feed.serve(self._streams)
+            self._look_at = now if there_is_more else now + LOOK_SECONDS
+        except TaskExecutorError as error:
+            log.debug("events cannot be read: %s", error.explained)
+            self._look_at = time.monotonic() + TROUBLE_SECONDS
+        beats = now >= self._beat_at
+        self._beat_at = now + HEARTBEAT_SECONDS if beats else self._beat_at
+        for stream in tuple(self._streams):
+            if now >= stream.ends_at:
+                stream.end()
+            elif beats and stream.is_drained:
+                stream.put(heartbeat(stream.place))
+            self._send(selector, stream, now)
+
+    def _end_strangers(self) -> None:
+        valid = self._keys.ids()
+        for stream in self._streams:
+            if stream.key_id not in valid:
+                stream.end()
+
+    def _send(self, selector: selectors.BaseSelector, stream: Stream, now: float) -> None:
+        if not stream.send(now):
+            self._drop(selector, stream)
+        elif stream.is_ending and stream.is_drained:
+            self._give_back(selector, stream)
+        else:
+            if stream.waits_for_room and stream.is_drained:
+                # Else nobody would get more than 64 KiB between two looks.
+                stream.waits_for_room = False
+                self._look_at = 0.0
+            wanted = selectors.EVENT_READ | (0 if stream.is_drained else selectors.EVENT_WRITE)
+            if self._streams[stream] != wanted:
+                self._streams[stream] = wanted
+                selector.modify(stream.sock, wanted, stream)
+
+    def _drop(self, selector: selectors.BaseSelector, stream: Stream) -> None:
+        if not stream.is_drained:
+            log.info("a stream of key %s was cut off: its client has gone, or takes too little", stream.key_id)
+        self._give_back(selector, stream)
+
+    def _give_back(self, selector: selectors.BaseSelector, stream: Stream) -> None:
+        del self._streams[stream]
+        selector.unregister(stream.sock)
+        stream.give_back()
+
+    def _finish(self, selector: selectors.BaseSelector) -> None:
+        with self._lock:
+            self._take_new(selector)
+        until = time.monotonic() + LAST_SECONDS
+        for stream in tuple(self._streams):
+            stream.end()
+            self._send(selector, stream, time.monotonic())
+        while self._streams and time.monotonic() < until:
+            for ready, _ in selector.select(0.1):
+                if ready.data in self._streams:
+                    self._send(selector, ready.data, time.monotonic())
+        for stream in tuple(self._streams):
+            self._drop(selector, stream)

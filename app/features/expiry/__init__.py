@@ -1,0 +1,1 @@
+"""Expiry: fail executions that waited longer than `max_age_ms` allows."""

@@ -1,0 +1,1 @@
+"""Limits: how many executions of an endpoint or key run at once, and how many start in a time."""

@@ -1,0 +1,197 @@
+"""Preview: what a rule would have told within the last day, by what is still known of it.
+
+It is read by indexes, in pages and up to a bound, the latest first: where there was more, it is about less time.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Row
+
+from app.features.notifications.facts import breaker_opened, endpoints_of, worker_lost
+from app.features.notifications.failures import follows_streaks
+from app.features.notifications.matching import Occurrence
+from app.features.notifications.pacing import Told, simulate
+from app.features.notifications.rules import Rule
+from app.kernel.db import Database
+from app.kernel.sql import statement
+from app.queue.ending.subscriptions import Followed
+from schema.states import ExecutionStatus, NotificationEvent, Trigger
+
+_E = NotificationEvent
+A_DAY = timedelta(days=1)
+_NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+PAGE = 500
+MOST_LETTERS = 10_000  # open ones, and as many resolved ones
+MOST_EVENTS = 1_000  # of workers, and of breakers
+MOST_JOBS = 50  # repeating ones whose ends are looked at
+MOST_ENDS = 500  # of each of them, failures, and as many successes
+NOT_KNOWN = frozenset({_E.SCHEDULE_OVERDUE, _E.QUEUE_LATE})  # what was late a while ago nobody has written down
+
+CLOCK = statement("notifications.clock", "SELECT now() AS now")
+LETTERS = {
+    (state, is_one): statement(
+        f"notifications.letters_{state}{'_of_endpoint' if is_one else ''}",
+        f"""
+        SELECT d.failed_at, d.letter_id, d.execution_id, d.job_id, d.endpoint, d.labels, e.followed,
+               j.trigger_type, j.first_version_id, j.name
+          FROM (SELECT failed_at, letter_id, execution_id, job_id, endpoint, labels FROM dead_letters
+                 WHERE resolved_at {condition} {"AND endpoint = :endpoint" if is_one else ""}
+                   AND failed_at >= CAST(:since AS TIMESTAMPTZ)
+                   AND (failed_at, letter_id) < (CAST(:at AS TIMESTAMPTZ), CAST(:key AS TEXT))
+                 ORDER BY failed_at DESC, letter_id DESC LIMIT {PAGE}) AS d
+          LEFT JOIN executions AS e ON e.execution_id = d.execution_id
+          LEFT JOIN jobs AS j ON j.job_id = d.job_id
+         ORDER BY d.failed_at DESC, d.letter_id DESC
+        """,  # noqa: S608 - constants of this module
+    )
+    for state, condition in (("open", "IS NULL"), ("resolved", "IS NOT NULL"))
+    for is_one in (False, True)
+}
+ENDS = statement(
+    "notifications.ends_of_job",
+    f"""
+    SELECT status, created_at, execution_id, completed_at FROM executions
+     WHERE job_id = :job_id AND status = :status AND completed_at IS NOT NULL
+       AND created_at >= CAST(:since AS TIMESTAMPTZ)
+     ORDER BY created_at DESC, execution_id DESC LIMIT {MOST_ENDS}
+    """,  # noqa: S608 - a constant of this module
+)
+OPENED = statement(
+    "notifications.opened_breakers",
+    f"""
+    SELECT target, occurred_at FROM breaker_events
+     WHERE occurred_at >= CAST(:since AS TIMESTAMPTZ) AND to_state = 'open' AND from_state = 'closed'
+     ORDER BY occurred_at DESC, event_id DESC LIMIT {MOST_EVENTS}
+    """,  # noqa: S608 - as above
+)
+LOST = statement(
+    "notifications.workers_lost_since",
+    f"""
+    SELECT worker_id, host, queues, lease_expires_at FROM workers
+     WHERE status = 'ALIVE' AND lease_expires_at <= now() AND lease_expires_at >= CAST(:since AS TIMESTAMPTZ)
+     ORDER BY lease_expires_at DESC, worker_id LIMIT {MOST_EVENTS}
+    """,  # noqa: S608 - as above
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a rule would have told from `since` on; `is_truncated` where that is less than a day."""
+
+    since: datetime
+    until: datetime
+    is_truncated: bool
+    told: Told
+
+
+@dataclass(slots=True)
+class _Read:
+    """What was read so far, all of it from `since` on."""
+
+    since: datetime
+    what: list[Occurrence]
+    is_truncated: bool = False
+
+    def cut(self, at: datetime) -> None:
+        """Note that what is before an instant was not read, or not all of it."""
+        self.since, self.is_truncated = max(self.since, at), True
+
+
+def preview(database: Database, rule: Rule) -> Preview:
+    """Tell what a rule would have told within the last day."""
+    now: datetime = database.fetch(CLOCK)[0].now
+    read = _Read(now - A_DAY, [])
+    _read_failures(database, rule, read)
+    if rule.wants(_E.BREAKER_OPENED):
+        _read_breakers(database, read)
+    if rule.wants(_E.WORKER_LOST):
+        _read_workers(database, read)
+    known = sorted((each for each in read.what if each.at >= read.since), key=lambda each: each.at)
+    return Preview(read.since, now, read.is_truncated, simulate(rule, known, now))
+
+
+def streaks(rule: Rule, latest: Occurrence, ends: Iterable[Row[Any]]) -> list[Occurrence]:
+    """Return when a job began to keep failing, and when it worked again, by its ends in their order."""
+    found, failures = list[Occurrence](), 0
+    for end in ends:
+        is_failure = end.status == ExecutionStatus.FAILED
+        event = None
+        if is_failure and failures + 1 == rule.failing_after:
+            event = _E.JOB_FAILING
+        elif not is_failure and failures >= rule.failing_after:
+            event = _E.JOB_RECOVERED
+        failures = failures + 1 if is_failure else 0
+        if event is not None:
+            at, example = end.completed_at, end.execution_id
+            found.append(replace(latest, event=event, at=at, example=example))
+    return found
+
+
+def _read_failures(database: Database, rule: Rule, read: _Read) -> None:
+    """Read dead letters, of which each failure has left one, and the ends of the repeating jobs among them."""
+    if not any(map(rule.wants, (_E.EXECUTION_FAILED, _E.JOB_FAILING, _E.JOB_RECOVERED))):
+        return
+    jobs: dict[str, Occurrence] = {}
+    for state in ("open", "resolved"):
+        for row in _letters(database, rule, state, read):
+            if (row.followed or 0) & Followed.NOTIFICATION:
+                continue
+            failed = Occurrence(
+                event=_E.EXECUTION_FAILED,
+                subject=row.endpoint,
+                at=row.failed_at,
+                example=row.execution_id,
+                endpoints=(row.endpoint,),
+                labels=row.labels or {},
+            )
+            read.what.append(failed)
+            if row.trigger_type is not None and Trigger(row.trigger_type).repeats and follows_streaks(rule, failed):
+                jobs.setdefault(row.job_id, replace(failed, subject=row.name or row.first_version_id or row.job_id))
+    if len(jobs) > MOST_JOBS:
+        read.is_truncated = True
+    for job_id, latest in list(jobs.items())[:MOST_JOBS]:
+        read.what += streaks(rule, latest, _ends(database, job_id, read))
+
+
+def _letters(database: Database, rule: Rule, state: str, read: _Read) -> Sequence[Row[Any]]:
+    pattern = rule.endpoint
+    is_one = pattern is not None and not set("*?") & set(pattern)
+    found: list[Row[Any]] = []
+    params = {"since": read.since, "at": _NEVER, "key": ""} | ({"endpoint": pattern} if is_one else {})
+    while True:
+        page = database.fetch(LETTERS[state, is_one], params)
+        found += page
+        if len(page) < PAGE:
+            return found
+        if len(found) >= MOST_LETTERS:
+            read.cut(page[-1].failed_at)
+            return found
+        params |= {"at": page[-1].failed_at, "key": page[-1].letter_id}
+
+
+def _ends(database: Database, job_id: str, read: _Read) -> list[Row[Any]]:
+    found: list[Row[Any]] = []
+    for status in (ExecutionStatus.FAILED, ExecutionStatus.SUCCESS):
+        rows = database.fetch(ENDS, {"job_id": job_id, "status": status.value, "since": read.since})
+        if len(rows) == MOST_ENDS:
+            read.cut(rows[-1].completed_at)
+        found += rows
+    return sorted(found, key=lambda end: (end.created_at, end.execution_id))
+
+
+def _read_breakers(database: Database, read: _Read) -> None:
+    rows = database.fetch(OPENED, {"since": read.since})
+    if len(rows) == MOST_EVENTS:
+        read.cut(rows[-1].occurred_at)
+    leading = endpoints_of(database, [row.target for row in rows])
+    read.what += [breaker_opened(row.target, row.occurred_at, leading) for row in rows]
+
+
+def _read_workers(database: Database, read: _Read) -> None:
+    rows = database.fetch(LOST, {"since": read.since})
+    if len(rows) == MOST_EVENTS:
+        read.cut(rows[-1].lease_expires_at)
+    read.what += [worker_lost(row) for row in rows]

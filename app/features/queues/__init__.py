@@ -1,0 +1,1 @@
+"""Queues: pause and resume a queue; routes from endpoints to queues."""

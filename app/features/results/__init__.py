@@ -1,0 +1,1 @@
+"""Results: the outcome of an execution, and waiting for it."""

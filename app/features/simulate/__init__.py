@@ -1,0 +1,1 @@
+"""Simulation: what repeating jobs would start in the time to come."""

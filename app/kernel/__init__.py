@@ -1,0 +1,1 @@
+"""Kernel: what every other package stands on."""

@@ -1,0 +1,148 @@
+"""Stored API keys: create, list, revoke.
+
+Only the SHA-256 of a key is stored; its secret is 192 random bits, so neither salt nor stretching is needed.
+"""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from app.kernel import audit
+from app.kernel.audit import SYSTEM, Action, Actor, ResourceType
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
+from app.kernel.sql import statement
+
+CREATE = statement(
+    "api_keys.create",
+    """
+    INSERT INTO api_keys (key_id, name, key_hash, scopes, expires_at)
+    VALUES (:key_id, :name, :key_hash, CAST(:scopes AS JSONB), CAST(:expires_at AS TIMESTAMPTZ))
+    RETURNING key_id, name, scopes, expires_at
+    """,
+)
+LIST = statement(
+    "api_keys.list",
+    """
+    SELECT key_id, name, scopes, created_at, expires_at, last_used_at, revoked_at,
+           expires_at IS NOT NULL AND expires_at <= now() AS expired
+      FROM api_keys ORDER BY created_at, key_id
+    """,
+)
+LOCK = statement(
+    "api_keys.lock",
+    "SELECT key_id, name, scopes, expires_at, revoked_at FROM api_keys WHERE key_id = :key_id FOR UPDATE",
+)
+REVOKE = statement(
+    "api_keys.revoke",
+    "UPDATE api_keys SET revoked_at = now() WHERE key_id = :key_id AND revoked_at IS NULL RETURNING key_id",
+)
+
+
+class Scope(StrEnum):
+    """A permission of a key; ADMIN includes the others."""
+
+    ADMIN = "admin"
+    JOBS_WRITE = "jobs:write"
+    READ = "read"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """A key as administrators see it."""
+
+    key_id: str
+    name: str
+    scopes: tuple[str, ...]
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    state: str
+
+
+def create(
+    database: Database, name: str, scopes: Sequence[Scope], expires_at: datetime | None, *, by: Actor = SYSTEM
+) -> str:
+    """Store a new key and return it; it cannot be read again."""
+    key_id = secrets.token_hex(8)
+    key = f"te_{key_id}_{secrets.token_hex(24)}"
+    params = {
+        "key_id": key_id,
+        "name": name,
+        "key_hash": hash_of(key),
+        "scopes": json.dumps(scopes),
+        "expires_at": expires_at,
+    }
+    change = AuditedChange(by)
+
+    def body(connection: Connection) -> str:
+        row = connection.execute(CREATE, params).one()
+        _note(connection, change, Action.CREATE, row, after=_content(row))
+        return key
+
+    return change.make(database, body, again=lambda _connection: key)
+
+
+def list_keys(database: Database, prefix: str = "") -> list[StoredKey]:
+    """Read the keys whose name, id, or key itself begins with `prefix`, oldest first."""
+    return [
+        StoredKey(
+            key_id=row.key_id,
+            name=row.name,
+            scopes=tuple(row.scopes),
+            created_at=row.created_at,
+            expires_at=row.expires_at,
+            last_used_at=row.last_used_at,
+            state="revoked" if row.revoked_at is not None else "expired" if row.expired else "active",
+        )
+        for row in database.fetch(LIST)
+        if row.name.startswith(prefix) or row.key_id.startswith(id_in(prefix))
+    ]
+
+
+def revoke(database: Database, key_id: str, *, by: Actor = SYSTEM) -> str | None:
+    """Revoke a key for good and return its name; None when there is no such key."""
+    change = AuditedChange(by)
+
+    def body(connection: Connection) -> str | None:
+        row = connection.execute(LOCK, {"key_id": key_id}).first()
+        if row is None:
+            return None
+        if connection.execute(REVOKE, {"key_id": key_id}).first() is not None:
+            _note(connection, change, Action.REVOKE, row, before=_content(row))
+        return str(row.name)
+
+    return change.make(database, body, again=body)
+
+
+def id_in(text: str) -> str:
+    """Return the id in a key, or in the beginning of one."""
+    return text.removeprefix("te_").partition("_")[0]
+
+
+def hash_of(key: str) -> str:
+    """Return the hash under which a key is stored."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _note(connection: Connection, change: AuditedChange, action: Action, row: Row[Any], **states: Any) -> None:
+    audit.record(
+        connection,
+        change.audit_id,
+        by=change.by,
+        action=action,
+        resource_type=ResourceType.API_KEY,
+        resource=row.key_id,
+        **states,
+    )
+
+
+def _content(row: Row[Any]) -> dict[str, Any]:
+    return {"name": row.name, "scopes": row.scopes, "expires_at": row.expires_at and row.expires_at.isoformat()}

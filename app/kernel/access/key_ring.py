@@ -1,0 +1,143 @@
+"""Checking the keys that requests present."""
+
+import hmac
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cachetools import LRUCache
+
+from app.kernel.access.api_keys import Scope, hash_of
+from app.kernel.db import Database
+from app.kernel.errors import UnauthorizedError
+from app.kernel.sql import statement
+
+CACHE_SECONDS = 5.0
+CACHE_SIZE = 10_000
+USED_EVERY_SECONDS = 60
+IDS_SECONDS = 1.0
+
+# One round trip does both: the key is read when the cache lets go of it, and marked as used at most once a minute.
+# The hash is compared here only to decide about the mark; who gets in is decided by `KeyRing`, in constant time.
+FIND = statement(
+    "api_keys.find",
+    f"""
+    WITH used AS (
+      UPDATE api_keys SET last_used_at = now()
+       WHERE key_id = :key_id AND key_hash = :key_hash AND revoked_at IS NULL
+         AND (expires_at IS NULL OR expires_at > now())
+         AND (last_used_at IS NULL OR last_used_at < now() - {USED_EVERY_SECONDS} * INTERVAL '1 second')
+      RETURNING key_id)
+    SELECT key_hash, name, scopes, revoked_at IS NOT NULL AS revoked,
+           CAST(EXTRACT(EPOCH FROM expires_at - now()) AS DOUBLE PRECISION) AS seconds_left
+      FROM api_keys WHERE key_id = :key_id
+    """,  # noqa: S608 - a constant of this module
+)
+
+IDS = statement(
+    "api_keys.ids",
+    "SELECT key_id FROM api_keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The key that a request came with, verified."""
+
+    key_id: str
+    name: str
+    scopes: frozenset[str]
+
+    def allows(self, scope: Scope) -> bool:
+        """Return whether the key covers a scope."""
+        return scope in self.scopes or Scope.ADMIN in self.scopes
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedKey:
+    """What the database said about a key id; `hash` is empty where no usable key has that id."""
+
+    key: Key
+    hash: str
+    good_until: float
+
+
+class KeyRing:
+    """Verifies keys; remembers each for a few seconds, so that a request costs no round trip of its own.
+
+    A revoked key may still be accepted for that long. Where too many bad keys come from, those with unknown ids are
+    refused without being looked up: the ids of all keys, which are few, are read at most once a second then.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._clock = clock
+        # Entries stay beyond their time: a key that was good when it was last looked up is looked up in any case. Bad
+        # ones have a place of their own, so that a flood of them displaces no good one.
+        self._good: LRUCache[str, _CachedKey] = LRUCache(CACHE_SIZE)
+        self._bad: LRUCache[str, _CachedKey] = LRUCache(CACHE_SIZE)
+        self._lock = threading.Lock()
+        self._ids: frozenset[str] = frozenset()
+        self._ids_good_until = -math.inf
+        self._ids_lock = threading.Lock()
+
+    def verify(self, presented: str, is_flooded: Callable[[], bool] = lambda: False) -> Key:
+        """Return the key; raises UnauthorizedError when it is malformed, unknown, wrong, expired or revoked.
+
+        `is_flooded` is asked before a key that is not known to be good is looked up; if it says yes, only a key whose
+        id exists is.
+        """
+        key_id = _key_id(presented)
+        presented_hash = hash_of(presented)
+        with self._lock:
+            good = self._good.get(key_id)
+            entry = good or self._bad.get(key_id)
+        if entry is None or entry.good_until <= self._clock():
+            if good is None and is_flooded() and key_id not in self._existing_ids():
+                raise UnauthorizedError("The API key is not valid.")
+            entry = self._load(key_id, presented_hash)
+            self._remember(key_id, entry)
+        # Unknown ids are compared too, so that the time taken does not tell which ids exist.
+        if not hmac.compare_digest(entry.hash, presented_hash):
+            raise UnauthorizedError("The API key is not valid.")
+        return entry.key
+
+    def _remember(self, key_id: str, entry: _CachedKey) -> None:
+        to, other = (self._good, self._bad) if entry.hash else (self._bad, self._good)
+        with self._lock:
+            to[key_id] = entry
+            other.pop(key_id, None)
+
+    def ids(self) -> frozenset[str]:
+        """Return the ids of all keys that are valid now, or were a second ago."""
+        return self._existing_ids()
+
+    def _existing_ids(self) -> frozenset[str]:
+        # Whoever measures the time may learn which ids exist; an id is no secret.
+        with self._ids_lock:
+            asked_at = self._clock()
+            if self._ids_good_until <= asked_at:
+                self._ids = frozenset(row.key_id for row in self._database.fetch(IDS))
+                self._ids_good_until = asked_at + IDS_SECONDS
+            return self._ids
+
+    def _load(self, key_id: str, presented_hash: str) -> _CachedKey:
+        asked_at = self._clock()
+        rows = self._database.fetch(FIND, {"key_id": key_id, "key_hash": presented_hash})
+        row = rows[0] if rows else None
+        good_until = asked_at + CACHE_SECONDS
+        if row is None or row.revoked or (row.seconds_left is not None and row.seconds_left <= 0):
+            return _CachedKey(Key(key_id, "", frozenset()), "", good_until)
+        if row.seconds_left is not None:
+            good_until = min(good_until, asked_at + row.seconds_left)
+        return _CachedKey(Key(key_id, row.name, frozenset(row.scopes)), row.key_hash, good_until)
+
+
+def _key_id(presented: str) -> str:
+    prefix, _, rest = presented.partition("_")
+    key_id, separator, secret = rest.partition("_")
+    if prefix != "te" or not separator or not secret or not key_id.isalnum() or len(presented) > 200:
+        raise UnauthorizedError("The API key is not valid.")
+    return key_id

@@ -1,0 +1,189 @@
+"""The audit log: who changed what and when, written in the transaction that makes the change.
+
+It holds hashes, never values. A secret is hashed as ciphertext, so that its value cannot be found by guessing.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from app.kernel.db import Database
+from app.kernel.db.paging import Page, PageRequest, newest_first, page_of
+from app.kernel.sql import statement
+from schema import tables
+
+_A = tables.audit_log.c
+
+RECORD = statement(
+    "audit.record",
+    """
+    INSERT INTO audit_log (audit_id, actor_id, actor_name, action, resource_type, resource, before_hash, after_hash,
+                           request_id)
+    VALUES (:audit_id, :actor_id, :actor_name, :action, :resource_type, :resource, :before_hash, :after_hash,
+            :request_id)
+    """,
+)
+FIND = statement("audit.find", "SELECT audit_id FROM audit_log WHERE audit_id = :audit_id")
+PRUNE = statement(
+    "audit.prune",
+    """
+    WITH page AS MATERIALIZED (
+      SELECT audit_id FROM audit_log
+       WHERE occurred_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
+       ORDER BY occurred_at, audit_id LIMIT :limit)
+    DELETE FROM audit_log WHERE audit_id IN (SELECT audit_id FROM page) RETURNING audit_id
+    """,
+)
+
+
+class Action(StrEnum):
+    """The kind of change."""
+
+    CREATE = "create"
+    REPLACE = "replace"
+    DELETE = "delete"
+    REVOKE = "revoke"
+    FLOW = "flow"  # of an endpoint: queue, priority, limits, breaker, pause; of a queue: pause
+    DRAIN = "drain"  # of a worker process
+
+
+class ResourceType(StrEnum):
+    """The kind of resource that was changed."""
+
+    PAYLOAD_SPEC = "payload_spec"
+    CONFIG = "config"
+    SECRET = "secret"
+    ENDPOINT = "endpoint"
+    API_KEY = "api_key"
+    ROUTES = "routes"
+    QUEUE = "queue"
+    WORKER = "worker"
+    NOTIFICATION_RULE = "notification_rule"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who made a change: an API key by its name and id, or a user of the command line, who has no id."""
+
+    name: str
+    actor_id: str | None = None
+    request_id: str | None = None
+
+
+# For changes that nobody requested: fixtures and the development stack.
+SYSTEM = Actor("system")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """An entry of the log."""
+
+    audit_id: str
+    actor_id: str | None
+    actor_name: str
+    action: Action
+    resource_type: ResourceType
+    resource: str
+    before_hash: str | None
+    after_hash: str | None
+    request_id: str | None
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFilter:
+    """Filters of the log; None applies no filter."""
+
+    actor: str | None = None
+    action: Action | None = None
+    resource_type: ResourceType | None = None
+    resource: str | None = None
+    after: datetime | None = None
+    before: datetime | None = None
+
+
+def record(
+    connection: Connection,
+    audit_id: str,
+    *,
+    by: Actor,
+    action: Action,
+    resource_type: ResourceType,
+    resource: str,
+    before: Any = None,
+    after: Any = None,
+) -> None:
+    """Log a change in the transaction that makes it; `before` and `after` are hashed, None means absent."""
+    connection.execute(
+        RECORD,
+        {
+            "audit_id": audit_id,
+            "actor_id": by.actor_id,
+            "actor_name": by.name,
+            "action": action.value,
+            "resource_type": resource_type.value,
+            "resource": resource,
+            "before_hash": digest(before),
+            "after_hash": digest(after),
+            "request_id": by.request_id,
+        },
+    )
+
+
+def is_recorded(connection: Connection, audit_id: str) -> bool:
+    """Return whether a change was committed, by looking for its entry."""
+    return connection.execute(FIND, {"audit_id": audit_id}).first() is not None
+
+
+def digest(value: Any) -> str | None:
+    """Return the SHA-256 of a value as canonical JSON, or of ciphertext as it is; None for None."""
+    if value is None:
+        return None
+    if not isinstance(value, bytes):
+        value = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    return hashlib.sha256(value).hexdigest()
+
+
+def page(database: Database, wanted: AuditFilter, request: PageRequest) -> Page[AuditEntry]:
+    """Read a page of the log, newest first."""
+    query = select(*_A)
+    if wanted.actor is not None:
+        query = query.where((_A.actor_name == wanted.actor) | (_A.actor_id == wanted.actor))
+    for column, value in (
+        (_A.action, wanted.action),
+        (_A.resource_type, wanted.resource_type),
+        (_A.resource, wanted.resource),
+    ):
+        if value is not None:
+            query = query.where(column == str(value))
+    if wanted.after is not None:
+        query = query.where(_A.occurred_at >= wanted.after)
+    if wanted.before is not None:
+        query = query.where(_A.occurred_at < wanted.before)
+    rows = database.fetch(newest_first(query, _A.occurred_at, _A.audit_id, request))
+    return page_of(rows, "occurred_at", "audit_id", request, _entry)
+
+
+def prune(database: Database, *, retention_ms: int, limit: int) -> int:
+    """Delete entries older than the retention, up to `limit`; returns how many."""
+    return len(database.fetch(PRUNE, {"retention_ms": retention_ms, "limit": limit}))
+
+
+def _entry(row: Row[Any]) -> AuditEntry:
+    return AuditEntry(
+        audit_id=row.audit_id,
+        actor_id=row.actor_id,
+        actor_name=row.actor_name,
+        action=Action(row.action),
+        resource_type=ResourceType(row.resource_type),
+        resource=row.resource,
+        before_hash=row.before_hash,
+        after_hash=row.after_hash,
+        request_id=row.request_id,
+        occurred_at=row.occurred_at,
+    )

@@ -1,0 +1,134 @@
+"""Strides through an index in the order of a list: each reads a bounded number of entries."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Executable,
+    Row,
+    Select,
+    literal,
+    select,
+    tuple_,
+    union_all,
+)
+
+from app.kernel.db import Database
+from app.kernel.db.paging import Part, Position
+from app.kernel.sql import statement
+
+STRIDE = 250  # entries, whose rows may lie far apart on a disk
+
+# For PostgreSQL's planner, until the transaction ends: no plan in the order of the list but by an index in this order.
+# Where its statistics say too little it would sort what it finds in another way, all of it.
+_IN_ORDER = statement(
+    "lists.read_in_order",
+    "SELECT set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ListIndex:
+    """An index on (at, key), or behind one value of the column `leading` on (leading, at, key).
+
+    That value is not compared by `=`: the planner would see that other indexes on (at, key) are in the same order, and
+    might read one of them to its end.
+    """
+
+    at: ColumnElement[datetime]
+    key: ColumnElement[str]
+    where: Sequence[ColumnElement[bool]] = ()
+    leading: ColumnElement[str] | None = None
+    value: str = ""
+
+    def read(self, part: Part, *columns: ColumnElement[Any]) -> Select[Any]:
+        """Select a part in the order of the list: its instants and keys as `at` and `key`, and what else is wanted."""
+        order = self._order()
+        within = tuple_(*order) < self._bound(part.start), tuple_(*order) >= self._bound(part.end)
+        chosen = select(self.at.label("at"), self.key.label("key"), *columns)
+        return chosen.where(*self.where, *within).order_by(*(column.desc() for column in order))
+
+    def read_up(self, part: Part, *columns: ColumnElement[Any]) -> Select[Any]:
+        """Select the rows behind `part.start` and before `part.end`, the oldest first, with the columns wanted."""
+        order = self._order()
+        within = tuple_(*order) > self._bound(part.start), tuple_(*order) < self._bound(part.end)
+        return select(*columns).where(*self.where, *within).order_by(*order)
+
+    def _order(self) -> list[ColumnElement[Any]]:
+        return [self.at, self.key] if self.leading is None else [self.leading, self.at, self.key]
+
+    def _bound(self, position: Position) -> ColumnElement[Any]:
+        value = [] if self.leading is None else [literal(self.value)]
+        return tuple_(*value, literal(position.at), literal(position.key))
+
+
+def in_order(database: Database, query: Executable, params: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
+    """Run a query, and read what has an order in it by an index in this order, whatever the statistics say."""
+
+    def body(connection: Connection) -> Sequence[Row[Any]]:
+        _demand_order(database, connection)
+        return connection.execute(query, params).all()
+
+    return database.transact(body)
+
+
+def newest(
+    database: Database, indexes: Sequence[ListIndex], part: Part, column: ColumnElement[str], limit: int
+) -> tuple[set[str], Position | None]:
+    """Read a column of the `limit` newest rows of each index; returns its values, and how far they are complete.
+
+    They end with an instant, of which all is read: another list may have its rows in another order. They are few, since
+    one transaction created them. All indexes are read at once, so a row that moves from one to another is not missed.
+    """
+    if part.start != Position.behind(part.start.at):
+        part = replace(part, start=Position.in_front_of(part.start.at))
+
+    def body(connection: Connection) -> tuple[set[str], Position | None]:
+        _demand_order(database, connection)
+        rows = connection.execute(_together(indexes, part, column, limit)).all()
+        instants = ([row.at for row in rows if row.number == number] for number in range(len(indexes)))
+        last = max((min(of_index) for of_index in instants if len(of_index) == limit), default=None)
+        reached = None if last is None else Position.behind(last)
+        if last is not None and reached is not None:
+            instant = Part(Position.in_front_of(last), reached)
+            rows = [*rows, *connection.execute(_together(indexes, instant, column, None))]
+        return {row.wanted for row in rows}, reached
+
+    return database.transact(body)
+
+
+def _together(
+    indexes: Sequence[ListIndex], part: Part, column: ColumnElement[str], limit: int | None
+) -> CompoundSelect[Any]:
+    reads = (index.read(part, column.label("wanted"), literal(n).label("number")) for n, index in enumerate(indexes))
+    return union_all(*(read.limit(limit) for read in reads))
+
+
+def pass_through(
+    database: Database, index: ListIndex, part: Part, narrow: Callable[[Part], Select[Any]]
+) -> tuple[Sequence[Row[Any]], Position | None]:
+    """Read a stride of entries, of which `narrow` makes the query.
+
+    Returns its rows, and where it ended before the part did.
+
+    The end is found first, so rows that come and go meanwhile move it past none.
+    """
+
+    def body(connection: Connection) -> tuple[Sequence[Row[Any]], Position | None]:
+        _demand_order(database, connection)
+        end = connection.execute(index.read(part).offset(STRIDE - 1).limit(1)).first()
+        reached = None if end is None else Position(end.at, end.key)
+        seen = part if reached is None else replace(part, end=reached)
+        return connection.execute(narrow(seen)).all(), reached
+
+    return database.transact(body)
+
+
+def _demand_order(database: Database, connection: Connection) -> None:
+    if not database.is_cockroach:
+        connection.execute(_IN_ORDER)

@@ -1,0 +1,107 @@
+"""Idempotency keys: the answer to the first request with a key, for the client that sends it again.
+
+A row is written in the transaction of the request's effect, so there is one where there was an effect. Of two requests
+with one key at the same moment, the second waits for the first at the primary key.
+"""
+
+from dataclasses import dataclass
+
+from app.kernel.db import Database
+from app.kernel.errors import UnavailableError
+from app.kernel.sql import statement
+
+KEPT_HOURS = 24
+
+TAKE = statement(
+    "idempotency.take",
+    """
+    INSERT INTO idempotency_keys (key_id, idempotency_key, fingerprint, request_id)
+    VALUES (:key_id, :idempotency_key, :fingerprint, :request_id)
+    ON CONFLICT (key_id, idempotency_key) DO NOTHING
+    """,
+)
+READ = statement(
+    "idempotency.read",
+    """
+    SELECT fingerprint, request_id, status, etag, body FROM idempotency_keys
+     WHERE key_id = :key_id AND idempotency_key = :idempotency_key
+    """,
+)
+ANSWER = statement(
+    "idempotency.answer",
+    """
+    UPDATE idempotency_keys SET status = :status, etag = :etag, body = :body
+     WHERE key_id = :key_id AND idempotency_key = :idempotency_key AND status IS NULL
+    """,
+)
+PRUNE = statement(
+    "idempotency.prune",
+    f"""
+    WITH page AS MATERIALIZED (
+      SELECT key_id, idempotency_key FROM idempotency_keys
+       WHERE created_at < now() - INTERVAL '{KEPT_HOURS} hours'
+       ORDER BY created_at, key_id, idempotency_key LIMIT :limit)
+    DELETE FROM idempotency_keys WHERE (key_id, idempotency_key) IN (SELECT key_id, idempotency_key FROM page)
+    RETURNING key_id
+    """,  # noqa: S608 - a constant of this module
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRequest:
+    """A request with an idempotency key, by a client whose API key has the id `key_id`.
+
+    `fingerprint` tells one request from another, `request_id` one sending of it from the next.
+    """
+
+    key_id: str
+    idempotency_key: str
+    fingerprint: str
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer as it is sent."""
+
+    status: int
+    etag: str | None
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What is stored under a key: whether this very sending took it, for which request, and the answer.
+
+    Without an answer the work was cut off between two transactions, or is not done yet.
+    """
+
+    is_own: bool
+    fingerprint: str
+    answer: Answer | None
+
+
+def take(database: Database, request: KeyedRequest) -> Taken:
+    """Take a key in the current transaction, or read what it was taken for; waits for another that is taking it."""
+    key = _primary(request)
+    database.fetch(TAKE, key | {"fingerprint": request.fingerprint, "request_id": request.request_id})
+    rows = database.fetch(READ, key)
+    if not rows:
+        raise UnavailableError("The idempotency key has just been forgotten; try again.")
+    row = rows[0]
+    answer = None if row.status is None else Answer(row.status, row.etag, row.body)
+    return Taken(row.request_id == request.request_id, row.fingerprint, answer)
+
+
+def store(database: Database, request: KeyedRequest, answer: Answer) -> None:
+    """Store the answer to the request that took a key; one that is there already stays."""
+    database.fetch(ANSWER, _primary(request) | {"status": answer.status, "etag": answer.etag, "body": answer.body})
+
+
+def prune(database: Database, *, limit: int) -> int:
+    """Delete up to `limit` keys that have been kept for their time; returns how many."""
+    return len(database.fetch(PRUNE, {"limit": limit}))
+
+
+def _primary(request: KeyedRequest) -> dict[str, object]:
+    return {"key_id": request.key_id, "idempotency_key": request.idempotency_key}

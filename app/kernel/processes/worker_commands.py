@@ -1,0 +1,173 @@
+"""Commands to worker processes: each comes with a heartbeat and is acknowledged by the next one, or expires.
+
+The heartbeat is that of `te-health`, for which nobody waits: a lease depends on none of this, nor does a claim.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection
+
+from app.kernel import audit, ids
+from app.kernel.audit import Action, ResourceType
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
+from app.kernel.errors import WorkerNotAliveError, WorkerNotFoundError
+from app.kernel.sql import statement
+
+EXPIRES_SECONDS = 60
+MOST_SHOWN = 20  # of a worker, the newest
+
+# Of a row of `workers` called w: it was asked to drain, and has begun to.
+IS_DRAINING = """EXISTS (SELECT 1 FROM worker_commands AS d
+                   WHERE d.worker_id = w.worker_id AND d.command = 'drain' AND d.acknowledged_at IS NOT NULL)"""
+_IS_ALIVE = "w.status = 'ALIVE' AND w.lease_expires_at > now()"
+# A lease that is over is never renewed, so what has expired with its worker stays expired.
+_COMMANDS = f"""
+    SELECT c.command_id, c.worker_id, c.command, c.asked_by, c.asked_at, c.expires_at, c.acknowledged_at,
+           CASE WHEN c.acknowledged_at IS NOT NULL THEN 'ACKNOWLEDGED'
+                WHEN c.expires_at > now()
+                 AND EXISTS (SELECT 1 FROM workers AS w WHERE w.worker_id = c.worker_id AND {_IS_ALIVE}) THEN 'PENDING'
+                ELSE 'EXPIRED' END AS state
+      FROM worker_commands AS c WHERE c.worker_id = :worker
+     ORDER BY c.asked_at DESC, c.command_id DESC LIMIT :most"""  # noqa: S608 - constants of this module
+LATEST = statement("commands.latest", _COMMANDS)
+# No lock: the row is the worker's own, and its lease must not wait for whoever asks something of it.
+ADDRESSEE = statement(
+    "commands.addressee",
+    f"SELECT {_IS_ALIVE} AS is_alive FROM workers AS w WHERE w.worker_id = :worker",  # noqa: S608 - as above
+)
+ASK = statement(
+    "commands.ask",
+    """
+    INSERT INTO worker_commands (command_id, worker_id, command, asked_by, expires_at)
+    VALUES (:command_id, :worker, :command, :asked_by,
+            now() + CAST(:seconds AS BIGINT) * INTERVAL '1 second')
+    """,
+)
+PENDING = statement(
+    "commands.pending",
+    """
+    SELECT command_id, command FROM worker_commands
+     WHERE worker_id = :worker AND acknowledged_at IS NULL AND expires_at > now()
+     ORDER BY asked_at, command_id
+    """,
+)
+# What was carried out is acknowledged, however late.
+ACKNOWLEDGE = statement(
+    "commands.acknowledge",
+    """
+    UPDATE worker_commands SET acknowledged_at = now()
+     WHERE worker_id = :worker AND command_id = ANY (CAST(:ids AS TEXT[])) AND acknowledged_at IS NULL
+    RETURNING command_id
+    """,
+)
+# An acknowledged one tells how its worker has ended, for as long as that is shown.
+PRUNE = statement(
+    "commands.prune",
+    """
+    WITH page AS MATERIALIZED (
+      SELECT c.command_id FROM worker_commands AS c
+       WHERE c.asked_at < now() - INTERVAL '1 day'
+         AND (c.acknowledged_at IS NULL OR NOT EXISTS (SELECT 1 FROM workers AS w WHERE w.worker_id = c.worker_id))
+       ORDER BY c.command_id LIMIT :limit)
+    DELETE FROM worker_commands WHERE command_id IN (SELECT command_id FROM page) RETURNING command_id
+    """,
+)
+
+
+class CommandKind(StrEnum):
+    """What a worker process can be asked for: DRAIN is to claim nothing more, finish what it has begun, and end."""
+
+    DRAIN = "drain"
+
+
+class CommandState(StrEnum):
+    """What has become of a command: EXPIRED says that its worker died, or has not taken it up in time."""
+
+    PENDING = "PENDING"
+    ACKNOWLEDGED = "ACKNOWLEDGED"
+    EXPIRED = "EXPIRED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command to a worker process; one of a later release may be of no known kind."""
+
+    command_id: str
+    worker_id: str
+    command: str
+    state: CommandState
+    asked_by: str
+    asked_at: datetime
+    expires_at: datetime
+    acknowledged_at: datetime | None
+
+
+def ask(database: Database, worker_id: str, kind: CommandKind, change: AuditedChange) -> Command:
+    """Ask something of a worker; where that was asked already, and has not expired, this changes nothing.
+
+    Raises WorkerNotFoundError or WorkerNotAliveError.
+    """
+    command_id = ids.command_id()
+
+    def body(connection: Connection) -> Command:
+        addressee = connection.execute(ADDRESSEE, {"worker": worker_id}).first()
+        if addressee is None:
+            raise WorkerNotFoundError.of(worker_id)
+        if not addressee.is_alive:
+            raise WorkerNotAliveError.of(worker_id)
+        standing = _standing(connection, worker_id, kind)
+        if standing is not None:
+            return standing
+        params = {"command_id": command_id, "worker": worker_id, "command": kind, "asked_by": change.by.name}
+        connection.execute(ASK, params | {"seconds": EXPIRES_SECONDS})
+        audit.record(
+            connection,
+            change.audit_id,
+            by=change.by,
+            action=Action(kind),
+            resource_type=ResourceType.WORKER,
+            resource=worker_id,
+            after={"command_id": command_id},
+        )
+        return again(connection)
+
+    def again(connection: Connection) -> Command:
+        return next(one for one in _latest(connection, worker_id) if one.command_id == command_id)
+
+    return change.make(database, body, again)
+
+
+def latest(database: Database, worker_id: str) -> list[Command]:
+    """Read the last MOST_SHOWN commands to a worker, the newest first."""
+    return database.transact(partial(_latest, worker_id=worker_id))
+
+
+def pending(database: Database, worker_id: str) -> Sequence[Any]:
+    """Read what is asked of a worker, each with its `command_id` and `command`."""
+    return database.fetch(PENDING, {"worker": worker_id})
+
+
+def acknowledge(database: Database, worker_id: str, command_ids: Sequence[str]) -> None:
+    """Write that these were carried out; hardly waits for whoever has locked them."""
+    database.fetch_unless_locked(ACKNOWLEDGE, {"worker": worker_id, "ids": list(command_ids)})
+
+
+def prune(database: Database, *, limit: int) -> int:
+    """Delete commands of more than a day ago, up to `limit`; returns how many."""
+    return len(database.fetch(PRUNE, {"limit": limit}))
+
+
+def _standing(connection: Connection, worker_id: str, kind: CommandKind) -> Command | None:
+    found = (one for one in _latest(connection, worker_id) if one.command == kind)
+    return next((one for one in found if one.state is not CommandState.EXPIRED), None)
+
+
+def _latest(connection: Connection, worker_id: str) -> list[Command]:
+    rows = connection.execute(LATEST, {"worker": worker_id, "most": MOST_SHOWN}).all()
+    return [Command(**row._asdict() | {"state": CommandState(row.state)}) for row in rows]

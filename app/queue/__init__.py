@@ -1,0 +1,1 @@
+"""Queue: jobs and executions, from creation through claim to completion."""

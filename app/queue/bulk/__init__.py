@@ -1,0 +1,1 @@
+"""Bulk: background work over all rows of a filter."""

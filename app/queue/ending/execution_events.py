@@ -1,0 +1,83 @@
+"""Events: changes of state that leave no attempt, recorded in the transaction that makes them.
+
+Claims, deliveries and reclaims are in `attempts` already; `app.queue.reading.execution_history` merges both.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sqlalchemy import Connection
+
+from app.kernel import ids
+from app.kernel.sql import statement
+from schema.states import ExecutionStatus
+
+# The ids come from the caller, so that a repeated transaction finds what its first run wrote.
+RECORD = statement(
+    "execution_events.record",
+    """
+    INSERT INTO execution_events (event_id, execution_id, from_status, to_status, attempt_number, actor, reason)
+    SELECT u.event_id, u.execution_id, u.from_status, u.to_status, u.attempt, CAST(:actor AS TEXT), :reason
+      FROM unnest(CAST(:ids AS TEXT[]), CAST(:executions AS TEXT[]), CAST(:befores AS TEXT[]),
+                  CAST(:afters AS TEXT[]), CAST(:attempts AS BIGINT[]))
+           AS u (event_id, execution_id, from_status, to_status, attempt)
+    ON CONFLICT (event_id) DO NOTHING
+    """,
+)
+RECORDED = statement(
+    "execution_events.recorded", "SELECT execution_id FROM execution_events WHERE event_id = :event_id"
+)
+
+
+class Reason(StrEnum):
+    """Why an execution changed its state; the first part of a history's `reason`s."""
+
+    CLAIMED = "CLAIMED"
+    HANDED_BACK = "HANDED_BACK"  # claimed, then returned before anything was sent
+    CANCELLED = "CANCELLED"
+    JOB_CANCELLED = "JOB_CANCELLED"
+    JOB_UPDATED = "JOB_UPDATED"  # replaced by a new version of its job
+    CANCEL_REQUESTED = "CANCEL_REQUESTED"
+    ABORT_REQUESTED = "ABORT_REQUESTED"  # the same, and its present attempt is broken off
+    SOFT_LIMIT = "SOFT_LIMIT"  # its attempt goes on beyond `soft_timeout_ms`
+    RETRIED_BY_HAND = "RETRIED_BY_HAND"
+    RUN_BY_HAND = "RUN_BY_HAND"  # brought forward
+    RESCHEDULED = "RESCHEDULED"  # due at another instant
+    JOB_PAUSED = "JOB_PAUSED"
+    JOB_RESUMED = "JOB_RESUMED"
+    EXPIRED = "EXPIRED"  # waited behind a limit, a pause or an open breaker for longer than max_age_ms allows
+    NO_ATTEMPTS_LEFT = "NO_ATTEMPTS_LEFT"  # waited for another attempt, but has used all of them
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """One change of state; `attempt` is the execution's attempt_count at that moment."""
+
+    execution_id: str
+    before: ExecutionStatus
+    after: ExecutionStatus
+    attempt: int
+    event_id: str = field(default_factory=ids.event_id)
+
+
+def record(connection: Connection, changes: Sequence[StateChange], *, actor: str | None, reason: Reason) -> None:
+    """Record changes made in this transaction; `actor` is None when nobody asked for them."""
+    if not changes:
+        return
+    params = {
+        "ids": [change.event_id for change in changes],
+        "executions": [change.execution_id for change in changes],
+        "befores": [change.before.value for change in changes],
+        "afters": [change.after.value for change in changes],
+        "attempts": [change.attempt for change in changes],
+        "actor": actor,
+        "reason": reason.value,
+    }
+    connection.execute(RECORD, params)
+
+
+def recorded(connection: Connection, event_id: str) -> str | None:
+    """Return the event's execution if an earlier run of this transaction was committed and its answer was lost."""
+    execution_id: str | None = connection.execute(RECORDED, {"event_id": event_id}).scalar()
+    return execution_id

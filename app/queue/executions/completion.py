@@ -1,0 +1,218 @@
+"""Conclusions: how attempts ended, written to execution, attempt, log and job in one fenced statement."""
+
+import json
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from app.kernel import ids
+from app.kernel.db import Database
+from app.kernel.formats import array_literal
+from app.kernel.sql import hot_statement, statement
+from app.queue.ending.outbox_rows import put_ends_of
+from app.queue.ending.subscriptions import may_be_followed
+from app.queue.executions.execution_model import Claim, ClaimKey, LogLine
+from app.queue.executions.settlement import settlement_of
+from app.queue.executions.verdict import Verdict
+from schema.states import ExecutionStatus
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import SpanContext
+
+
+_ENDED = """
+      SELECT u.*, GREATEST(u.started_at, now() - u.ended_ago_ms * INTERVAL '1 millisecond') AS completed_at
+        FROM unnest(
+        CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:statuses AS TEXT[]), CAST(:delays AS BIGINT[]),
+        CAST(:outputs AS TEXT[]), CAST(:errors AS TEXT[]), CAST(:started AS TIMESTAMPTZ[]),
+        CAST(:ended_ago_ms AS BIGINT[]), CAST(:durations AS BIGINT[]), CAST(:attempt_ids AS TEXT[]))
+      AS u (execution_id, attempt, status, delay_ms, output, error, started_at, ended_ago_ms, duration_ms, attempt_id)
+"""
+_FINISH = """
+      UPDATE executions AS e
+         SET status = CASE WHEN v.status = 'RETRYING' AND e.cancel_requested_at IS NOT NULL
+                           THEN 'CANCELLED' ELSE v.status END,
+             output = CAST(v.output AS JSONB), started_at = v.started_at, duration_ms = v.duration_ms,
+             completed_at = CASE WHEN v.status = 'RETRYING' AND e.cancel_requested_at IS NULL
+                                 THEN NULL ELSE v.completed_at END,
+             run_at = CASE WHEN v.status = 'RETRYING' AND e.cancel_requested_at IS NULL
+                           THEN now() + v.delay_ms * INTERVAL '1 millisecond' ELSE e.run_at END
+        FROM v
+       WHERE e.execution_id = v.execution_id
+         AND COALESCE(e.attempt_count = v.attempt AND e.worker_id = :worker AND e.status = 'RUNNING', false)
+      RETURNING e.execution_id, e.job_id, e.status, e.scheduled_at{of_end}, v.attempt, v.attempt_id, v.started_at,
+                v.completed_at, v.duration_ms, v.output, v.error"""
+_TRIED = """
+      INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
+                            duration_ms, output, error, led_to)
+      SELECT fin.attempt_id, fin.execution_id, fin.attempt,
+             CASE WHEN fin.status = 'SUCCESS' THEN 'SUCCESS' ELSE 'FAILED' END, :worker,
+             fin.started_at, fin.completed_at, fin.duration_ms, CAST(fin.output AS JSONB), CAST(fin.error AS JSONB),
+             NULLIF(fin.status, 'SUCCESS')
+        FROM fin
+      RETURNING attempt_id"""
+_LOGGED = """
+      INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message, logged_at)
+      SELECT l.log_id, fin.execution_id, fin.attempt, l.level,
+             CASE WHEN fin.status = 'CANCELLED' AND l.level = 'WARN'
+                  THEN l.message || CAST(:cancelled AS TEXT) ELSE l.message END, fin.completed_at
+        FROM unnest(CAST(:log_ids AS TEXT[]), CAST(:log_executions AS TEXT[]), CAST(:log_levels AS TEXT[]),
+                    CAST(:log_messages AS TEXT[])) AS l (log_id, execution_id, level, message)
+        JOIN fin ON fin.execution_id = l.execution_id
+      RETURNING log_id"""
+
+
+def _conclude(of_end: str = "", put: str = "") -> str:
+    return f"""
+    WITH v AS ({_ENDED}),
+    fin AS ({_FINISH.format(of_end=of_end)}),
+    tried AS ({_TRIED}),
+    logged AS ({_LOGGED}),
+    settled AS ({settlement_of("fin", at="fin.completed_at", when="fin.status <> 'RETRYING'")}){put}
+    SELECT execution_id FROM fin
+    """  # noqa: S608 - constants of this package
+
+
+# Only rows that still match (execution, worker, attempt, RUNNING) are touched, and everything else in the
+# statement depends on them: a conclusion that lost its claim writes nothing at all. A request to cancel turns the retry
+# that would follow into the end. When an attempt ended is counted back from the database's clock now, which is after it
+# was read for the last time here: so it errs late, and what counts from the end of an execution is never early. For
+# COALESCE see CLAIM.
+CONCLUDE = hot_statement("executions.conclude", _conclude())
+
+# Where an end of the batch is followed, or may be; no other batch pays for it. `put` reads what became of each.
+_PUT = put_ends_of(
+    "fin",
+    end_id="fin.attempt_id",
+    attempt="fin.attempt",
+    at="fin.completed_at",
+    rejected="COALESCE(CAST(fin.error AS JSONB)->>'rejected' = 'true', false)",
+)
+CONCLUDE_FOLLOWED = hot_statement(
+    "executions.conclude_followed", _conclude(", e.shard, e.endpoint, e.followed", f",\n    put AS ({_PUT})")
+)
+
+WRITTEN = statement(
+    "executions.written",
+    "SELECT execution_id FROM attempts WHERE attempt_id = ANY (CAST(:attempt_ids AS TEXT[]))",
+)
+
+
+# Whose claims are lost already can be seen without a lock: a claim that has ended never comes back.
+HELD = statement(
+    "executions.held",
+    """
+    SELECT e.execution_id FROM executions AS e
+      JOIN unnest(CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[])) AS u (execution_id, attempt)
+        ON e.execution_id = u.execution_id AND e.attempt_count = u.attempt
+     WHERE COALESCE(e.worker_id = :worker AND e.status = 'RUNNING', false)
+    """,
+)
+
+ROW_BYTES = 1000  # the columns of a conclusion that have about one size
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """An attempt that has ended, ready to be written.
+
+    It started at `started_at` by the database's clock, or a little later, and ended at `ended_at` on time.monotonic().
+    """
+
+    claim: Claim
+    attempt_id: str
+    verdict: Verdict
+    started_at: datetime
+    duration_ms: int
+    logs: tuple[LogLine, ...]
+    ended_at: float = field(default_factory=time.monotonic)
+    span: "SpanContext | None" = None  # of the attempt, where spans are recorded
+
+    @property
+    def may_be_followed(self) -> bool:
+        """Whether it leaves a row in the outbox, or may leave one: with the attempt's id."""
+        # Looked at for each job, and false for most.
+        if not self.claim.followed and self.verdict.status is not ExecutionStatus.FAILED:
+            return False
+        return may_be_followed(self.verdict.status, self.claim.followed, is_rejected=self.verdict.is_rejected)
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of the statement it takes; the driver writes values into its text, escaped."""
+        texts = [json.dumps(value) for value in (self.verdict.output, self.verdict.error) if value is not None]
+        texts += [line.message for line in self.logs]
+        escaped = sum(text.count("\\") + text.count("'") for text in texts)
+        return ROW_BYTES + escaped + sum(len(text.encode(errors="surrogatepass")) for text in texts)
+
+    def without_payload(self, reason: str) -> "Conclusion":
+        """Return the bare outcome, without what the database refused to store."""
+        verdict = Verdict(self.verdict.status, self.verdict.delay_ms, None, None)
+        if verdict.status is not ExecutionStatus.SUCCESS:
+            rejected = {"rejected": True} if self.verdict.is_rejected else {}
+            error = {"type": "UNSTORABLE", "message": reason, **rejected}
+            verdict = Verdict(verdict.status, verdict.delay_ms, None, error)
+        return replace(self, verdict=verdict, logs=())
+
+
+def conclude(
+    database: Database, worker_id: str, conclusions: Sequence[Conclusion], *, unless_locked: bool = False
+) -> set[str]:
+    """Write conclusions and return the ids of the executions they took effect on.
+
+    An id that is missing from the answer lost its claim (to reclaim, or to another worker) and changed nothing.
+    With `unless_locked` rows that others have locked are hardly waited for.
+    """
+    if not conclusions:
+        return set()
+    # In key order, so that two batches never lock the same rows crosswise.
+    ordered = sorted(conclusions, key=lambda c: c.claim.execution_id)
+    fetch = database.fetch_unless_locked if unless_locked else database.fetch
+    write = CONCLUDE_FOLLOWED if any(c.may_be_followed for c in ordered) else CONCLUDE
+    effective = {row.execution_id for row in fetch(write, _params(worker_id, ordered))}
+    missing = [c for c in ordered if c.claim.execution_id not in effective]
+    if missing:
+        # The statement may have run twice (its first answer lost): then our attempt row is there.
+        effective |= written(database, missing)
+    return effective
+
+
+def still_held(database: Database, worker_id: str, claims: Collection[ClaimKey]) -> set[str]:
+    """Return the ids of those executions whose claim the worker has not lost; waits for no lock."""
+    params = {
+        "worker": worker_id,
+        "ids": [claim.execution_id for claim in claims],
+        "attempts": [claim.attempt for claim in claims],
+    }
+    return {row.execution_id for row in database.fetch(HELD, params)}
+
+
+def written(database: Database, conclusions: Sequence[Conclusion]) -> set[str]:
+    """Return the ids of those executions whose conclusion was written by an earlier try."""
+    rows = database.fetch(WRITTEN, {"attempt_ids": [c.attempt_id for c in conclusions]})
+    return {row.execution_id for row in rows}
+
+
+def _params(worker_id: str, conclusions: Sequence[Conclusion]) -> dict[str, object]:
+    now = time.monotonic()
+    logs = [(c.claim.execution_id, line) for c in conclusions for line in c.logs]
+    # What may be long or NULL stays a list: `size` knows how the driver escapes it.
+    return {
+        "worker": worker_id,
+        "ids": array_literal(c.claim.execution_id for c in conclusions),
+        "attempts": array_literal(c.claim.attempt for c in conclusions),
+        "statuses": array_literal(c.verdict.status.value for c in conclusions),
+        "delays": array_literal(c.verdict.delay_ms or 0 for c in conclusions),
+        "outputs": [None if c.verdict.output is None else json.dumps(c.verdict.output) for c in conclusions],
+        "errors": [None if c.verdict.error is None else json.dumps(c.verdict.error) for c in conclusions],
+        "started": array_literal(c.started_at for c in conclusions),
+        "ended_ago_ms": array_literal(int((now - c.ended_at) * 1000) for c in conclusions),
+        "durations": array_literal(c.duration_ms for c in conclusions),
+        "attempt_ids": array_literal(c.attempt_id for c in conclusions),
+        "log_ids": array_literal(ids.log_id() for _ in logs),
+        "log_executions": array_literal(execution_id for execution_id, _ in logs),
+        "log_levels": array_literal(line.level.value for _, line in logs),
+        "log_messages": [line.message for _, line in logs],
+        "cancelled": "; it was asked to be cancelled, so it is not tried again",
+    }

@@ -1,0 +1,158 @@
+"""Pruning: delete what is older than the retention, children first, in small batches."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.features.dead_letters.store import kept_by_a_letter
+from app.kernel.db import Database
+from app.kernel.db.paging import Position
+from app.kernel.sql import statement
+
+# Begins where the batch before ended: what that deleted still has entries in the index, and is passed over each time.
+# What a dead letter keeps stays where it is, until the retention after its resolution.
+EXPIRED = statement(
+    "executions.expired",
+    f"""
+    WITH page AS MATERIALIZED (
+      SELECT execution_id, completed_at FROM executions
+       WHERE shard = :shard AND completed_at IS NOT NULL
+         AND (completed_at, execution_id) > (CAST(:since AS TIMESTAMPTZ), CAST(:after AS TEXT))
+         AND completed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
+       ORDER BY completed_at, execution_id LIMIT :limit)
+    SELECT page.execution_id, page.completed_at, {kept_by_a_letter("page")} AS is_kept FROM page
+     ORDER BY page.completed_at, page.execution_id
+    """,  # noqa: S608 - constants of this package
+)
+
+# Returns how many children it saw in the table with most of them, not how many it deleted: another scheduler may have
+# been faster.
+PRUNE_CHILDREN = statement(
+    "executions.prune_children",
+    """
+    WITH logs AS MATERIALIZED (
+      SELECT log_id FROM execution_logs WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
+       ORDER BY execution_id, logged_at, log_id LIMIT :limit),
+    tried AS MATERIALIZED (
+      SELECT attempt_id FROM attempts WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
+       ORDER BY execution_id, attempt_number LIMIT :limit),
+    events AS MATERIALIZED (
+      SELECT event_id FROM execution_events WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
+       ORDER BY execution_id, occurred_at, event_id LIMIT :limit),
+    no_logs AS (DELETE FROM execution_logs WHERE log_id IN (SELECT log_id FROM logs) RETURNING log_id),
+    none_tried AS (DELETE FROM attempts WHERE attempt_id IN (SELECT attempt_id FROM tried) RETURNING attempt_id),
+    no_events AS (DELETE FROM execution_events WHERE event_id IN (SELECT event_id FROM events) RETURNING event_id)
+    SELECT GREATEST((SELECT count(*) FROM logs), (SELECT count(*) FROM tried), (SELECT count(*) FROM events)) AS seen
+    """,
+)
+
+# In one statement: a crash between two would leave jobs without an execution that leads to them.
+PRUNE_EXECUTIONS = statement(
+    "executions.prune",
+    f"""
+    WITH gone AS (
+      DELETE FROM executions AS e
+       WHERE e.execution_id = ANY (CAST(:ids AS TEXT[]))
+         AND e.completed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
+         AND NOT {kept_by_a_letter("e")}
+      RETURNING e.execution_id, e.job_id),
+    answered AS (
+      DELETE FROM dead_letters
+       WHERE execution_id = ANY (CAST(:ids AS TEXT[])) AND execution_id IN (SELECT execution_id FROM gone)
+      RETURNING letter_id),
+    left_over AS (
+      DELETE FROM jobs AS j
+       WHERE j.job_id IN (SELECT job_id FROM gone)
+         AND j.status = 'RETIRED' AND j.trigger_type IN ('IMMEDIATE', 'DELAYED')
+         AND NOT EXISTS (SELECT 1 FROM executions AS e
+                          WHERE e.job_id = j.job_id AND e.execution_id NOT IN (SELECT execution_id FROM gone))
+      RETURNING j.job_id)
+    SELECT (SELECT count(*) FROM gone) AS executions, (SELECT count(*) FROM left_over) AS jobs
+    """,  # noqa: S608 - constants of this package
+)
+
+# A repeating job that is over, or an old version of one. The first version holds the idempotency key, and the others
+# name it: it goes last.
+PRUNE_VERSIONS = statement(
+    "jobs.prune_versions",
+    """
+    DELETE FROM jobs AS j
+     WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
+       AND j.trigger_type IN ('CRON', 'INTERVAL') AND j.status = 'RETIRED'
+       AND j.retired_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
+       AND NOT EXISTS (SELECT 1 FROM executions AS e WHERE e.job_id = j.job_id)
+       AND NOT EXISTS (SELECT 1 FROM jobs AS v WHERE v.first_version_id = j.job_id)
+    RETURNING j.job_id
+    """,
+)
+
+# RUNNING rows of a worker without a row are reclaimed too, but while a worker has claims, its row explains them.
+PRUNE_WORKERS = statement(
+    "workers.prune",
+    """
+    WITH page AS MATERIALIZED (
+      SELECT w.worker_id FROM workers AS w
+       WHERE w.lease_expires_at < now() - INTERVAL '1 day'
+         AND NOT EXISTS (SELECT 1 FROM executions AS e WHERE e.worker_id = w.worker_id AND e.status = 'RUNNING')
+       ORDER BY w.worker_id LIMIT :limit)
+    DELETE FROM workers
+     WHERE worker_id IN (SELECT worker_id FROM page) AND lease_expires_at < now() - INTERVAL '1 day'
+    RETURNING worker_id
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """How many rows one batch deleted."""
+
+    executions: int
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """Executions that finished before the retention and that no dead letter keeps.
+
+    It has `seen` so many in all, of which the last one is at `reached`.
+    """
+
+    executions: list[str]
+    seen: int
+    reached: Position
+
+
+def expired(database: Database, *, shard: int, after: Position, retention_ms: int, limit: int) -> Expired:
+    """Read the next executions behind a position in the order in which they finished."""
+    params = {"shard": shard, "since": after.at, "after": after.key, "retention_ms": retention_ms, "limit": limit}
+    rows = database.fetch(EXPIRED, params)
+    reached = Position(rows[-1].completed_at, rows[-1].execution_id) if rows else after
+    return Expired([row.execution_id for row in rows if not row.is_kept], len(rows), reached)
+
+
+def prune_children(database: Database, executions: Sequence[str], *, limit: int) -> int:
+    """Delete up to `limit` log lines, attempts and events each of these executions.
+
+    Returns how many there were of one kind at most: short of `limit` at the end.
+    """
+    (row,) = database.fetch(PRUNE_CHILDREN, {"ids": sorted(executions), "limit": limit})
+    seen: int = row.seen
+    return seen
+
+
+def prune_executions(database: Database, executions: Sequence[str], *, retention_ms: int) -> Pruned:
+    """Delete executions without children, and their one-shot jobs."""
+    (row,) = database.fetch(PRUNE_EXECUTIONS, {"ids": sorted(executions), "retention_ms": retention_ms})
+    return Pruned(row.executions, row.jobs)
+
+
+def prune_versions(database: Database, jobs: Sequence[str], *, retention_ms: int) -> int:
+    """Delete those of the jobs that repeat, ended before the retention and have no executions; returns how many.
+
+    Old versions are such jobs; the first version stays as long as a later one is there.
+    """
+    return len(database.fetch(PRUNE_VERSIONS, {"jobs": jobs, "retention_ms": retention_ms}))
+
+
+def prune_workers(database: Database, *, limit: int) -> int:
+    """Delete rows of workers that have been dead for a day and hold nothing; returns how many."""
+    return len(database.fetch(PRUNE_WORKERS, {"limit": limit}))

@@ -1,0 +1,255 @@
+"""Manual retry of failed or cancelled executions: more attempts, numbered after those they had."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from app.catalog.retry_policy import RetryPolicy
+from app.features.dead_letters import store as dead_letters_store
+from app.features.dead_letters.letter_list import DeadLetter
+from app.kernel import ids
+from app.kernel.db import Database
+from app.kernel.errors import ConflictError, ExecutionNotFoundError, TaskExecutorError
+from app.kernel.sql import statement
+from app.kernel.tracing.context import TraceContext
+from app.queue.ending import execution_events
+from app.queue.ending.execution_events import Reason, StateChange
+from app.queue.executions.several import Treated
+from schema.states import ExecutionStatus, JobStatus, Resolution
+
+LOCK = statement(
+    "executions.lock_for_retry",
+    """
+    SELECT e.execution_id, e.job_id, e.endpoint, e.endpoint_version, e.queue, e.status, e.attempt_count,
+           e.completed_at
+      FROM executions AS e WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) ORDER BY e.execution_id FOR UPDATE
+    """,
+)
+# FOR KEY SHARE makes a deletion of the endpoint wait, and then find this execution; a change of its flow passes.
+ENDPOINTS = statement(
+    "executions.endpoints_to_retry",
+    """
+    SELECT e.name FROM endpoints AS e
+     WHERE e.name = ANY (CAST(:endpoints AS TEXT[])) AND e.deleted_at IS NULL ORDER BY e.name FOR KEY SHARE
+    """,
+)
+POLICIES = statement(
+    "executions.policies_to_retry",
+    """
+    SELECT v.endpoint, v.version, v.retry_policy
+      FROM unnest(CAST(:endpoints AS TEXT[]), CAST(:versions AS BIGINT[])) AS u (endpoint, version)
+      JOIN endpoint_versions AS v ON v.endpoint = u.endpoint AND v.version = u.version
+    """,
+)
+PAUSED = statement(
+    "executions.jobs_to_retry",
+    "SELECT job_id, status FROM jobs WHERE job_id = ANY (CAST(:jobs AS TEXT[])) ORDER BY job_id FOR UPDATE",
+)
+# Earlier attempts keep their numbers, so the maximum grows. Their configs are let go: the next claim takes those of
+# today, so that an execution can be retried after its config was put right. Several are due one after the other.
+RETRY = statement(
+    "executions.retry",
+    """
+    UPDATE executions AS e
+       SET status = 'QUEUED', run_at = now() + u.place * INTERVAL '1 microsecond', completed_at = NULL,
+           cancel_requested_at = NULL, abort_requested_at = NULL, config_revision = NULL, result_pruned_at = NULL,
+           max_attempts = e.attempt_count + u.more,
+           trace_context = COALESCE(CAST(:trace AS TEXT), e.trace_context)
+      FROM unnest(CAST(:ids AS TEXT[]), CAST(:more AS BIGINT[]), CAST(:places AS BIGINT[]))
+           AS u (execution_id, more, place)
+     WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) AND e.execution_id = u.execution_id
+       AND e.status IN ('FAILED', 'CANCELLED')
+    RETURNING e.execution_id
+    """,
+)
+# A one-shot job is active while its execution is not over.
+REOPEN = statement(
+    "executions.reopen_one_shots",
+    """
+    UPDATE jobs SET status = 'ACTIVE', retired_at = NULL
+     WHERE job_id = ANY (CAST(:jobs AS TEXT[])) AND trigger_type IN ('IMMEDIATE', 'DELAYED') AND status = 'RETIRED'
+    """,
+)
+
+RETRIABLE = frozenset({ExecutionStatus.FAILED, ExecutionStatus.CANCELLED})
+
+
+def retry_execution(
+    database: Database, execution_id: str, *, actor: str | None, trace: TraceContext | None = None
+) -> str:
+    """Queue an execution again, due now, with as many attempts more as its endpoint version allows; returns its queue.
+
+    Its further attempts go on in `trace`, where there is one.
+
+    Raises ExecutionNotFoundError, or ConflictError when it is neither FAILED nor CANCELLED, when its dead letter was
+    archived or redriven as a new job, when its endpoint was deleted, or when its job is paused.
+    """
+    event_id = ids.event_id()
+
+    def body(connection: Connection) -> str:
+        return _retry_one(connection, execution_id, event_id, actor=actor, trace=trace)
+
+    return database.transact(body)
+
+
+def redrive_execution(
+    database: Database, letter: DeadLetter, *, actor: str | None, trace: TraceContext | None = None
+) -> str:
+    """Do the same for the execution of a dead letter that is open, which resolves it; returns its queue.
+
+    Does nothing more to one that was redriven before. Raises ConflictError also for one that is resolved otherwise.
+    """
+    event_id = ids.event_id()
+
+    def body(connection: Connection) -> str:
+        return _retry_one(connection, letter.execution_id, event_id, actor=actor, trace=trace, letter=letter)
+
+    return database.transact(body)
+
+
+def retry_executions(connection: Connection, execution_ids: Sequence[str], *, actor: str | None) -> Treated:
+    """Retry several executions, one behind the other; those that cannot be retried stay as they are."""
+    found = _lock(connection, execution_ids)
+    missing = {each: ExecutionNotFoundError.of(each) for each in execution_ids if each not in found}
+    done = _retry(connection, [found[each] for each in execution_ids if each in found], {}, actor=actor)
+    return replace(done, refused=missing | dict(done.refused))
+
+
+def redrive_executions(connection: Connection, each: Sequence[DeadLetter], *, actor: str | None) -> Treated:
+    """Redrive the executions of several letters, one behind the other, which resolves these.
+
+    What is refused is named by its letter.
+    """
+    found = _lock(connection, [letter.execution_id for letter in each])
+    is_open, refused = dead_letters_store.lock_several(connection, [letter.letter_id for letter in each])
+    letter_of = {
+        letter.execution_id: letter.letter_id
+        for letter in each
+        if letter.letter_id in is_open and letter.execution_id in found
+    }
+    done = _retry(connection, [found[each] for each in letter_of], {}, actor=actor, resolution=Resolution.REDRIVEN)
+    named = {letter_of[execution_id]: error for execution_id, error in done.refused.items()}
+    gone = {
+        letter.letter_id: ExecutionNotFoundError.of(letter.execution_id)
+        for letter in each
+        if letter.execution_id not in found
+    }
+    return replace(done, refused={**refused, **gone, **named})
+
+
+def _retry_one(
+    connection: Connection,
+    execution_id: str,
+    event_id: str,
+    *,
+    actor: str | None,
+    trace: TraceContext | None,
+    letter: DeadLetter | None = None,
+) -> str:
+    row = _lock(connection, [execution_id]).get(execution_id)
+    if row is None:
+        raise ExecutionNotFoundError.of(execution_id)
+    queue: str = row.queue
+    if execution_events.recorded(connection, event_id) is not None:
+        return queue  # the first run of this transaction was committed, although its answer was lost
+    if letter is not None and not dead_letters_store.lock_open(connection, letter.letter_id, redriven_as=execution_id):
+        return queue
+    resolution = Resolution.RETRIED if letter is None else Resolution.REDRIVEN
+    done = _retry(connection, [row], {execution_id: event_id}, actor=actor, trace=trace, resolution=resolution)
+    for error in done.refused.values():
+        raise error
+    return queue
+
+
+def _lock(connection: Connection, execution_ids: Sequence[str]) -> dict[str, Row[Any]]:
+    return {row.execution_id: row for row in connection.execute(LOCK, {"ids": sorted(execution_ids)})}
+
+
+def _retry(
+    connection: Connection,
+    locked: Sequence[Row[Any]],
+    event_ids: Mapping[str, str],
+    *,
+    actor: str | None,
+    trace: TraceContext | None = None,
+    resolution: Resolution = Resolution.RETRIED,
+) -> Treated:
+    """Retry what is locked, in this order; each event has the id that is given, or a new one."""
+    failed = {row.execution_id: row.completed_at for row in locked if row.status == ExecutionStatus.FAILED}
+    # A redrive has locked the letter that it goes on from.
+    seen_to = dead_letters_store.lock_of(connection, failed) if resolution is Resolution.RETRIED else {}
+    attempts = _attempts_more(connection, locked)
+    jobs = connection.execute(PAUSED, {"jobs": sorted({row.job_id for row in locked})})
+    paused = {row.job_id for row in jobs if row.status == JobStatus.PAUSED}
+    refusals = {row.execution_id: seen_to.get(row.execution_id) or _refusal(row, attempts, paused) for row in locked}
+    rows = [row for row in locked if refusals[row.execution_id] is None]
+    retried = [row.execution_id for row in rows]
+    if rows:
+        params = {
+            "ids": retried,
+            "more": [attempts[row.endpoint, row.endpoint_version] for row in rows],
+            "places": list(range(len(rows))),
+            "trace": None if trace is None else trace.as_text(is_link=False),
+        }
+        connection.execute(RETRY, params)
+        connection.execute(REOPEN, {"jobs": sorted({row.job_id for row in rows})})
+        dead_letters_store.resolve_of_executions(connection, retried, actor, resolution)
+    changes = [
+        StateChange(
+            row.execution_id,
+            ExecutionStatus(row.status),
+            ExecutionStatus.QUEUED,
+            row.attempt_count,
+            event_ids.get(row.execution_id) or ids.event_id(),
+        )
+        for row in rows
+    ]
+    execution_events.record(connection, changes, actor=actor, reason=Reason.RETRIED_BY_HAND)
+    return Treated(
+        Counter(row.queue for row in rows), {each: error for each, error in refusals.items() if error is not None}
+    )
+
+
+def _refusal(
+    row: Row[Any], attempts: Mapping[tuple[str, int], int | None], paused: set[str]
+) -> TaskExecutorError | None:
+    """Say why an execution cannot be retried, or None."""
+    status = ExecutionStatus(row.status)
+    if status not in RETRIABLE:
+        return ConflictError(
+            f"The execution {row.execution_id!r} is {status}; only one that is FAILED or CANCELLED can be retried."
+        )
+    if (row.endpoint, row.endpoint_version) not in attempts:
+        return ConflictError(f"The endpoint {row.endpoint!r} was deleted, so the execution cannot be retried.")
+    if attempts[row.endpoint, row.endpoint_version] is None:
+        return ConflictError(
+            f"The retry policy of version {row.endpoint_version} of the endpoint {row.endpoint!r} cannot be read, so "
+            "the execution cannot be retried; create a new job with its input."
+        )
+    if row.job_id in paused:
+        return ConflictError(f"The job {row.job_id!r} is PAUSED; resume it before you retry its executions.")
+    return None
+
+
+def _attempts_more(connection: Connection, locked: Sequence[Row[Any]]) -> dict[tuple[str, int], int | None]:
+    """Return how many attempts each version of an endpoint allows, without those of deleted endpoints.
+
+    None where its policy cannot be read, since it was edited manually.
+    """
+    versions = sorted({(row.endpoint, row.endpoint_version) for row in locked})
+    found = connection.execute(ENDPOINTS, {"endpoints": sorted({endpoint for endpoint, _ in versions})})
+    alive = {row.name for row in found}
+    wanted = [(endpoint, version) for endpoint, version in versions if endpoint in alive]
+    params = {"endpoints": [endpoint for endpoint, _ in wanted], "versions": [version for _, version in wanted]}
+    return {(row.endpoint, row.version): _attempts_of(row.retry_policy) for row in connection.execute(POLICIES, params)}
+
+
+def _attempts_of(stored: Any) -> int | None:
+    try:
+        most = RetryPolicy.from_json(stored).max_attempts
+    except (AttributeError, TypeError, ValueError):
+        return None
+    return most if isinstance(most, int) else None

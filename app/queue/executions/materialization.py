@@ -1,0 +1,201 @@
+"""Materialisation: turn ticks of repeating jobs into executions, each at most once, with any number of schedulers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from app.kernel import ids
+from app.kernel.db import Database
+from app.kernel.formats import EPOCH
+from app.kernel.sql import of_regions, statement
+from app.queue.executions.execution_insertion import OF_JOB_FOR_EXECUTION, insert_executions
+from app.schedule.due_ticks import Advance, DueJob
+from app.schedule.timetable import Timetable
+from schema.states import EndpointType
+
+# What an earlier version has begun goes on after an update, and the job is busy with it. Only later versions have a
+# first_version_id. Each probe reads an index that holds nothing but unfinished executions.
+_IS_BUSY = """(EXISTS (SELECT 1 FROM executions AS x WHERE x.job_id = j.job_id AND x.completed_at IS NULL)
+                OR EXISTS (SELECT 1 FROM executions AS x WHERE x.job_id = j.first_version_id AND x.completed_at IS NULL)
+                OR EXISTS (SELECT 1 FROM jobs AS v JOIN executions AS x ON x.job_id = v.job_id
+                            WHERE v.first_version_id = j.first_version_id AND x.completed_at IS NULL))"""
+
+# A plain read: the compare-and-set below decides, and a lock here would end with this statement. `busy` is computed for
+# jobs with overlap = 'skip' only.
+DUE = statement(
+    "executions.due_jobs",
+    f"""
+    WITH found AS (
+      SELECT j.job_id, j.endpoint_type, j.cron_expression, j.cron_timezone, j.interval_ms, j.fixed_delay,
+             j.cron_starts_at, j.cron_ends_at, j.created_at, j.cron_next_run_at, j.catch_up, j.max_catch_up, j.overlap,
+             CASE WHEN j.overlap = 'skip' THEN {_IS_BUSY} ELSE false END AS busy
+        FROM jobs AS j
+       WHERE j.cron_next_run_at IS NOT NULL
+         AND j.cron_next_run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'{of_regions("j")}
+         AND (j.cron_next_run_at, j.job_id) > (CAST(:after_run_at AS TIMESTAMPTZ), CAST(:after_job AS TEXT))
+       ORDER BY j.cron_next_run_at, j.job_id LIMIT :limit)
+    SELECT found.*, now() AS now, now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond' AS horizon
+      FROM (SELECT 1 AS one) AS always LEFT JOIN found ON true
+     ORDER BY found.cron_next_run_at NULLS FIRST, found.job_id NULLS FIRST
+    """,  # noqa: S608 - a constant of this module
+)
+
+# A missed tick is due now, not when it was missed: claims go by run_at, so it would go before everything else that is
+# due. The microseconds keep the missed ticks of a job in order.
+_INSERT = insert_executions(
+    "a",
+    "e",
+    execution_id="t.execution_id",
+    shard="t.shard",
+    idempotency_key="t.idempotency_key",
+    status="'QUEUED'",
+    scheduled_at="t.tick",
+    run_at="GREATEST(t.tick, now() + t.place * INTERVAL '1 microsecond')",
+)
+
+# The ticks of a job are inserted only if its cron_next_run_at was still the first of them, and in the same statement it
+# moves past the last: a second or repeated run finds nothing to do. = ANY is implied by the join; it keeps the plan to
+# the primary key (without statistics PostgreSQL compared every tick with every cron job), as does the absence of
+# trigger_type, by which it would read all of idx_jobs_recurring. An `exclusive` tick must also still find its job idle.
+#
+# The statement skips locked jobs and returns them: a wait for one row would delay the ticks of all other jobs. With NO
+# KEY, a foreign key that is being checked does not count as such a lock.
+MATERIALIZE = statement(
+    "executions.materialize",
+    f"""
+    WITH due AS (
+      SELECT * FROM unnest(
+        CAST(:jobs AS TEXT[]), CAST(:expected AS TIMESTAMPTZ[]), CAST(:nexts AS TIMESTAMPTZ[]),
+        CAST(:lasts AS TIMESTAMPTZ[]), CAST(:retires AS BOOLEAN[]), CAST(:exclusives AS BOOLEAN[]),
+        CAST(:skipped_catch_up AS BIGINT[]), CAST(:skipped_overlap AS BIGINT[]))
+      AS u (job_id, expected, next_run_at, last_tick_at, retires, exclusive, skipped_catch_up, skipped_overlap)),
+    free AS MATERIALIZED (
+      SELECT job_id FROM jobs WHERE job_id = ANY (CAST(:jobs AS TEXT[]))
+       ORDER BY job_id LIMIT :count FOR NO KEY UPDATE SKIP LOCKED),
+    advanced AS (
+      UPDATE jobs AS j
+         SET cron_next_run_at = due.next_run_at,
+             cron_last_tick_at = COALESCE(due.last_tick_at, j.cron_last_tick_at),
+             skipped_catch_up = j.skipped_catch_up + due.skipped_catch_up,
+             skipped_overlap = j.skipped_overlap + due.skipped_overlap,
+             status = CASE WHEN due.retires THEN 'RETIRED' ELSE 'ACTIVE' END,
+             retired_at = CASE WHEN due.retires THEN now() ELSE NULL END,
+             ended_at = CASE WHEN due.retires THEN now() ELSE NULL END,
+             end_reason = CASE WHEN due.retires THEN 'NO_TICK_LEFT' ELSE NULL END
+        FROM due
+        JOIN free ON free.job_id = due.job_id
+       WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
+         AND j.job_id = due.job_id AND j.cron_next_run_at = due.expected
+         AND j.status = 'ACTIVE' AND (NOT due.exclusive OR NOT {_IS_BUSY})
+      RETURNING {", ".join(f"j.{name}" for name in OF_JOB_FOR_EXECUTION)}, j.status,
+                due.skipped_catch_up + due.skipped_overlap AS skipped),
+    inserted AS (
+      {_INSERT}
+        FROM unnest(
+               CAST(:tick_jobs AS TEXT[]), CAST(:ticks AS TIMESTAMPTZ[]), CAST(:executions AS TEXT[]),
+               CAST(:shards AS BIGINT[]), CAST(:keys AS TEXT[]), CAST(:places AS BIGINT[]))
+             AS t (job_id, tick, execution_id, shard, idempotency_key, place)
+        JOIN advanced AS a ON a.job_id = t.job_id
+        JOIN endpoints AS e ON e.name = a.endpoint
+      ON CONFLICT (job_id, idempotency_key) DO NOTHING
+      RETURNING job_id, queue)
+    SELECT due.job_id, free.job_id IS NULL AS is_locked, i.queue, a.status = 'RETIRED' AS retired, a.skipped,
+           COALESCE(i.executions, 0) AS executions
+      FROM due
+      LEFT JOIN free ON free.job_id = due.job_id
+      LEFT JOIN advanced AS a ON a.job_id = due.job_id
+      LEFT JOIN (SELECT job_id, min(queue) AS queue, count(*) AS executions FROM inserted GROUP BY job_id) AS i
+        ON i.job_id = a.job_id
+     WHERE free.job_id IS NULL OR a.job_id IS NOT NULL
+    """,  # noqa: S608 - constants of this package
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Materialized:
+    """Counts of what one statement changed, and the queues of the new executions.
+
+    `locked` are the ids of the jobs that it skipped because another transaction held their rows.
+    """
+
+    queues: frozenset[str]
+    jobs: int
+    executions: int
+    retired: int
+    skipped: int
+    locked: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class DueJobs:
+    """Jobs with due ticks, and the database's clock."""
+
+    jobs: list[DueJob]
+    now: datetime
+
+
+def due(
+    database: Database, *, ahead_ms: int, limit: int, since: datetime = EPOCH, after: DueJob | None = None
+) -> DueJobs:
+    """Read the jobs with due ticks, the longest due first, from `since` on or from behind `after` on."""
+    params = {
+        "ahead_ms": ahead_ms,
+        "limit": limit,
+        "after_run_at": after.next_run_at if after else since,
+        "after_job": after.job_id if after else "",
+    }
+    rows = database.fetch(DUE, params)
+    jobs = [
+        DueJob(
+            job_id=row.job_id,
+            endpoint_type=EndpointType(row.endpoint_type),
+            timetable=Timetable.stored(row._asdict()),
+            next_run_at=row.cron_next_run_at,
+            busy=row.busy,
+            now=row.now,
+            horizon=row.horizon,
+        )
+        for row in rows
+        if row.job_id is not None
+    ]
+    return DueJobs(jobs, rows[0].now)
+
+
+def materialize(database: Database, advances: Sequence[Advance], *, shards: int) -> Materialized:
+    """Insert the executions of all ticks and advance the jobs, except those that are locked or have moved already."""
+    if not advances:
+        return Materialized(frozenset(), 0, 0, 0, 0)
+    found = database.fetch(MATERIALIZE, _params(advances, shards))
+    rows = [row for row in found if not row.is_locked]
+    return Materialized(
+        queues=frozenset(row.queue for row in rows if row.executions),
+        jobs=len(rows),
+        executions=sum(row.executions for row in rows),
+        retired=sum(row.retired for row in rows),
+        skipped=sum(row.skipped for row in rows),
+        locked=frozenset(row.job_id for row in found if row.is_locked),
+    )
+
+
+def _params(advances: Sequence[Advance], shards: int) -> dict[str, object]:
+    # In key order, so that two schedulers do not lock the same jobs crosswise.
+    advances = sorted(advances, key=lambda a: a.job.job_id)
+    ticks = [(a.job.job_id, tick) for a in advances for tick in a.ticks]
+    executions = [ids.execution_id() for _ in ticks]
+    return {
+        "jobs": [a.job.job_id for a in advances],
+        "count": len(advances),
+        "expected": [a.job.next_run_at for a in advances],
+        "nexts": [a.next_run_at for a in advances],
+        "lasts": [a.ticks[-1] if a.ticks else None for a in advances],
+        "retires": [a.retires for a in advances],
+        "exclusives": [a.exclusive for a in advances],
+        "skipped_catch_up": [a.skipped_catch_up for a in advances],
+        "skipped_overlap": [a.skipped_overlap for a in advances],
+        "tick_jobs": [job_id for job_id, _ in ticks],
+        "ticks": [tick for _, tick in ticks],
+        "executions": executions,
+        "shards": [ids.shard_of(execution, shards) for execution in executions],
+        "keys": [f"{job_id}_{(tick - EPOCH) // timedelta(milliseconds=1)}" for job_id, tick in ticks],
+        "places": list(range(len(ticks))),
+    }

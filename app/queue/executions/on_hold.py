@@ -1,0 +1,241 @@
+"""Holding: the executions of a paused job that wait are held back, and let go when it is resumed."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from sqlalchemy import Connection
+
+from app.kernel.db import Database
+from app.kernel.sql import statement
+from app.queue.ending import execution_events
+from app.queue.ending.execution_events import Reason, StateChange
+from schema.states import ExecutionStatus, JobStatus
+
+BATCH = 500  # executions of a job in one transaction
+
+# `on_hold` takes a PENDING row out of the promoter's index; it can neither be claimed nor promoted. run_at stays.
+# What was requested during the pause is not held back by a later batch.
+HOLD = statement(
+    "executions.hold",
+    """
+    WITH waiting AS MATERIALIZED (
+      SELECT execution_id, status FROM executions
+       WHERE job_id = :job_id AND completed_at IS NULL AND execution_id > :after
+         AND status IN ('PENDING', 'QUEUED', 'RETRYING') AND NOT on_hold
+         AND NOT (idempotency_key LIKE 'run_%'
+                  AND created_at > COALESCE((SELECT paused_at FROM jobs WHERE job_id = :job_id), now()))
+       ORDER BY execution_id LIMIT :limit FOR UPDATE),
+    held AS (
+      UPDATE executions AS e SET status = 'PENDING', on_hold = true
+        FROM waiting
+       WHERE e.execution_id = waiting.execution_id AND e.status IN ('PENDING', 'QUEUED', 'RETRYING')
+      RETURNING e.execution_id, waiting.status, e.attempt_count)
+    SELECT page.last, held.execution_id, held.status, held.attempt_count
+      FROM (SELECT CASE WHEN count(*) = CAST(:limit AS BIGINT) THEN max(execution_id) END AS last FROM waiting) AS page
+      LEFT JOIN held ON true
+    """,
+)
+
+# Asked twice a second, so it has an index of its own: a paused job may hold very many executions back.
+# Executions that were RUNNING when the job was paused and have failed since. One requested during the pause goes on.
+RETRIES = statement(
+    "executions.retries_of_paused_jobs",
+    """
+    SELECT e.execution_id, e.job_id FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
+     WHERE j.paused_at IS NOT NULL AND e.status = 'RETRYING' AND e.created_at <= j.paused_at
+     ORDER BY e.execution_id LIMIT 500
+    """,
+)
+# A resume locks the job too: it comes first, and the job is not paused any more, or it comes second and lets these go.
+HOLD_RETRIES = statement(
+    "executions.hold_retries",
+    """
+    WITH paused AS MATERIALIZED (
+      SELECT job_id, paused_at FROM jobs
+       WHERE job_id = ANY (CAST(:jobs AS TEXT[])) AND paused_at IS NOT NULL
+       ORDER BY job_id FOR SHARE)
+    UPDATE executions AS e SET status = 'PENDING', on_hold = true
+      FROM paused AS j
+     WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) AND j.job_id = e.job_id
+       AND e.status = 'RETRYING' AND e.created_at <= j.paused_at
+    RETURNING e.execution_id, e.attempt_count
+    """,
+)
+
+# Late ones are due from now on, those of a batch in their order: see app.queue.executions.promotion.
+LET_GO = statement(
+    "executions.let_go",
+    """
+    WITH held AS MATERIALIZED (
+      SELECT execution_id, run_at FROM executions
+       WHERE job_id = :job_id AND completed_at IS NULL AND execution_id > :after AND status = 'PENDING' AND on_hold
+         AND (attempt_count > 0 OR NOT CAST(:begun_only AS BOOLEAN))
+       ORDER BY execution_id LIMIT :limit FOR UPDATE),
+    freed AS (
+      UPDATE executions AS e
+         SET on_hold = false, run_at = GREATEST(e.run_at, now() + numbered.place * INTERVAL '1 microsecond'),
+             status = CASE WHEN e.run_at > now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
+                           THEN 'PENDING' ELSE 'QUEUED' END
+        FROM (SELECT execution_id, row_number() OVER (ORDER BY run_at, execution_id) AS place FROM held) AS numbered
+       WHERE e.execution_id = numbered.execution_id AND e.status = 'PENDING' AND e.on_hold
+      RETURNING e.execution_id, e.status, e.queue, e.attempt_count)
+    SELECT page.last, freed.execution_id, freed.status, freed.queue, freed.attempt_count
+      FROM (SELECT CASE WHEN count(*) = CAST(:limit AS BIGINT) THEN max(execution_id) END AS last FROM held) AS page
+      LEFT JOIN freed ON true
+    """,
+)
+
+# On hold although their job goes on, or begun before their job was retired: nothing else would find them. No statement
+# of ours leaves the former, and only a change of very many executions that was cut off leaves the latter.
+ASTRAY = statement(
+    "executions.held_astray",
+    """
+    SELECT DISTINCT j.job_id, j.status FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
+     WHERE j.job_id = ANY (CAST(:jobs AS TEXT[])) AND e.completed_at IS NULL AND e.on_hold
+       AND (j.status = 'ACTIVE'
+            OR j.status = 'RETIRED' AND j.trigger_type IN ('CRON', 'INTERVAL') AND e.attempt_count > 0)
+     ORDER BY j.job_id
+    """,
+)
+# Left by a pause that was cut off between two batches, or handed back by a worker during the pause.
+UNHELD = statement(
+    "executions.not_held",
+    """
+    SELECT DISTINCT j.job_id FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
+     WHERE j.job_id = ANY (CAST(:jobs AS TEXT[])) AND j.status = 'PAUSED' AND j.trigger_type IN ('CRON', 'INTERVAL')
+       AND e.completed_at IS NULL AND e.status IN ('PENDING', 'QUEUED') AND NOT e.on_hold
+       AND NOT (e.idempotency_key LIKE 'run_%' AND e.created_at > j.paused_at)
+     ORDER BY j.job_id
+    """,
+)
+# Between two batches a job may have been paused, resumed or retired by somebody else.
+STATUS = statement("jobs.status_between_batches", "SELECT status FROM jobs WHERE job_id = :job_id FOR SHARE")
+
+
+def hold(connection: Connection, job_id: str, actor: str | None, after: str = "") -> str | None:
+    """Hold back a batch of the waiting executions of a job, from behind `after` on; returns after which more follow."""
+    rows = connection.execute(HOLD, {"job_id": job_id, "after": after, "limit": BATCH}).all()
+    changes = [
+        StateChange(row.execution_id, ExecutionStatus(row.status), ExecutionStatus.PENDING, row.attempt_count)
+        for row in rows
+        if row.execution_id is not None
+    ]
+    execution_events.record(connection, changes, actor=actor, reason=Reason.JOB_PAUSED)
+    last: str | None = rows[0].last
+    return last
+
+
+def hold_the_rest(
+    database: Database,
+    job_id: str,
+    after: str | None = "",
+    actor: str | None = None,
+    *,
+    stopping: Callable[[], bool] = lambda: False,
+) -> None:
+    """Hold back what follows `after`, each batch in a transaction of its own, while the job is paused.
+
+    Nothing more once `stopping`, which is asked before each batch.
+    """
+
+    def body(connection: Connection, after: str) -> str | None:
+        if connection.execute(STATUS, {"job_id": job_id}).scalar() != JobStatus.PAUSED:
+            return None
+        return hold(connection, job_id, actor, after)
+
+    while after is not None and not stopping():
+        database.commit_jointly()
+        after = database.transact(partial(body, after=after))
+
+
+def hold_retries(database: Database) -> int:
+    """Hold back the retries of paused jobs; returns how many there were."""
+    found = database.fetch(RETRIES)
+    if not found:
+        return 0
+    params = {"ids": [row.execution_id for row in found], "jobs": sorted({row.job_id for row in found})}
+
+    def body(connection: Connection) -> int:
+        rows = connection.execute(HOLD_RETRIES, params).all()
+        changes = [
+            StateChange(row.execution_id, ExecutionStatus.RETRYING, ExecutionStatus.PENDING, row.attempt_count)
+            for row in rows
+        ]
+        execution_events.record(connection, changes, actor=None, reason=Reason.JOB_PAUSED)
+        return len(rows)
+
+    return database.transact(body)
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """A batch of held executions that were let go: how many of each queue, and after which more follow."""
+
+    queues: Counter[str]
+    last: str | None
+
+
+def let_go(
+    connection: Connection,
+    job_id: str,
+    ahead_ms: int,
+    actor: str | None,
+    *,
+    after: str = "",
+    retired_by: Reason | None = None,
+) -> Freed:
+    """Let a batch of the held executions of a job go, from behind `after` on.
+
+    Of a job that was retired (`retired_by`) only those go that were attempted before: the others are cancelled. A queue
+    is in the answer also when nothing of it is due yet.
+    """
+    params = {"job_id": job_id, "ahead_ms": ahead_ms, "limit": BATCH, "begun_only": retired_by is not None}
+    rows = connection.execute(LET_GO, params | {"after": after}).all()
+    freed = [row for row in rows if row.execution_id is not None]
+    changes = [
+        StateChange(row.execution_id, ExecutionStatus.PENDING, ExecutionStatus(row.status), row.attempt_count)
+        for row in freed
+    ]
+    execution_events.record(connection, changes, actor=actor, reason=retired_by or Reason.JOB_RESUMED)
+    return Freed(Counter(row.queue for row in freed), rows[0].last)
+
+
+def let_the_rest_go(
+    database: Database,
+    job_id: str,
+    ahead_ms: int,
+    actor: str | None = None,
+    *,
+    after: str | None = "",
+    retired_by: Reason | None = None,
+    stopping: Callable[[], bool] = lambda: False,
+) -> Counter[str]:
+    """Let what is held of a job go, each batch in a transaction of its own, while the job is not paused.
+
+    Nothing more once `stopping`, which is asked before each batch.
+    """
+
+    def body(connection: Connection, after: str) -> Freed:
+        if connection.execute(STATUS, {"job_id": job_id}).scalar() == JobStatus.PAUSED:
+            return Freed(Counter(), None)
+        return let_go(connection, job_id, ahead_ms, actor, after=after, retired_by=retired_by)
+
+    total = Counter[str]()
+    while after is not None and not stopping():
+        database.commit_jointly()
+        batch = database.transact(partial(body, after=after))
+        total, after = total + batch.queues, batch.last
+    return total
+
+
+def held_astray(database: Database, jobs: Sequence[str]) -> dict[str, Reason | None]:
+    """Return those of the jobs whose executions are on hold for no pause, each with what has retired it."""
+    rows = database.fetch(ASTRAY, {"jobs": jobs})
+    return {row.job_id: Reason.JOB_CANCELLED if row.status == JobStatus.RETIRED else None for row in rows}
+
+
+def not_held(database: Database, jobs: Sequence[str]) -> list[str]:
+    """Return those of the jobs that are PAUSED, repeat, and of which executions wait that a pause holds back."""
+    return [row.job_id for row in database.fetch(UNHELD, {"jobs": jobs})]

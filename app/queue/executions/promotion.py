@@ -1,0 +1,52 @@
+"""Promotion: queue the PENDING executions that are due soon."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.kernel.db import Database
+from app.kernel.formats import EPOCH
+from app.kernel.sql import of_regions, statement
+
+# run_at stays: workers claim what is due within 50 ms, and start it at its instant. What is queued late is due from now
+# on, in the same order: it waits behind what is due already, and claims have not read past it yet
+# (app.queue.executions.watermark).
+PROMOTE = statement(
+    "executions.promote",
+    f"""
+    WITH due AS MATERIALIZED (
+      SELECT execution_id, run_at FROM executions
+       WHERE shard = :shard AND status = 'PENDING' AND NOT on_hold
+         AND run_at >= CAST(:since AS TIMESTAMPTZ)
+         AND run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'{of_regions()}
+       ORDER BY run_at, execution_id LIMIT :limit FOR UPDATE SKIP LOCKED),
+    promoted AS (
+      UPDATE executions AS e
+         SET status = 'QUEUED', run_at = GREATEST(e.run_at, now() + numbered.place * INTERVAL '1 microsecond')
+        FROM (SELECT execution_id, row_number() OVER (ORDER BY run_at, execution_id) AS place FROM due) AS numbered
+       WHERE e.execution_id = numbered.execution_id
+         AND COALESCE(e.status = 'PENDING' AND NOT e.on_hold
+                      AND e.run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond', false)
+      RETURNING e.queue)
+    SELECT counted.queue, counted.promoted,
+           (SELECT CASE WHEN count(*) < CAST(:limit AS BIGINT) THEN now() ELSE max(due.run_at) END
+              FROM due) AS seen_up_to
+      FROM (SELECT 1 AS one) AS always
+      LEFT JOIN (SELECT queue, count(*) AS promoted FROM promoted GROUP BY queue) AS counted ON true
+    """,  # noqa: S608 - a constant
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Promoted:
+    """How many executions of each queue were queued; `seen_up_to` is that of a claim."""
+
+    queues: Counter[str]
+    seen_up_to: datetime
+
+
+def promote(database: Database, *, shard: int, ahead_ms: int, limit: int, since: datetime = EPOCH) -> Promoted:
+    """Queue the PENDING executions of a shard that are due from `since` on and within `ahead_ms`."""
+    rows = database.fetch(PROMOTE, {"shard": shard, "ahead_ms": ahead_ms, "limit": limit, "since": since})
+    queues = Counter({row.queue: row.promoted for row in rows if row.queue is not None})
+    return Promoted(queues, rows[0].seen_up_to)

@@ -1,0 +1,277 @@
+"""Reclaim: take RUNNING executions back from workers that will not conclude them.
+
+Candidates are read first, and the next state of each is decided; then one statement acts, and its UPDATE repeats the
+whole condition: of two schedulers and a late conclusion, one wins and the others change nothing.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import Enum
+from typing import Any, NamedTuple
+
+from sqlalchemy import Row
+
+from app.catalog.retry_policy import RetryPolicy
+from app.kernel.db import Database
+from app.queue.ending.outbox_rows import put_ends_of
+from app.queue.executions.execution_model import DeliveryError
+from app.queue.executions.retry_outcome import outcome
+from app.queue.executions.settlement import MAY_SETTLE, settlement_of
+from app.queue.executions.verdict import Tried, Verdict, decide
+from app.kernel.sql import of_regions, statement
+from schema.states import ExecutionStatus, LogLevel
+
+# A lease that is over is never renewed, so what is lost stays lost between the two reads.
+_IS_LOST = """NOT EXISTS (SELECT 1 FROM workers AS w
+                          WHERE w.worker_id = e.worker_id AND w.status = 'ALIVE' AND w.lease_expires_at > now())"""
+_IS_STUCK = "e.started_at <= now() - CAST(:stuck_ms AS BIGINT) * INTERVAL '1 millisecond'"
+
+_CANDIDATES = f"""
+    SELECT e.endpoint, e.limit_key, e.worker_id, e.execution_id, e.attempt_count, e.max_attempts,
+           now() - e.scheduled_at AS age, v.retry_policy,
+           EXISTS (SELECT 1 FROM attempts AS a
+                    WHERE a.execution_id = e.execution_id AND a.error->>'type' = 'WORKER_LOST') AS was_lost,
+           (SELECT j.job_id FROM jobs AS j WHERE j.job_id = e.job_id AND {MAY_SETTLE}) AS job_to_settle
+      FROM executions AS e
+      LEFT JOIN endpoint_versions AS v ON v.endpoint = e.endpoint AND v.version = e.endpoint_version
+     WHERE e.status = 'RUNNING'
+       AND (e.endpoint, e.limit_key, e.worker_id, e.execution_id) > (:endpoint, :limit_key, :worker_id, :execution_id)
+       AND {{condition}}
+     ORDER BY e.endpoint, e.limit_key, e.worker_id, e.execution_id LIMIT :limit
+    """  # noqa: S608 - a constant of this package
+LOST = statement("executions.lost", _CANDIDATES.format(condition=_IS_LOST + of_regions("e")))
+STUCK = statement("executions.stuck", _CANDIDATES.format(condition=_IS_STUCK + of_regions("e")))
+
+# RECLAIM skips locked executions, and executions whose end would settle a locked job, and returns the names of the
+# locked rows: a wait for one row would leave all other executions with their dead workers.
+#
+# = ANY is implied by the join; it keeps the plan to the primary key while the table's statistics are old. A request to
+# cancel turns the retry that would follow into the end, a request to abort whatever would follow. A retry although no
+# attempt is left (see Tried.most_attempts) needs one more, or no claim would take it.
+_PUT = put_ends_of(
+    "taken",
+    end_id="taken.attempt_id",
+    attempt="taken.attempt_count",
+    at="now()",
+    rejected="COALESCE(CAST(taken.error AS JSONB)->>'rejected' = 'true', false)",
+)
+RECLAIM = statement(
+    "executions.reclaim",
+    f"""
+    WITH lost AS (
+      SELECT * FROM unnest(
+        CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:max_attempts AS BIGINT[]), CAST(:statuses AS TEXT[]),
+        CAST(:outputs AS TEXT[]), CAST(:errors AS TEXT[]), CAST(:levels AS TEXT[]), CAST(:messages AS TEXT[]),
+        CAST(:attempt_ids AS TEXT[]), CAST(:log_ids AS TEXT[]), CAST(:jobs AS TEXT[]))
+      AS u (execution_id, attempt, max_attempts, status, output, error, level, message, attempt_id, log_id, job_id)),
+    free AS MATERIALIZED (
+      SELECT execution_id FROM executions WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
+       ORDER BY execution_id LIMIT :count FOR NO KEY UPDATE SKIP LOCKED),
+    free_jobs AS MATERIALIZED (
+      SELECT job_id FROM jobs WHERE job_id = ANY (CAST(:jobs AS TEXT[]))
+       ORDER BY job_id LIMIT :count FOR NO KEY UPDATE SKIP LOCKED),
+    taken AS (
+      UPDATE executions AS e
+         SET status = CASE WHEN e.abort_requested_at IS NOT NULL
+                             OR lost.status = 'RETRYING' AND e.cancel_requested_at IS NOT NULL
+                           THEN 'CANCELLED' ELSE lost.status END,
+             output = CASE WHEN e.abort_requested_at IS NULL THEN CAST(lost.output AS JSONB) END,
+             run_at = CASE WHEN lost.status = 'RETRYING' AND e.cancel_requested_at IS NULL
+                           THEN now() ELSE e.run_at END,
+             completed_at = CASE WHEN lost.status = 'RETRYING' AND e.cancel_requested_at IS NULL
+                                 THEN NULL ELSE now() END,
+             max_attempts = CASE WHEN lost.status = 'RETRYING' AND e.cancel_requested_at IS NULL
+                                 THEN GREATEST(e.max_attempts, e.attempt_count + 1) ELSE e.max_attempts END,
+             duration_ms = CAST(EXTRACT(EPOCH FROM (now() - e.started_at)) * 1000 AS BIGINT)
+        FROM lost
+        JOIN free ON free.execution_id = lost.execution_id
+        LEFT JOIN free_jobs ON free_jobs.job_id = lost.job_id
+       WHERE e.execution_id = ANY (CAST(:ids AS TEXT[]))
+         AND e.execution_id = lost.execution_id AND e.attempt_count = lost.attempt AND e.status = 'RUNNING'
+         AND e.max_attempts = lost.max_attempts
+         AND (lost.job_id IS NULL OR free_jobs.job_id IS NOT NULL
+              OR lost.status = 'RETRYING' AND e.cancel_requested_at IS NULL)
+         AND CASE WHEN CAST(:stuck_ms AS BIGINT) IS NULL THEN {_IS_LOST} ELSE {_IS_STUCK} END
+      RETURNING e.execution_id, e.job_id, e.queue, e.worker_id, e.attempt_count, e.status, e.scheduled_at,
+                e.shard, e.endpoint, e.followed, e.started_at, e.duration_ms, e.output, lost.error, lost.level,
+                lost.message, lost.attempt_id, lost.log_id),
+    tried AS (
+      INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
+                            duration_ms, output, error, led_to)
+      SELECT taken.attempt_id, taken.execution_id, taken.attempt_count,
+             CASE WHEN taken.status = 'SUCCESS' THEN 'SUCCESS' ELSE 'FAILED' END, taken.worker_id, taken.started_at,
+             now(), taken.duration_ms, taken.output, CAST(taken.error AS JSONB), NULLIF(taken.status, 'SUCCESS')
+        FROM taken
+      ON CONFLICT (execution_id, attempt_number) DO NOTHING
+      RETURNING attempt_id),
+    logged AS (
+      INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message)
+      SELECT taken.log_id, taken.execution_id, taken.attempt_count, taken.level,
+             CASE WHEN taken.status = 'CANCELLED' THEN CAST(:cancelled AS TEXT) ELSE taken.message END
+        FROM taken
+      RETURNING log_id),
+    settled AS ({settlement_of("taken", at="now()", when="taken.status <> 'RETRYING'")}),
+    put AS ({_PUT})
+    SELECT queue, status, count(*) AS executions, CAST(NULL AS TEXT) AS locked
+      FROM taken GROUP BY queue, status
+    UNION ALL
+    SELECT CAST(NULL AS TEXT), CAST(NULL AS TEXT), 0,
+           CASE WHEN free.execution_id IS NULL THEN 'execution ' || lost.execution_id ELSE 'job ' || lost.job_id END
+      FROM lost
+      LEFT JOIN free ON free.execution_id = lost.execution_id
+      LEFT JOIN free_jobs ON free_jobs.job_id = lost.job_id
+      LEFT JOIN taken ON taken.execution_id = lost.execution_id
+     WHERE taken.execution_id IS NULL
+       AND (free.execution_id IS NULL OR lost.job_id IS NOT NULL AND free_jobs.job_id IS NULL)
+    """,  # noqa: S608 - constants of this package
+)
+
+
+class LossReason(Enum):
+    """Why an attempt is ended in place of its worker: the type of the attempt's error."""
+
+    WORKER_LOST = "the worker's lease ran out before it wrote a result"
+    STUCK = "no result was written within the stuck timeout"
+
+
+class Place(NamedTuple):
+    """Place of a candidate in the order in which pages of candidates are read."""
+
+    endpoint: str
+    limit_key: str
+    worker_id: str
+    execution_id: str
+
+
+START = Place("", "", "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An execution that may have to be taken back, and the verdict on its attempt.
+
+    `job_to_settle` is the job that the end of the execution may change, None where it changes none.
+    """
+
+    tried: Tried
+    verdict: Verdict
+    place: Place = START
+    job_to_settle: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reclaimed:
+    """Counts of the executions that were taken back, by their next state; `queues` hold those to retry.
+
+    `ignored` are those whose retry policy makes a success of it. `ends` are the ids of the attempts that were
+    ended, which are those of the rows that they left in the outbox, if any; and of candidates that others ended first.
+    `locked` names the executions and jobs that were skipped because another transaction held their rows.
+    """
+
+    queues: frozenset[str]
+    retrying: int
+    failed: int
+    cancelled: int
+    ignored: int
+    ends: list[str] = field(default_factory=list)
+    locked: frozenset[str] = frozenset()
+
+
+def lost(database: Database, after: Place = START, *, limit: int) -> list[Candidate]:
+    """Read a page of RUNNING executions whose worker has no valid lease.
+
+    The lease ran out, or the worker is DEAD or has no row.
+    """
+    rows = database.fetch(LOST, {**after._asdict(), "limit": limit})
+    return [_candidate(row, LossReason.WORKER_LOST) for row in rows]
+
+
+def stuck(database: Database, after: Place = START, *, stuck_ms: int, limit: int) -> list[Candidate]:
+    """Read a page of RUNNING executions that were claimed longer than `stuck_ms` ago."""
+    rows = database.fetch(STUCK, {**after._asdict(), "stuck_ms": stuck_ms, "limit": limit})
+    return [_candidate(row, LossReason.STUCK) for row in rows]
+
+
+def reclaim_lost(database: Database, candidates: Sequence[Candidate]) -> Reclaimed:
+    """End the attempts of candidates whose worker still has no valid lease, as WORKER_LOST."""
+    return _reclaim(database, candidates, LossReason.WORKER_LOST, None)
+
+
+def reclaim_stuck(database: Database, candidates: Sequence[Candidate], *, stuck_ms: int) -> Reclaimed:
+    """End the attempts of candidates that are still older than `stuck_ms`, as STUCK."""
+    return _reclaim(database, candidates, LossReason.STUCK, stuck_ms)
+
+
+def _candidate(row: Row[Any], reason: LossReason) -> Candidate:
+    first_loss = reason is LossReason.WORKER_LOST and not row.was_lost
+    age_ms = row.age / timedelta(milliseconds=1)
+    tried = Tried(row.execution_id, row.attempt_count, row.max_attempts, age_ms, first_loss)
+    error = DeliveryError(reason.name, reason.value, may_have_been_delivered=True)
+    try:
+        verdict = _verdict(error, tried, RetryPolicy.from_json(row.retry_policy))
+    except Exception:  # noqa: BLE001 - a policy that was edited manually may hold values of any type
+        # It must not stop the reclaim of the other executions.
+        verdict = _verdict(error, tried, RetryPolicy())
+    place = Place(row.endpoint, row.limit_key, row.worker_id, row.execution_id)
+    return Candidate(tried, verdict, place, row.job_to_settle)
+
+
+def _verdict(error: DeliveryError, tried: Tried, policy: RetryPolicy) -> Verdict:
+    return decide(error, outcome(error, {}, policy), tried, policy, None)
+
+
+def _reclaim(
+    database: Database, candidates: Sequence[Candidate], reason: LossReason, stuck_ms: int | None
+) -> Reclaimed:
+    if not candidates:
+        return Reclaimed(frozenset(), 0, 0, 0, 0)
+    params = _params(candidates, reason, stuck_ms)
+    rows = database.fetch(RECLAIM, params)
+    counts = Counter[str]()
+    for row in rows:
+        counts[row.status] += row.executions
+    return Reclaimed(
+        queues=frozenset(row.queue for row in rows if row.status == "RETRYING"),
+        retrying=counts["RETRYING"],
+        failed=counts["FAILED"],
+        cancelled=counts["CANCELLED"],
+        ignored=counts["SUCCESS"],
+        ends=params["attempt_ids"],
+        locked=frozenset(row.locked for row in rows if row.locked),
+    )
+
+
+def _params(candidates: Sequence[Candidate], reason: LossReason, stuck_ms: int | None) -> dict[str, Any]:
+    # In key order, as conclusions are, so that the two never lock the same rows crosswise.
+    ordered = sorted(candidates, key=lambda c: c.tried.execution_id)
+    fails = [c.verdict.status is ExecutionStatus.FAILED for c in ordered]
+    return {
+        "ids": [c.tried.execution_id for c in ordered],
+        "jobs": [c.job_to_settle for c in ordered],
+        "count": len(ordered),
+        "attempts": [c.tried.attempt for c in ordered],
+        "max_attempts": [c.tried.max_attempts for c in ordered],
+        "statuses": [c.verdict.status.value for c in ordered],
+        "outputs": [None if c.verdict.output is None else json.dumps(c.verdict.output) for c in ordered],
+        "errors": [json.dumps(c.verdict.error) for c in ordered],
+        "levels": [(LogLevel.ERROR if failed else LogLevel.WARN).value for failed in fails],
+        "messages": [f"{reason.value}; {_consequence(c)}" for c in ordered],
+        "attempt_ids": [ids.attempt_id() for _ in ordered],
+        "log_ids": [ids.log_id() for _ in ordered],
+        "stuck_ms": stuck_ms,
+        "cancelled": f"{reason.value}; it was asked to be cancelled, so it is not tried again",
+    }
+
+
+def _consequence(candidate: Candidate) -> str:
+    if candidate.verdict.status is ExecutionStatus.SUCCESS:
+        return "the retry policy ignores it"
+    if candidate.verdict.status is ExecutionStatus.RETRYING:
+        is_extra = candidate.tried.attempt >= candidate.tried.max_attempts
+        return "trying once more, since it may never have been sent" if is_extra else "trying again"
+    if candidate.tried.attempt >= candidate.tried.max_attempts and (candidate.verdict.error or {})["retryable"]:
+        return "no attempts are left"
+    return "the retry policy allows no other attempt"

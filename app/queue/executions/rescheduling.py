@@ -1,0 +1,100 @@
+"""Rescheduling: executions that wait are due at another instant."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
+
+from app.kernel.errors import ConflictError, ExecutionNotFoundError, TaskExecutorError
+from app.kernel.sql import statement
+from app.queue.ending import execution_events
+from app.queue.ending.execution_events import Reason, StateChange
+from app.queue.executions.several import Treated
+from schema.states import CANCELLABLE, ExecutionStatus
+
+LOCK = statement(
+    "executions.lock_for_rescheduling",
+    """
+    SELECT execution_id, status, run_at FROM executions
+     WHERE execution_id = ANY (CAST(:ids AS TEXT[])) ORDER BY execution_id FOR UPDATE
+    """,
+)
+# Nothing is due in the past: claims have read past that already (`watermark`). What waits for another
+# attempt stays in its state, and what is held back is held back. The plan of a job that runs once moves along; a tick
+# keeps the instant that it is named after.
+RESCHEDULE = statement(
+    "executions.reschedule",
+    """
+    UPDATE executions AS e
+       SET run_at = GREATEST(moved.run_at, now() + moved.place * INTERVAL '1 microsecond'),
+           scheduled_at = CASE WHEN moved.is_tick OR e.attempt_count > 0 THEN e.scheduled_at
+                               ELSE GREATEST(moved.run_at, now()) END,
+           status = CASE WHEN e.status = 'RETRYING' THEN 'RETRYING'
+                         WHEN e.on_hold OR moved.run_at > now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
+                         THEN 'PENDING' ELSE 'QUEUED' END
+      FROM (SELECT u.execution_id, u.before, u.run_at, u.place, j.trigger_type IN ('CRON', 'INTERVAL') AS is_tick
+              FROM unnest(CAST(:ids AS TEXT[]), CAST(:befores AS TEXT[]), CAST(:instants AS TIMESTAMPTZ[]),
+                          CAST(:places AS BIGINT[])) AS u (execution_id, before, run_at, place)
+              JOIN executions AS of_job ON of_job.execution_id = u.execution_id
+              JOIN jobs AS j ON j.job_id = of_job.job_id) AS moved
+     WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) AND e.execution_id = moved.execution_id
+       AND e.status IN ('PENDING', 'QUEUED', 'RETRYING')
+    RETURNING e.execution_id, moved.before, e.status, e.attempt_count, e.queue,
+              e.run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond' AND NOT e.on_hold AS is_due
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Where executions are moved: to an instant, or by a delay from where they are; then spread over a span.
+
+    Spread means that each is due at a place of its own in the span, which its id decides.
+    """
+
+    run_at: datetime | None = None
+    delay: timedelta = timedelta(0)
+    spread: timedelta = timedelta(0)
+
+    def instant_of(self, execution_id: str, run_at: datetime) -> datetime:
+        """Return when an execution is due that was due at `run_at`."""
+        share = int.from_bytes(hashlib.sha256(execution_id.encode()).digest()[:6]) / 2**48
+        return (self.run_at or run_at) + self.delay + self.spread * share
+
+
+def reschedule(
+    connection: Connection, execution_ids: Sequence[str], moved: Moved, *, ahead_ms: int, actor: str | None
+) -> Treated:
+    """Move when executions are due, not into the past; those that do not wait stay as they are."""
+    found = {row.execution_id: row for row in connection.execute(LOCK, {"ids": sorted(execution_ids)})}
+    refusals = {each: _refusal(each, found[each].status if each in found else None) for each in execution_ids}
+    refused = {each: error for each, error in refusals.items() if error is not None}
+    rows = [found[each] for each in execution_ids if each not in refused]
+    if not rows:
+        return Treated(refused=refused)
+    params = {
+        "ids": [row.execution_id for row in rows],
+        "befores": [row.status for row in rows],
+        "instants": [moved.instant_of(row.execution_id, row.run_at) for row in rows],
+        "places": list(range(len(rows))),
+        "ahead_ms": ahead_ms,
+    }
+    done = connection.execute(RESCHEDULE, params).all()
+    changes = [
+        StateChange(row.execution_id, ExecutionStatus(row.before), ExecutionStatus(row.status), row.attempt_count)
+        for row in done
+    ]
+    execution_events.record(connection, changes, actor=actor, reason=Reason.RESCHEDULED)
+    return Treated(Counter(row.queue for row in done if row.is_due), refused)
+
+
+def _refusal(execution_id: str, status: str | None) -> TaskExecutorError | None:
+    """Say why an execution cannot be rescheduled, or None."""
+    if status is None:
+        return ExecutionNotFoundError.of(execution_id)
+    if ExecutionStatus(status) in CANCELLABLE:
+        return None
+    return ConflictError(f"The execution {execution_id!r} is {status}; only one that waits can be rescheduled.")

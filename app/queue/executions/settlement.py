@@ -1,0 +1,57 @@
+"""Settlement of a job whose execution ended: a one-shot job retires, a fixed delay starts.
+
+The statement that ends an execution also settles its job; `app.queue.executions.repairs` finds jobs that were missed.
+"""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from app.kernel.sql import statement
+
+ONE_SHOT = "j.trigger_type IN ('IMMEDIATE', 'DELAYED')"
+MAY_SETTLE = f"({ONE_SHOT} OR j.fixed_delay)"
+"""Condition on columns that never change: the end of an execution locks no other job `j` to settle it."""
+
+
+def settlement_of(ended: str, *, at: str, when: str = "true") -> str:
+    """Return the UPDATE that settles the jobs of `ended`, a CTE of executions with their job_id and scheduled_at.
+
+    A fixed delay counts from the instant `at`, unless a later tick of the job exists already. A run that was due before
+    the end could be written is due now: the read of due ticks is past its instant (`watermark`). `when`
+    says which rows of `ended` are over. Whether the job is paused is looked at once its row is locked: a pause may be
+    about to end, and what it leaves to this execution nobody else would do.
+    """
+    return f"""
+      UPDATE jobs AS j
+         SET status = CASE WHEN j.fixed_delay THEN j.status ELSE 'RETIRED' END,
+             retired_at = CASE WHEN j.fixed_delay THEN j.retired_at ELSE now() END,
+             paused_at = CASE WHEN j.fixed_delay THEN j.paused_at END,
+             cron_next_run_at = CASE WHEN j.fixed_delay AND j.status = 'ACTIVE'
+                                     THEN GREATEST(now(), {at} + j.interval_ms * INTERVAL '1 millisecond') END
+        FROM {ended}
+       WHERE j.job_id = {ended}.job_id AND {when} AND j.status <> 'RETIRED'
+         AND ({ONE_SHOT}
+              OR j.fixed_delay AND j.cron_next_run_at IS NULL AND j.cron_last_tick_at = {ended}.scheduled_at)
+      RETURNING j.job_id"""  # noqa: S608 - parts of statements, composed at import
+
+
+# For the rare operations, which need more than one statement.
+SETTLE = statement(
+    "executions.settle_jobs",
+    f"""
+    WITH ended AS (
+      SELECT job_id, scheduled_at, completed_at FROM executions
+       WHERE execution_id = ANY (CAST(:ids AS TEXT[])) AND completed_at IS NOT NULL)
+    {settlement_of("ended", at="ended.completed_at")}
+    """,  # noqa: S608 - constants of this module
+)
+
+
+def settle_jobs(connection: Connection, execution_ids: Sequence[str]) -> None:
+    """Settle the jobs of executions that ended in this transaction.
+
+    After the executions were changed, so that rows are locked in the order in which conclusions lock them.
+    """
+    if execution_ids:
+        connection.execute(SETTLE, {"ids": execution_ids})

@@ -1,0 +1,120 @@
+"""Cache of endpoints for the creation of jobs; the statement that inserts a job notices a stale entry."""
+
+import threading
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self
+
+from cachetools import LRUCache
+from sqlalchemy import Connection, Row
+
+from app.catalog import validation
+from app.catalog.endpoints.limit_key import KeyTemplate, key_template
+from app.catalog.retry_policy import RetryPolicy
+from app.catalog.validation import Validator
+from app.kernel.db import Database
+from app.kernel.errors import Detail, EndpointNotFoundError, InputValidationError
+from app.kernel.formats import Unreadable
+from app.kernel.sql import statement
+from schema.states import EndpointType
+
+CACHE_SIZE = 2_000
+
+LOAD = statement(
+    "jobs.target",
+    """
+    SELECT e.version, e.endpoint_type, e.retry_policy, e.limits, e.flow_revision, e.callbacks,
+           p.schema_json, p.updated_at AS spec_updated_at
+      FROM endpoints e LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
+     WHERE e.name = :name AND e.deleted_at IS NULL
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CachedEndpoint:
+    """One version of an endpoint, with its payload spec and the key of its limits, which change without a new one."""
+
+    name: str
+    version: int
+    type: EndpointType
+    max_attempts: int
+    validator: Validator | None
+    spec_updated_at: datetime | None
+    flow_revision: int = 0
+    limit_key: KeyTemplate | None = None
+    callbacks: Mapping[str, str | None] | None = None
+
+    @classmethod
+    def of_row(cls, name: str, row: Row[Any]) -> Self:
+        """Take what LOAD has read."""
+        return cls(
+            name=name,
+            version=row.version,
+            type=EndpointType(row.endpoint_type),
+            max_attempts=RetryPolicy.from_json(row.retry_policy).max_attempts,
+            validator=validation.compiled(row.schema_json) if row.spec_updated_at is not None else None,
+            spec_updated_at=row.spec_updated_at,
+            flow_revision=row.flow_revision,
+            limit_key=key_template(row.limits),
+            callbacks=row.callbacks,
+        )
+
+    def faults(self, input_: object) -> list[Detail]:
+        """Return what is wrong with the input of a job: one that cannot be read was stored by somebody's own means."""
+        if isinstance(input_, Unreadable):
+            return [Detail(pointer="", message=f"{input_.why}; give another input")]
+        return self.validator.faults(input_) if self.validator is not None else []
+
+
+def read_targets(connection: Connection, names: Collection[str]) -> Mapping[str, CachedEndpoint]:
+    """Read the endpoints that are still there; what creates a job notices a change since then."""
+    found = {}
+    for name in sorted(names):
+        row = connection.execute(LOAD, {"name": name}).first()
+        if row is not None:
+            found[name] = CachedEndpoint.of_row(name, row)
+    return found
+
+
+class EndpointCache:
+    """Finds endpoints by name; the least recently used are forgotten."""
+
+    def __init__(self, database: Database, max_entries: int = CACHE_SIZE) -> None:
+        self._database = database
+        self._targets: LRUCache[str, CachedEndpoint] = LRUCache(max_entries)
+        self._lock = threading.Lock()
+
+    def fitting(self, name: str, input_: object) -> CachedEndpoint:
+        """Return an endpoint if its payload spec accepts the input; a cached spec may accept, only a fresh one refuses.
+
+        Raises EndpointNotFoundError or InputValidationError.
+        """
+        with self._lock:
+            target = self._targets.get(name)
+        if target is not None and not target.faults(input_):
+            return target
+        return self.checked(name, input_)
+
+    def checked(self, name: str, input_: object) -> CachedEndpoint:
+        """Return an endpoint, freshly read, whose payload spec accepts the input; raises as `fitting` does."""
+        target = self._load(name)
+        faults = target.faults(input_)
+        if not faults:
+            return target
+        details = [Detail(pointer=f"/input{fault['pointer']}", message=fault["message"]) for fault in faults]
+        first = details[0]
+        raise InputValidationError(
+            f"The input does not match the payload spec. {first['pointer']}: {first['message']}", details
+        )
+
+    def _load(self, name: str) -> CachedEndpoint:
+        rows = self._database.fetch(LOAD, {"name": name})
+        with self._lock:
+            self._targets.pop(name, None)
+            if not rows:
+                raise EndpointNotFoundError(f"There is no endpoint named {name!r}.")
+            target = CachedEndpoint.of_row(name, rows[0])
+            self._targets[name] = target
+            return target

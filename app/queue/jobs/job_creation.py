@@ -1,0 +1,129 @@
+"""Creation of a job: one statement, one round trip, once its endpoint is cached."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row
+
+from app.catalog.endpoints import callback_targets
+from app.kernel import ids
+from app.kernel.db import Database
+from app.kernel.errors import TaskExecutorError, UnavailableError
+from app.kernel.sql import statement
+from app.kernel.wakeup import Place
+from app.queue.jobs import job_insertion, job_queries
+from app.queue.jobs.endpoint_cache import EndpointCache
+from app.queue.jobs.group_commit import GroupCommit
+from app.queue.jobs.job_model import Job, NewJob
+from schema.states import ExecutionStatus, Trigger
+
+MAX_TRIES = 4
+LARGEST_TOGETHER = 32_768  # characters of an input: a full group of such is 4 MiB at most; CockroachDB reads 16 MiB
+
+CLOCK = statement("jobs.clock", "SELECT now() AS now")
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A job, and whether this request created it; otherwise it is the earlier one with the same key."""
+
+    job: Job
+    is_new: bool
+
+
+class Creator:
+    """Creates jobs; built once per process."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        shards: int,
+        look_ahead_ms: int,
+        hint: Callable[[str, Place | None], object] = lambda _queue, _place: None,
+    ) -> None:
+        """`hint` is told the queue of what can be claimed soon, and where it is if it is due at once.
+
+        It is told as soon as `create` has stored it.
+        """
+        self.database = database
+        self.targets = EndpointCache(database)
+        self.shards = shards
+        self.look_ahead_ms = look_ahead_ms
+        self._hint = hint
+        self._group = GroupCommit[Mapping[str, Any], Row[Any]](self._insert_one_shots)
+
+    def now(self) -> datetime:
+        """Read the database's clock: the ticks of a job are counted from what it says when the job is created."""
+        found: datetime = self.database.fetch(CLOCK)[0].now
+        return found
+
+    def create(self, new: NewJob, *, together: bool = False, attempts: int | None = None) -> Created:
+        """Store a job, or return the one with its key.
+
+        A replay is recognised whatever its body, even if the body would be refused by now. `together` with what other
+        threads create for its endpoint at the same moment, by one statement that is in no transaction of this thread.
+        `attempts` instead of what its endpoint's retry policy allows.
+        """
+        try:
+            return self._create(new, together=together, attempts=attempts)
+        except TaskExecutorError as error:
+            first = None if error.status >= 500 else self._first_with_key(new)
+            if first is None:
+                raise
+            return Created(first, is_new=False)
+
+    def _create(self, new: NewJob, *, together: bool, attempts: int | None) -> Created:
+        new, job_id = scheduled(new, self.now()) if new.timetable else new, ids.job_id()
+        target = self.targets.fitting(new.endpoint, new.input)
+        if new.callbacks:
+            callback_targets.check(self.database.fetch, new.endpoint, new.callbacks)
+        for tried in range(MAX_TRIES):
+            params = {**job_insertion.params_of(new, target, job_id, self.shards), "look_ahead_ms": self.look_ahead_ms}
+            params["max_attempts"] = attempts or params["max_attempts"]
+            if together and new.timetable is None and tried == 0 and len(params["input"]) <= LARGEST_TOGETHER:
+                # Whatever locks an endpoint holds up its own jobs only.
+                state = (target.name, target.version, target.spec_updated_at, target.flow_revision)
+                row = self._group.write(state, params)
+            else:
+                rows = self.database.fetch(job_insertion.REPEATING if new.timetable else job_insertion.ONE_SHOT, params)
+                row = rows[0] if rows else None
+            if row is not None:
+                # First of all: a worker can begin while the answer is worded.
+                if new.timetable is None and row.execution_status == ExecutionStatus.QUEUED:
+                    place = (params["shard"], target.name, params["limit_key"], row.execution_priority)
+                    self._hint(row.execution_queue, place if new.trigger is Trigger.IMMEDIATE else None)
+                return Created(job_insertion.inserted(new, params, row), is_new=True)
+            # The same id: it is ours, written by a first run whose answer was lost.
+            found = self._first_with_key(new) or job_queries.find_job(self.database, job_id)
+            if found is not None:
+                is_new = found.job_id == job_id
+                if is_new and found.execution is not None:
+                    self._hint(found.execution.queue, None)
+                return Created(found, is_new=is_new)
+            target = self.targets.checked(new.endpoint, new.input)
+        raise UnavailableError("The endpoint keeps changing; try again.")
+
+    def _insert_one_shots(self, each: Sequence[Mapping[str, Any]]) -> list[Row[Any] | None]:
+        """Insert one-shot jobs of one endpoint; returns for each its row, or None where there is none."""
+        if len(each) == 1:
+            rows = self.database.fetch(job_insertion.ONE_SHOT, each[0])
+            return [rows[0] if rows else None]
+        rows = self.database.fetch(job_insertion.ONE_SHOTS, job_insertion.params_of_one_shots(each))
+        found = {row.job_id: row for row in rows}
+        return [found.get(params["job_id"]) for params in each]
+
+    def _first_with_key(self, new: NewJob) -> Job | None:
+        if new.idempotency_key is None:
+            return None
+        return job_queries.find_job_by_key(self.database, new.endpoint, new.idempotency_key)
+
+
+def scheduled(new: NewJob, now: datetime) -> NewJob:
+    """Return the job with its start and first tick if it repeats; raises InvalidCronError when it would never fire."""
+    if new.timetable is None:
+        return new
+    table = replace(new.timetable, starts_at=now) if new.starts_now else new.timetable
+    return replace(new, timetable=table, first_tick=table.first_tick(now, start_given=not new.starts_now))

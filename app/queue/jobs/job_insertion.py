@@ -1,0 +1,226 @@
+"""Insertion of jobs: each statement checks by itself that the endpoint is still the cached one.
+
+`e` is empty when it is not. `j` is empty when the key is taken, or when the statement is repeated and its first run was
+committed. No row then comes back, and a second statement tells the cases apart. FOR KEY SHARE makes a new version and
+a deletion of the endpoint wait, and the deletion then find the job. A change of its flow passes: for FOR SHARE it would
+wait as long as creations overlap on PostgreSQL, and who floods an endpoint would keep it from being paused.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import Row
+
+from app.catalog.endpoints.callback_targets import merged
+from app.catalog.endpoints.limit_key import NO_KEY
+from app.kernel import ids
+from app.kernel.formats import EPOCH, array_literal, compact_json
+from app.kernel.sql import hot_statement, statement
+from app.queue.ending.subscriptions import followed_for
+from app.queue.executions.execution_insertion import OF_ENDPOINT, OF_JOB_FOR_EXECUTION, insert_executions
+from app.queue.jobs.endpoint_cache import CachedEndpoint
+from app.queue.jobs.job_model import Job, NewJob
+from app.queue.jobs.new_job_columns import DEFAULTS, JOB_COLUMNS, REPEATING_COLUMNS
+from app.schedule.timetable import Timetable
+from schema.states import JobStatus
+
+# Parameters of no column of `jobs`: the payload spec that the input was checked with, the state of the endpoint that
+# the limit key was rendered by, and a one-shot job's execution.
+_MORE = {"spec_updated_at": "TIMESTAMPTZ", "flow_revision": "BIGINT", "execution_id": "TEXT", "shard": "BIGINT"}
+# Several jobs name theirs among the cached endpoints, which the statement is given once each.
+_NUMBERS = {"number": "BIGINT", "target": "BIGINT"}
+
+_TYPES = JOB_COLUMNS | REPEATING_COLUMNS | _MORE
+# CockroachDB has no arrays of JSONB.
+_ARRAYS = {name: "TEXT" if type_ == "JSONB" else type_ for name, type_ in (_TYPES | _NUMBERS).items()}
+_ONE = {name: f"CAST(:{name} AS {type_})" for name, type_ in _TYPES.items()}
+_EACH = {name: f"CAST(u.{name} AS {type_})" if type_ == "JSONB" else f"u.{name}" for name, type_ in _TYPES.items()}
+_OF_TARGET = ("endpoint", "endpoint_version", "endpoint_type", "max_attempts", "spec_updated_at", "flow_revision")
+# An array that ends early has NULLs from there on.
+_SEVERAL = _EACH | {name: f"e.{name}" for name in _OF_TARGET} | {"limit_key": "COALESCE(u.limit_key, '')"}
+_OF_ONE_SHOT = tuple(name for name in JOB_COLUMNS | _MORE if name not in _OF_TARGET)
+_OF_REPEATING = tuple(name for name in JOB_COLUMNS | REPEATING_COLUMNS if name not in _OF_TARGET)
+
+
+def _unnested(names: Iterable[str], alias: str) -> str:
+    arrays = {name: f"CAST(:{name} AS {_ARRAYS[name]}[])" for name in names}
+    return f"unnest({', '.join(arrays.values())}) AS {alias} ({', '.join(arrays)})"
+
+
+_FLOW = ", ".join(f"e.{name}" for name in OF_ENDPOINT)
+
+
+def _of_several(names: Iterable[str]) -> str:
+    return f"""
+    WITH e AS (
+      SELECT t.*, {_FLOW} FROM {_unnested(("number", *_OF_TARGET), "t")}
+        JOIN endpoints e ON e.name = t.endpoint AND e.version = t.endpoint_version
+        LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
+       WHERE e.deleted_at IS NULL AND e.flow_revision = t.flow_revision
+         AND p.updated_at IS NOT DISTINCT FROM t.spec_updated_at
+         FOR KEY SHARE OF e),
+    u AS (
+      SELECT * FROM {_unnested(("target", *names), "u")})"""  # noqa: S608 - constants of this module
+
+
+def _insert_jobs(columns: Iterable[str], values: Mapping[str, str]) -> str:
+    expressions = {name: values[name] for name in columns}
+    if "status" in expressions:
+        expressions["paused_at"] = f"CASE WHEN {values['status']} = '{JobStatus.PAUSED}' THEN now() END"
+    return f"""INSERT INTO jobs ({", ".join(expressions)})
+      SELECT {", ".join(expressions.values())}"""
+
+
+def _insert_executions(values: Mapping[str, str]) -> str:
+    # The database's clock decides whether a delayed job waits for the promoter.
+    waits = "j.due > now() + CAST(:look_ahead_ms AS BIGINT) * INTERVAL '1 millisecond'"
+    return insert_executions(
+        "j",
+        "e",
+        execution_id=values["execution_id"],
+        shard=values["shard"],
+        idempotency_key="j.idempotency_key",
+        status=f"CASE WHEN {waits} THEN 'PENDING' ELSE 'QUEUED' END",
+        scheduled_at="j.due",
+    )
+
+
+# A time in the past means now, so that an old date does not move a job to the head of the queue.
+_FOR_EXECUTION = f"{', '.join(OF_JOB_FOR_EXECUTION)}, idempotency_key, GREATEST(COALESCE(run_at, now()), now()) AS due"
+_CURRENT = f"""
+    WITH e AS (
+      SELECT {_FLOW} FROM endpoints e LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
+       WHERE e.name = :endpoint AND e.version = :endpoint_version AND e.deleted_at IS NULL
+         AND p.updated_at IS NOT DISTINCT FROM CAST(:spec_updated_at AS TIMESTAMPTZ)
+         AND e.flow_revision = :flow_revision
+         FOR KEY SHARE OF e)"""  # noqa: S608 - constants of this package
+# The queue and the priority are those of the row, whether they come from its job, its endpoint or the routes.
+_ANSWER = "created_at, queue AS execution_queue, priority AS execution_priority, status AS execution_status"
+
+ONE_SHOT = hot_statement(
+    "jobs.create_one_shot",
+    f"""{_CURRENT},
+    j AS (
+      {_insert_jobs(JOB_COLUMNS, _ONE)}
+        FROM e
+      ON CONFLICT DO NOTHING
+      RETURNING {_FOR_EXECUTION})
+    {_insert_executions(_ONE)}
+        FROM j CROSS JOIN e
+    RETURNING {_ANSWER}
+    """,
+)
+REPEATING = statement(
+    "jobs.create_repeating",
+    f"""{_CURRENT}
+    {_insert_jobs(JOB_COLUMNS | REPEATING_COLUMNS, _ONE)}
+        FROM e
+    ON CONFLICT DO NOTHING
+    RETURNING created_at, paused_at
+    """,
+)
+# Several of each. A job whose endpoint is no longer the cached one, or whose key is taken, is missing from the answer.
+ONE_SHOTS = hot_statement(
+    "jobs.create_one_shots",
+    f"""{_of_several(_OF_ONE_SHOT)},
+    j AS (
+      {_insert_jobs(JOB_COLUMNS, _SEVERAL)}
+        FROM u JOIN e ON e.number = u.target
+      ON CONFLICT DO NOTHING
+      RETURNING {_FOR_EXECUTION})
+    {_insert_executions(_SEVERAL)}
+        FROM j JOIN u ON u.job_id = j.job_id JOIN e ON e.number = u.target
+    RETURNING job_id, {_ANSWER}
+    """,
+)
+SEVERAL_REPEATING = statement(
+    "jobs.create_several_repeating",
+    f"""{_of_several(_OF_REPEATING)}
+    {_insert_jobs(JOB_COLUMNS | REPEATING_COLUMNS, _SEVERAL)}
+        FROM u JOIN e ON e.number = u.target
+    ON CONFLICT DO NOTHING
+    RETURNING job_id, created_at, paused_at
+    """,
+)
+
+_PLAIN = ("job_id", "trigger_type", "execution_id", "shard")
+_RARE = (
+    *("name", "labels", "queue", "priority", "limit_key", "run_at", "trace_context"),
+    *("callbacks", "followed", "callback_of"),
+)
+_NOTHING = {None, NO_KEY}
+_target_of = itemgetter(*_OF_TARGET)
+_NO_EXECUTION = {"execution_id": None, "shard": None}
+_NO_TIMETABLE = Timetable(starts_at=EPOCH).as_columns() | {"cron_starts_at": None}
+
+
+def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> dict[str, Any]:
+    """Return the parameters of the statements for a job's first version."""
+    params: dict[str, Any] = {
+        "job_id": job_id,
+        "endpoint": target.name,
+        "endpoint_version": target.version,
+        "endpoint_type": target.type.value,
+        "spec_updated_at": target.spec_updated_at,
+        "flow_revision": target.flow_revision,
+        "max_attempts": target.max_attempts,
+        "trigger_type": new.trigger.value,
+        "status": JobStatus.ACTIVE.value,
+        "version": 1,
+        "previous_version_id": None,
+        "first_version_id": None,
+        "idempotency_key": new.idempotency_key,
+        "name": new.name,
+        "labels": compact_json(new.labels) if new.labels else None,
+        "queue": new.queue,
+        "priority": new.priority,
+        "limit_key": NO_KEY if target.limit_key is None else target.limit_key.key_of(new.input),
+        "input": compact_json(new.input),
+        "run_at": new.run_at,
+        "trace_context": None if new.trace is None else new.trace.as_text(is_link=new.trigger.repeats),
+        "cron_next_run_at": new.first_tick,
+        "callbacks": None if new.callbacks is None else compact_json(new.callbacks),
+        "followed": None,
+        "callback_of": None,
+    }
+    if target.callbacks or new.callbacks:
+        params["followed"] = followed_for(merged(target.callbacks, new.callbacks))
+    if new.timetable is not None:
+        return params | new.timetable.as_columns() | _NO_EXECUTION
+    execution_id = ids.execution_id()
+    execution = {"execution_id": execution_id, "shard": ids.shard_of(execution_id, shards)}
+    return params | _NO_TIMETABLE | execution
+
+
+def params_of_one_shots(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the parameters of ONE_SHOTS from those of each job; their look-ahead is the same."""
+    return _params_of_several(each, _OF_ONE_SHOT) | {"look_ahead_ms": each[0]["look_ahead_ms"]}
+
+
+def params_of_several_repeating(each: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the parameters of SEVERAL_REPEATING from those of each job."""
+    return _params_of_several(each, _OF_REPEATING)
+
+
+def _params_of_several(each: Iterable[Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
+    # In key order, so that two groups with the same keys do not deadlock.
+    ordered = sorted(each, key=lambda params: (params["endpoint"], params["idempotency_key"] or ""))
+    numbers: dict[tuple[Any, ...], int] = {}
+    targets = [numbers.setdefault(_target_of(params), len(numbers)) for params in ordered]
+    of_targets = zip(_OF_TARGET, zip(*numbers, strict=True), strict=True)
+    columns: dict[str, Any] = {name: [params[name] for params in ordered] for name in names}
+    # What none of them has costs nothing.
+    columns |= {name: "{}" for name in _RARE if set(columns[name]) <= _NOTHING}
+    # What is short and never NULL.
+    columns |= {name: array_literal(columns[name]) for name in _PLAIN if name in columns}
+    columns |= {name: list(values) for name, values in of_targets}
+    return columns | {"number": list(numbers.values()), "target": array_literal(targets)}
+
+
+def inserted(new: NewJob, params: Mapping[str, Any], row: Row[Any]) -> Job:
+    """Build the job that one of the statements inserted, as a read would."""
+    given = {"input": new.input, "labels": new.labels, "callbacks": new.callbacks}
+    given["execution_created_at"] = row.created_at
+    given["execution_scheduled_at"] = given["execution_run_at"] = max(new.run_at or row.created_at, row.created_at)
+    return Job.from_columns({**DEFAULTS, **params, **row._asdict(), **given})

@@ -1,0 +1,123 @@
+"""Jobs as values: requested and stored."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any
+
+from app.kernel.tracing.context import TraceContext
+from app.schedule.timetable import Timetable
+from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A requested job; times in UTC.
+
+    Without a queue or a priority it has those of its endpoint, and `callbacks` go before those of its endpoint. A
+    repeating one has its timetable, `starts_now` when the request gives no start, and later its first tick. The
+    database's clock then decides when it starts, and until then `starts_at` says nothing.
+    """
+
+    endpoint: str
+    trigger: Trigger
+    input: dict[str, Any]
+    name: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    queue: str | None = None
+    priority: int | None = None
+    idempotency_key: str | None = None
+    run_at: datetime | None = None
+    timetable: Timetable | None = None
+    starts_now: bool = False
+    first_tick: datetime | None = None
+    callbacks: Mapping[str, str | None] | None = None
+    trace: TraceContext | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionSummary:
+    """The execution of a one-shot job, in short; `scheduled_at` is its plan, `run_at` when it is due or was last."""
+
+    execution_id: str
+    queue: str
+    status: ExecutionStatus
+    created_at: datetime
+    scheduled_at: datetime
+    run_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A stored job; `execution` is that of a one-shot job, `timetable` that of a repeating one.
+
+    Without a queue or a priority its executions get those that its endpoint has when they are created.
+    """
+
+    job_id: str
+    endpoint: str
+    endpoint_type: EndpointType
+    endpoint_version: int
+    trigger: Trigger
+    status: JobStatus
+    version: int
+    previous_version_id: str | None
+    replaced_by_id: str | None
+    first_version_id: str | None
+    idempotency_key: str | None
+    name: str | None
+    labels: Mapping[str, str]
+    queue: str | None
+    priority: int | None
+    limit_key: str
+    input: dict[str, Any]
+    run_at: datetime | None
+    timetable: Timetable | None
+    next_run_at: datetime | None
+    last_tick_at: datetime | None
+    skipped_catch_up: int
+    skipped_overlap: int
+    callbacks: Mapping[str, str | None] | None
+    callback_of: str | None
+    created_at: datetime
+    paused_at: datetime | None
+    retired_at: datetime | None
+    execution: ExecutionSummary | None
+
+    @classmethod
+    def from_columns(cls, row: Mapping[str, Any]) -> "Job":
+        """Build a job from its row and the columns of its execution, if it has only one."""
+        trigger, execution = Trigger(row["trigger_type"]), None
+        if row["execution_id"] is not None:
+            status = ExecutionStatus(row["execution_status"])
+            instants = (row[f"execution_{name}"] for name in ("created_at", "scheduled_at", "run_at"))
+            execution = ExecutionSummary(row["execution_id"], row["execution_queue"], status, *instants)
+        values = {name: row[column] for name, column in _COLUMNS.items()}
+        values["endpoint_type"] = EndpointType(row["endpoint_type"])
+        values["status"] = JobStatus(row["status"])
+        values["labels"] = row["labels"] or {}
+        timetable = Timetable.stored(row) if trigger.repeats else None
+        return cls(trigger=trigger, timetable=timetable, execution=execution, **values)
+
+    @property
+    def first_id(self) -> str:
+        """The id of the first version."""
+        return self.first_version_id or self.job_id
+
+    @property
+    def planned_at(self) -> datetime | None:
+        """When a delayed job is to run: as it was asked for, unless somebody has moved its execution since."""
+        execution = self.execution
+        if self.run_at is None or execution is None:
+            return self.run_at
+        was_moved = execution.scheduled_at != max(self.run_at, execution.created_at)
+        return execution.scheduled_at if was_moved else self.run_at
+
+
+# The columns of the fields that have one of their own.
+_RENAMED = {"next_run_at": "cron_next_run_at", "last_tick_at": "cron_last_tick_at"}
+_COLUMNS = {
+    own.name: _RENAMED.get(own.name, own.name)
+    for own in fields(Job)
+    if own.name not in {"trigger", "timetable", "execution"}
+}

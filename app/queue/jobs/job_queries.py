@@ -1,0 +1,110 @@
+"""Queries of jobs."""
+
+import itertools
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, Connection, Row, Select, Text, and_, cast, func, or_, select, tuple_
+
+from app.kernel.db import Database
+from app.kernel.db.paging import Page, PageRequest, page_of
+from app.kernel.errors import JobNotFoundError
+from app.kernel.sql import statement
+from app.queue.jobs.job_model import Job
+from schema import tables
+
+PAGE_BYTES = 4 * 1024 * 1024  # of inputs, which have up to 1 MB each
+
+_J, _E = tables.jobs.c, tables.executions.c
+SIZE = func.coalesce(func.octet_length(cast(_J.input, Text)), cast(0, BigInteger)).label("size")
+
+# A one-shot job's execution has the job's own key, the ticks of a repeating job have keys made from their times.
+_WITH_EXECUTION = tables.jobs.outerjoin(
+    tables.executions, and_(_E.job_id == _J.job_id, _E.idempotency_key == _J.idempotency_key)
+)
+
+
+LOCK = statement("jobs.lock", "SELECT job_id, now() AS now FROM jobs WHERE job_id = :job_id FOR UPDATE")
+
+
+@dataclass(frozen=True, slots=True)
+class LockedJob:
+    """A job whose row is locked, and the database's clock."""
+
+    job: Job
+    now: datetime
+
+
+def get_job(database: Database, job_id: str) -> Job:
+    """Read a job; raises JobNotFoundError."""
+    job = find_job(database, job_id)
+    if job is None:
+        raise JobNotFoundError.of(job_id)
+    return job
+
+
+def lock_job(connection: Connection, job_id: str) -> LockedJob:
+    """Lock a job's row until the transaction ends, and read it; raises JobNotFoundError."""
+    row = connection.execute(LOCK, {"job_id": job_id}).first()
+    if row is None:
+        raise JobNotFoundError.of(job_id)
+    return LockedJob(_job(connection.execute(_select().where(_J.job_id == job_id)).one()), row.now)
+
+
+def find_job(database: Database, job_id: str) -> Job | None:
+    """Read a job, if there is one."""
+    return _first(database, _select().where(_J.job_id == job_id))
+
+
+def find_job_by_key(database: Database, endpoint: str, idempotency_key: str) -> Job | None:
+    """Read the job that was created with a key, if there is one."""
+    return _first(database, _select().where(_J.endpoint == endpoint, _J.idempotency_key == idempotency_key))
+
+
+def find_jobs(database: Database, job_ids: Collection[str], keys: Collection[tuple[str, str]]) -> list[Job]:
+    """Read the jobs that have one of these ids, or were created with one of these pairs of endpoint and key."""
+    wanted = []
+    if job_ids:
+        wanted.append(_J.job_id.in_(job_ids))
+    if keys:
+        wanted.append(tuple_(_J.endpoint, _J.idempotency_key).in_(keys))
+    return [_job(row) for row in database.fetch(_select().where(or_(*wanted)))] if wanted else []
+
+
+def versions_of(database: Database, job: Job, request: PageRequest) -> Page[Job]:
+    """Read a page of a job's versions, the newest first, and fewer where their inputs are large."""
+    query = _select().where(or_(_J.job_id == job.first_id, _J.first_version_id == job.first_id))
+    if request.after is not None:
+        query = query.where(_J.version < int(request.after.key))
+    query = query.order_by(_J.version.desc())
+    sizes = query.with_only_columns(SIZE, maintain_column_froms=True).limit(request.limit)
+    fewer = replace(request, limit=fitting(row.size for row in database.fetch(sizes)))
+    return page_of(database.fetch(query.limit(fewer.limit + 1)), "created_at", "version", fewer, _job)
+
+
+def fitting(sizes: Iterable[int]) -> int:
+    """Return how many inputs of these sizes fit into a page: those of PAGE_BYTES together, but at least one."""
+    return max(1, sum(total <= PAGE_BYTES for total in itertools.accumulate(sizes)))
+
+
+def _select() -> Select[Any]:
+    execution = [
+        _E.execution_id,
+        _E.queue.label("execution_queue"),
+        _E.status.label("execution_status"),
+        _E.created_at.label("execution_created_at"),
+        _E.scheduled_at.label("execution_scheduled_at"),
+        _E.run_at.label("execution_run_at"),
+    ]
+    return select(*tables.jobs.c, *execution).select_from(_WITH_EXECUTION)
+
+
+def _first(database: Database, query: Select[Any]) -> Job | None:
+    rows = database.fetch(query)
+    return _job(rows[0]) if rows else None
+
+
+def _job(row: Row[Any]) -> Job:
+    return Job.from_columns(row._asdict())

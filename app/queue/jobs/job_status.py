@@ -1,0 +1,151 @@
+"""Status of a job: its last execution, its open ones, and the figures of a day."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from app.kernel.db import Database, chunked_scan
+from app.kernel.sql import statement
+from app.queue.jobs import job_queries
+from app.queue.jobs.job_model import Job
+from schema.states import FINAL, ExecutionStatus
+
+HEALTHY_SHARE = 0.95
+DEGRADED_SHARE = 0.5
+
+# What ended within the last 24 hours was created at most so long ago, or is an odd straggler that does not count. The
+# one execution of a one-shot job always counts. Of a job that runs every few seconds only the newest do.
+_CREATED_WITHIN = timedelta(hours=48)
+NEWEST = 5_000
+# What is cancelled before it has begun is no last execution, and may be very much.
+LATEST = 100  # of each final status
+OPEN = 10_000
+_EVER = timedelta(days=36_600)
+
+# However many executions lie behind the job, or wait: the open ones have an index of their own, which is read in the
+# order of their ids (on PostgreSQL from the oldest on), and of the others each status is read from the newest on.
+_BY_STATUS = {
+    status: f"status = '{status}' AND completed_at IS NOT NULL" for status in ExecutionStatus if status in FINAL
+}
+_LAST_OF_EACH = "\n            UNION ALL ".join(
+    f"""(
+              SELECT * FROM (
+                SELECT execution_id, status, started_at, completed_at, attempt_count, created_at FROM executions
+                 WHERE job_id = :job_id AND {of_status}
+                 ORDER BY created_at DESC, execution_id DESC LIMIT {LATEST}) AS latest
+               WHERE started_at IS NOT NULL
+               ORDER BY created_at DESC, execution_id DESC LIMIT 1)"""  # noqa: S608 - constants of this module
+    for of_status in _BY_STATUS.values()
+)
+_NEWEST_OF_EACH = "\n                    UNION ALL ".join(
+    f"""(
+                      SELECT status, completed_at, duration_ms, created_at, execution_id FROM executions
+                       WHERE job_id = :job_id AND {_BY_STATUS[status]}
+                         AND created_at > now() - CAST(:created_within_ms AS BIGINT) * INTERVAL '1 millisecond'
+                       ORDER BY created_at DESC, execution_id DESC LIMIT :newest)"""  # noqa: S608 - as above
+    for status in (ExecutionStatus.SUCCESS, ExecutionStatus.FAILED)
+)
+FIGURES = statement(
+    "jobs.figures",
+    f"""
+    WITH unfinished AS MATERIALIZED (
+      SELECT execution_id, status, started_at, completed_at, attempt_count, created_at FROM executions
+       WHERE completed_at IS NULL AND (job_id, execution_id) >= (CAST(:job_id AS TEXT), '')
+         AND job_id <= CAST(:job_id AS TEXT)
+       ORDER BY job_id, execution_id LIMIT {OPEN})
+    SELECT a.pending, a.running, s.succeeded, s.failed, s.avg_duration_ms, s.p99_duration_ms,
+           l.execution_id, l.status, l.started_at, l.completed_at, l.attempt_count
+      FROM (SELECT count(CASE WHEN status <> 'RUNNING' THEN 1 END) AS pending,
+                   count(CASE WHEN status = 'RUNNING' THEN 1 END) AS running
+              FROM unfinished) AS a
+     CROSS JOIN
+           (SELECT count(CASE WHEN status = 'SUCCESS' THEN 1 END) AS succeeded,
+                   count(CASE WHEN status = 'FAILED' THEN 1 END) AS failed,
+                   CAST(avg(duration_ms) AS DOUBLE PRECISION) AS avg_duration_ms,
+                   percentile_disc(0.99) WITHIN GROUP (ORDER BY duration_ms) AS p99_duration_ms
+              FROM (SELECT * FROM (
+                    {_NEWEST_OF_EACH}) AS newest_of_each
+                     ORDER BY created_at DESC, execution_id DESC LIMIT :newest) AS newest
+             WHERE completed_at > now() - INTERVAL '24 hours') AS s
+      LEFT JOIN
+           (SELECT * FROM (
+            {_LAST_OF_EACH}
+            UNION ALL SELECT * FROM unfinished WHERE started_at IS NOT NULL) AS last_of_each
+             ORDER BY created_at DESC, execution_id DESC LIMIT 1) AS l ON true
+    """,  # noqa: S608 - constants of this module
+)
+
+
+class Health(StrEnum):
+    """A rating by the share of successes among the executions that ended within 24 hours."""
+
+    HEALTHY = "HEALTHY"
+    DEGRADED = "DEGRADED"
+    FAILING = "FAILING"
+    IDLE = "IDLE"
+
+
+@dataclass(frozen=True, slots=True)
+class LastExecution:
+    """The newest execution that has begun."""
+
+    execution_id: str
+    status: ExecutionStatus
+    started_at: datetime
+    completed_at: datetime | None
+    attempt_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class DayStats:
+    """Executions that ended within the last 24 hours; durations in milliseconds, None without any.
+
+    Those of a repeating job that were created more than 48 hours ago are left out, and all but its NEWEST executions.
+    """
+
+    succeeded: int
+    failed: int
+    avg_duration_ms: int | None
+    p99_duration_ms: int | None
+
+    @property
+    def total(self) -> int:
+        """Succeeded and failed executions; cancelled ones do not count."""
+        return self.succeeded + self.failed
+
+    @property
+    def health(self) -> Health:
+        """Rate the job by these figures."""
+        if self.total == 0:
+            return Health.IDLE
+        share = self.succeeded / self.total
+        if share >= HEALTHY_SHARE:
+            return Health.HEALTHY
+        return Health.DEGRADED if share >= DEGRADED_SHARE else Health.FAILING
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatusReport:
+    """The answer to `GET /jobs/{id}/status`."""
+
+    job: Job
+    last_execution: LastExecution | None
+    pending: int
+    running: int
+    stats: DayStats
+
+
+def status_of(database: Database, job_id: str) -> JobStatusReport:
+    """Report on a job of any trigger; raises JobNotFoundError."""
+    job = job_queries.get_job(database, job_id)
+    created_within = _CREATED_WITHIN if job.trigger.repeats else _EVER
+    params = {"job_id": job_id, "created_within_ms": created_within // timedelta(milliseconds=1), "newest": NEWEST}
+    (row,) = chunked_scan.in_order(database, FIGURES, params)
+    last = None
+    if row.execution_id is not None:
+        last = LastExecution(
+            row.execution_id, ExecutionStatus(row.status), row.started_at, row.completed_at, row.attempt_count
+        )
+    average = None if row.avg_duration_ms is None else round(row.avg_duration_ms)
+    stats = DayStats(row.succeeded, row.failed, average, row.p99_duration_ms)
+    return JobStatusReport(job, last, row.pending, row.running, stats)

@@ -1,0 +1,183 @@
+"""Update of a repeating job: one transaction inserts a new version and retires the old one."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from app.catalog.endpoints import callback_targets
+from app.kernel import ids
+from app.kernel.errors import Detail, InvalidRequestError, JobNotUpdatableError, UnavailableError
+from app.kernel.sql import statement
+from app.kernel.tracing.context import TraceContext
+from app.queue.ending.execution_events import Reason
+from app.queue.executions.execution_cancellation import Scope
+from app.queue.jobs import job_insertion, job_queries, job_retirement
+from app.queue.jobs.endpoint_cache import CachedEndpoint
+from app.queue.jobs.job_creation import MAX_TRIES, Creator
+from app.queue.jobs.job_model import Job, NewJob
+from app.queue.jobs.job_retirement import Settled
+from app.schedule.timetable import DEFAULT_MAX_CATCH_UP, Timetable
+from schema.states import CatchUp, JobStatus, Trigger
+
+_FOREIGN = {Trigger.CRON: ("every_ms", "fixed_delay"), Trigger.INTERVAL: ("cron", "timezone")}
+_NULLABLE = {"ends_at", "max_catch_up"}
+_OF_JOB = ("name", "labels", "queue", "priority", "input", "callbacks")  # what of a job is not its timetable
+
+REPLACE = statement(
+    "jobs.replace",
+    """
+    UPDATE jobs SET status = 'RETIRED', retired_at = now(), paused_at = NULL, cron_next_run_at = NULL,
+                    replaced_by_id = :new_id
+     WHERE job_id = :job_id AND status <> 'RETIRED'
+    RETURNING job_id
+    """,
+)
+
+# A tick is claimed a little ahead of its instant, and its execution then runs to its end: the new version must not take
+# the same tick. What has not begun is cancelled, in this transaction or right after it. What lies ahead was created
+# within the look-ahead: that bounds the scan of what has ended.
+_TAKEN = """SELECT scheduled_at FROM executions
+       WHERE job_id = :job_id AND {of_status} AND attempt_count > 0
+         AND created_at > CAST(:now AS TIMESTAMPTZ) - CAST(:recent_ms AS BIGINT) * INTERVAL '1 millisecond'
+         AND scheduled_at > CAST(:now AS TIMESTAMPTZ) AND scheduled_at <= CAST(:last_tick AS TIMESTAMPTZ)"""
+TAKEN = statement(
+    "jobs.last_taken_tick",
+    f"""
+    SELECT max(taken.scheduled_at) AS tick FROM (
+      {_TAKEN.format(of_status="completed_at IS NULL")}
+      UNION ALL
+      {_TAKEN.format(of_status="completed_at IS NOT NULL AND status IN ('SUCCESS', 'FAILED', 'CANCELLED')")}) AS taken
+    """,  # noqa: S608 - constants of this module
+)
+_MARGIN_MS = 60_000
+
+
+def update_job(
+    creator: Creator,
+    job_id: str,
+    changes: Mapping[str, Any],
+    actor: str | None = None,
+    trace: TraceContext | None = None,
+) -> Job:
+    """Make the next version of a repeating job and return it; its executions link to `trace`.
+
+    `changes` are fields of Timetable, and `name`, `labels`, `queue`, `priority`, `input` and `callbacks`.
+    What `changes` leaves out stays as it is. The new version takes the endpoint as it is now, and stays paused when the
+    old one was. Executions of the old version that have not begun are cancelled.
+    Raises JobNotFoundError, JobNotUpdatableError for a one-shot or a retired job, and what a creation raises.
+    """
+    database, new_id = creator.database, ids.job_id()
+    scope = Scope(actor=actor, begun=False, reason=Reason.JOB_UPDATED)
+    old = _updatable(job_queries.get_job(database, job_id), new_id)
+    wanted = next_version(old, changes)
+    target = creator.targets.fitting(wanted.endpoint, wanted.input)
+    callback_targets.check(database.fetch, wanted.endpoint, wanted.callbacks)
+    for _ in range(MAX_TRIES):
+        try:
+            first = _replace(creator, (job_id, new_id), changes, target, scope, trace=trace)
+            job_retirement.settle_the_rest(database, job_id, scope, first)
+        except _EndpointChangedError:
+            target = creator.targets.checked(wanted.endpoint, wanted.input)
+        else:
+            return job_queries.get_job(database, new_id)
+    raise UnavailableError("The endpoint keeps changing; try again.")
+
+
+class _EndpointChangedError(Exception):
+    """The endpoint is no longer the cached one."""
+
+
+def _replace(
+    creator: Creator,
+    ids_: tuple[str, str],
+    changes: Mapping[str, Any],
+    target: CachedEndpoint,
+    scope: Scope,
+    *,
+    trace: TraceContext | None,
+) -> Settled:
+    """Replace the old version by the new one; raises _EndpointChangedError."""
+    job_id, new_id = ids_
+
+    def body(connection: Connection) -> Settled:
+        locked = job_queries.lock_job(connection, job_id)
+        if locked.job.replaced_by_id == new_id:
+            # A first run, whose answer was lost, did it.
+            return job_retirement.settle(connection, job_id, scope)
+        old = _updatable(locked.job, new_id)
+        # This statement decides; the lock is only a hint. Of two updates one finds the old version retired.
+        if connection.execute(REPLACE, {"job_id": job_id, "new_id": new_id}).first() is None:
+            raise JobNotUpdatableError(f"The job {job_id!r} was updated or retired at the same moment.")
+        settled = job_retirement.settle(connection, job_id, scope)
+        taken = _last_taken_tick(connection, old, locked.now, creator.look_ahead_ms)
+        new = replace(_scheduled(old, changes, locked.now, taken), trace=trace)
+        params = job_insertion.params_of(new, target, new_id, creator.shards) | _versions(old)
+        if connection.execute(job_insertion.REPEATING, params).first() is None:
+            raise _EndpointChangedError
+        return settled
+
+    return creator.database.transact(body)
+
+
+def _updatable(job: Job, new_id: str) -> Job:
+    if not job.trigger.repeats:
+        raise JobNotUpdatableError(f"The job {job.job_id!r} is {job.trigger}: only CRON and INTERVAL jobs are updated.")
+    if job.status is JobStatus.RETIRED and job.replaced_by_id != new_id:
+        instead = f"; its next version is {job.replaced_by_id!r}" if job.replaced_by_id else ""
+        raise JobNotUpdatableError(f"The job {job.job_id!r} is RETIRED and cannot be updated{instead}.")
+    return job
+
+
+def next_version(old: Job, changes: Mapping[str, Any]) -> NewJob:
+    """Return the job that replaces `old`, without its timetable; the key stays with the first version."""
+    kept = {name: changes.get(name, getattr(old, name)) for name in _OF_JOB}
+    return NewJob(endpoint=old.endpoint, trigger=old.trigger, **kept)
+
+
+def _last_taken_tick(connection: Connection, old: Job, now: datetime, look_ahead_ms: int) -> datetime | None:
+    """Return the last tick after `now` that the old version delivers all the same."""
+    params = {"job_id": old.job_id, "now": now, "last_tick": old.last_tick_at, "recent_ms": look_ahead_ms + _MARGIN_MS}
+    tick: datetime | None = connection.execute(TAKEN, params).one().tick
+    return tick
+
+
+def _scheduled(old: Job, changes: Mapping[str, Any], now: datetime, taken: datetime | None) -> NewJob:
+    table = _changed(old, changes)
+    tick = table.first_tick(now, start_given=changes.get("starts_at") is not None, after=taken)
+    paused = old.status is JobStatus.PAUSED
+    return replace(next_version(old, changes), timetable=table, first_tick=None if paused else tick)
+
+
+def _changed(old: Job, changes: Mapping[str, Any]) -> Timetable:
+    if old.timetable is None:
+        raise JobNotUpdatableError(f"The job {old.job_id!r} has no timetable.")
+    foreign = next((name for name in _FOREIGN[old.trigger] if changes.get(name) is not None), None)
+    if foreign is not None:
+        message = f"Not a field of {old.trigger} jobs."
+        field = "every" if foreign == "every_ms" else foreign
+        raise InvalidRequestError(f"{field}: {message}", [Detail(pointer=f"/{field}", message=message)])
+    table = replace(old.timetable, **{name: value for name, value in _given(changes).items() if name not in _OF_JOB})
+    if table.catch_up is not old.timetable.catch_up and "max_catch_up" not in changes:
+        # The limit of another policy says nothing about this one.
+        table = replace(table, max_catch_up=DEFAULT_MAX_CATCH_UP if table.catch_up is CatchUp.ALL else None)
+    if table.ends_at is not None and table.ends_at <= table.starts_at:
+        message = "Must be after starts_at."
+        raise InvalidRequestError(f"ends_at: {message}", [Detail(pointer="/ends_at", message=message)])
+    return table
+
+
+def _given(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes without those that are null, except where null has a meaning."""
+    return {name: value for name, value in changes.items() if value is not None or name in _NULLABLE}
+
+
+def _versions(old: Job) -> dict[str, Any]:
+    return {
+        "status": old.status.value,
+        "version": old.version + 1,
+        "previous_version_id": old.job_id,
+        "first_version_id": old.first_id,
+    }

@@ -1,0 +1,109 @@
+"""Run now: an execution of a job outside its timetable."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from app.kernel import ids
+from app.kernel.db import Database
+from app.kernel.errors import ConflictError
+from app.kernel.sql import statement
+from app.kernel.tracing.context import TraceContext
+from app.queue.ending import execution_events
+from app.queue.ending.execution_events import Reason, StateChange
+from app.queue.executions.execution_insertion import insert_executions
+from app.queue.jobs import job_queries
+from app.queue.jobs.job_model import Job
+from schema.states import ExecutionStatus, JobStatus
+
+_INSERT = insert_executions(
+    "j",
+    "e",
+    execution_id=":execution_id",
+    shard=":shard",
+    idempotency_key=":key",
+    status="'QUEUED'",
+    scheduled_at="now()",
+    trace_context="CAST(:trace AS TEXT)",
+)
+EXTRA = statement(
+    "executions.extra",
+    f"""
+    {_INSERT}
+      FROM jobs AS j JOIN endpoints AS e ON e.name = j.endpoint
+     WHERE j.job_id = :job_id AND j.status <> 'RETIRED'
+    ON CONFLICT (job_id, idempotency_key) DO NOTHING
+    """,
+)
+BRING_FORWARD = statement(
+    "executions.bring_forward",
+    """
+    WITH waiting AS MATERIALIZED (
+      SELECT execution_id, status FROM executions
+       WHERE job_id = :job_id AND completed_at IS NULL AND status IN ('PENDING', 'QUEUED', 'RETRYING')
+       ORDER BY execution_id FOR UPDATE)
+    UPDATE executions AS e SET run_at = now(), on_hold = false,
+                               scheduled_at = CASE WHEN e.attempt_count > 0 THEN e.scheduled_at
+                                                   ELSE LEAST(e.scheduled_at, now()) END,
+                               status = CASE WHEN e.status = 'RETRYING' THEN 'RETRYING' ELSE 'QUEUED' END
+      FROM waiting
+     WHERE e.execution_id = waiting.execution_id AND e.status IN ('PENDING', 'QUEUED', 'RETRYING')
+    RETURNING e.execution_id, waiting.status AS before, e.status, e.attempt_count
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunNow:
+    """The execution that is due now, and whether this request created it."""
+
+    execution_id: str
+    is_new: bool
+
+
+def run_job(
+    database: Database, job_id: str, shards: int, actor: str | None = None, trace: TraceContext | None = None
+) -> RunNow:
+    """Add an execution to a repeating job, or make that of a one-shot job due now; a pause does not hold it back.
+
+    What is added goes on in `trace`; what is brought forward stays in the trace that its job was created in.
+
+    Raises JobNotFoundError, or ConflictError for a job that is retired, or whose only execution is running.
+    """
+    execution_id, event_id = ids.execution_id(), ids.event_id()
+
+    def body(connection: Connection) -> RunNow:
+        job = job_queries.lock_job(connection, job_id).job
+        forwarded = execution_events.recorded(connection, event_id)
+        if forwarded is not None:
+            # A first run whose answer was lost did it: by now the execution may be running, or over.
+            return RunNow(forwarded, is_new=False)
+        if job.status is JobStatus.RETIRED:
+            raise ConflictError(f"The job {job_id!r} is RETIRED and cannot be run.")
+        if job.trigger.repeats:
+            return _extra(connection, job, execution_id, shards, trace)
+        return _forward(connection, job, event_id, actor)
+
+    return database.transact(body)
+
+
+def _extra(connection: Connection, job: Job, execution_id: str, shards: int, trace: TraceContext | None) -> RunNow:
+    params = {
+        "job_id": job.job_id,
+        "key": f"run_{execution_id}",
+        "execution_id": execution_id,
+        "shard": ids.shard_of(execution_id, shards),
+        "trace": None if trace is None else trace.as_text(is_link=False),
+    }
+    connection.execute(EXTRA, params)
+    return RunNow(execution_id, is_new=True)
+
+
+def _forward(connection: Connection, job: Job, event_id: str, actor: str | None) -> RunNow:
+    row = connection.execute(BRING_FORWARD, {"job_id": job.job_id}).first()
+    if row is None:
+        raise ConflictError(f"The execution of job {job.job_id!r} is running already.")
+    before, after = ExecutionStatus(row.before), ExecutionStatus(row.status)
+    change = StateChange(row.execution_id, before, after, row.attempt_count, event_id)
+    execution_events.record(connection, [change], actor=actor, reason=Reason.RUN_BY_HAND)
+    return RunNow(row.execution_id, is_new=False)

@@ -1,0 +1,104 @@
+"""Next runs of cron jobs after a change of the time zone rules: computed anew, once for each set of rules."""
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Row
+
+from app.kernel.db import Database
+from app.kernel.errors import TaskExecutorError
+from app.kernel.formats import EPOCH
+from app.kernel.sql import statement
+from app.schedule import zone_rules
+from app.schedule.timetable import Timetable
+
+log = logging.getLogger(__name__)
+
+PAGE = 500  # jobs
+# A tick is claimed ahead of its instant, whatever the scheduler's look-ahead.
+_LEAST_AHEAD_MS = 5000
+
+STORED = statement("time_zone_rules.stored", "SELECT digest FROM time_zone_rules WHERE id = 'rules'")
+STORE = statement(
+    "time_zone_rules.store",
+    """
+    INSERT INTO time_zone_rules (id, digest, updated_at) VALUES ('rules', :digest, now())
+    ON CONFLICT (id) DO UPDATE SET digest = excluded.digest, updated_at = excluded.updated_at
+    """,
+)
+JOBS = statement(
+    "jobs.cron_jobs_to_come",
+    """
+    SELECT job_id, cron_expression, cron_timezone, interval_ms, fixed_delay, cron_starts_at, cron_ends_at, created_at,
+           cron_next_run_at, cron_last_tick_at, catch_up, max_catch_up, overlap, now() AS now
+      FROM jobs
+     WHERE cron_next_run_at IS NOT NULL AND cron_next_run_at > now() AND trigger_type = 'CRON'
+       AND (cron_next_run_at, job_id) > (CAST(:after_run_at AS TIMESTAMPTZ), CAST(:after_job AS TEXT))
+     ORDER BY cron_next_run_at, job_id LIMIT :limit
+    """,
+)
+MOVE = statement(
+    "jobs.move_next_runs",
+    """
+    UPDATE jobs AS j SET cron_next_run_at = u.next_run_at
+      FROM unnest(CAST(:jobs AS TEXT[]), CAST(:expected AS TIMESTAMPTZ[]), CAST(:nexts AS TIMESTAMPTZ[]))
+           AS u (job_id, expected, next_run_at)
+     WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
+       AND j.job_id = u.job_id AND j.cron_next_run_at = u.expected AND j.status = 'ACTIVE'
+    RETURNING j.job_id
+    """,
+)
+
+
+def follow_rules(database: Database, *, ahead_ms: int, stopping: Callable[[], bool]) -> int:
+    """Move the next runs of cron jobs where this process's rules want them; returns how many.
+
+    Does nothing when the stored ones were computed by the same rules.
+    """
+    digest = zone_rules.digest()
+    found = database.fetch(STORED)
+    if found and found[0].digest == digest:
+        return 0
+    ahead, moved = timedelta(milliseconds=max(ahead_ms, _LEAST_AHEAD_MS)), 0
+    params: dict[str, object] = {"after_run_at": EPOCH, "after_job": "", "limit": PAGE}
+    while page := database.fetch(JOBS, params):
+        if stopping():
+            return moved
+        moved += _move(database, page, ahead)
+        params |= {"after_run_at": page[-1].cron_next_run_at, "after_job": page[-1].job_id}
+    database.fetch(STORE, {"digest": digest})
+    return moved
+
+
+def _move(database: Database, page: Sequence[Row[Any]], ahead: timedelta) -> int:
+    wanted = {row.job_id: _wanted(row, row.now + ahead) for row in page}
+    changed = sorted(
+        (row for row in page if wanted[row.job_id] != row.cron_next_run_at), key=lambda row: str(row.job_id)
+    )
+    if not changed:
+        return 0
+    params = {
+        "jobs": [row.job_id for row in changed],
+        "expected": [row.cron_next_run_at for row in changed],
+        "nexts": [wanted[row.job_id] for row in changed],
+    }
+    return len(database.fetch(MOVE, params))
+
+
+def _wanted(row: Row[Any], horizon: datetime) -> datetime:
+    next_run_at: datetime = row.cron_next_run_at
+    if next_run_at <= horizon:
+        return next_run_at
+    try:
+        return zone_rules.moved(
+            Timetable.stored(row._asdict()),
+            next_run_at,
+            last_tick_at=row.cron_last_tick_at,
+            created_at=row.created_at,
+            horizon=horizon,
+        )
+    except TaskExecutorError as error:
+        log.warning("the next run of job %s stays as it is: %s", row.job_id, error.message)
+        return next_run_at

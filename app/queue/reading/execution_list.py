@@ -1,0 +1,165 @@
+"""Lists of executions, newest first: a page reads no more rows than it shows, for each status.
+
+Each status is read for itself, by an index in which it stands in front of the time: a rare one is found at once among
+very many others. Only that index is in the order of the read, whose bounds compare its columns as one tuple: no plan
+depends on statistics, which are wrong after a bulk load and after a drain.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, Select, Subquery, and_, exists, literal, select, tuple_, union_all
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
+
+from app.kernel.db import Database, chunked_scan
+from app.kernel.db.paging import Page, PageRequest, Part, Position, page_of
+from app.queue.executions.execution_model import Execution
+from app.queue.reading.execution_queries import executions_query, find_executions
+from schema import tables
+from schema.states import CANCELLABLE, FINAL, ExecutionStatus
+
+PAGE_SECONDS = 0.02  # after which a page of a queue is handed out as it is
+STRIDE = 250
+
+Columns = ReadOnlyColumnCollection[str, Any]
+_E, _J = tables.executions.c, tables.jobs.c
+
+# Predicates of partial indexes, which their readers have to say.
+_HAS_ENDED, _IS_UNFINISHED = _E.completed_at.is_not(None), _E.completed_at.is_(None)
+WAITS = and_(_IS_UNFINISHED, _E.status.in_([status.value for status in ExecutionStatus if status in CANCELLABLE]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionFilter:
+    """Filters of the list of executions; None applies no filter."""
+
+    status: ExecutionStatus | None = None
+    endpoint: str | None = None
+    job_id: str | None = None
+    queue: str | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+    @property
+    def statuses(self) -> Sequence[ExecutionStatus]:
+        """The statuses that are listed."""
+        return list(ExecutionStatus) if self.status is None else [self.status]
+
+    def part(self, after: Position | None) -> Part:
+        """Return what of the list is still to be read for the page after a position."""
+        return Part.between(self.created_after, self.created_before, after)
+
+
+def page_of_executions(database: Database, wanted: ExecutionFilter, request: PageRequest) -> Page[Execution]:
+    """Read a page of executions without their input, newest first; that of a queue may be short, and not the last."""
+    if wanted.queue is not None:
+        return _page_of_queue(database, wanted, request)
+    rows = _fetched(database, wanted, executions_page(wanted, request))
+    return page_of(rows, "created_at", "execution_id", request, Execution.from_row)
+
+
+def _page_of_queue(database: Database, wanted: ExecutionFilter, request: PageRequest) -> Page[Execution]:
+    """Pass over the list in strides: no index of it has the queue, which would cost each execution an entry more."""
+    after, found, until = request.after, list[Row[Any]](), time.monotonic() + PAGE_SECONDS
+    while True:
+        stride = PageRequest(STRIDE - 1, after)
+        newest = _newest(wanted, stride)
+        order = newest.c.created_at.desc(), newest.c.execution_id.desc()
+        query = select(newest.c.created_at, newest.c.execution_id, _E.queue).order_by(*order)
+        seen = _fetched(database, wanted, query.join(tables.executions, _E.execution_id == newest.c.execution_id))
+        found += [row for row in seen if row.queue == wanted.queue]
+        after = _position(seen[-1]) if len(seen) == STRIDE else None
+        if after is None or len(found) > request.limit or time.monotonic() >= until:
+            break
+    shown = found[: request.limit]
+    by_id = {each.execution_id: each for each in find_executions(database, [row.execution_id for row in shown])}
+    # What was pruned meanwhile is not in `by_id`.
+    items = [by_id[row.execution_id] for row in shown if row.execution_id in by_id]
+    return Page(items, _position(shown[-1]) if len(shown) < len(found) else after)
+
+
+def _position(row: Row[Any]) -> Position:
+    return Position(row.created_at, row.execution_id)
+
+
+def _fetched(database: Database, wanted: ExecutionFilter, query: Select[Any]) -> Sequence[Row[Any]]:
+    return database.fetch(query) if wanted.job_id is None else chunked_scan.in_order(database, query)
+
+
+def executions_page(wanted: ExecutionFilter, request: PageRequest) -> Select[Any]:
+    """Select a page and one row more: the newest of each status, and of these the newest."""
+    newest = _newest(wanted, request)
+    query = executions_query().join(newest, newest.c.execution_id == _E.execution_id)
+    return query.order_by(_E.created_at.desc(), _E.execution_id.desc())
+
+
+def _newest(wanted: ExecutionFilter, request: PageRequest) -> Subquery:
+    reads = (read.where(*_gate(wanted)).limit(request.limit + 1) for read in _reads(wanted, request))
+    found = union_all(*reads).subquery("found")
+    newest_first = found.c.created_at.desc(), found.c.execution_id.desc()
+    return select(*found.c).order_by(*newest_first).limit(request.limit + 1).subquery("newest")
+
+
+def _reads(wanted: ExecutionFilter, request: PageRequest) -> Iterator[Select[Any]]:
+    of_job = wanted.job_id is not None
+    for status in wanted.statuses:
+        if status in FINAL:
+            yield _ordered(wanted, status, request, _HAS_ENDED)
+        elif status is ExecutionStatus.RUNNING and not of_job:
+            yield _sorted(wanted, request, _E.status == status)
+        elif not of_job:
+            yield _ordered(wanted, status, request, WAITS)
+    unfinished = [status.value for status in wanted.statuses if status not in FINAL]
+    if wanted.job_id is not None and unfinished:
+        of = _unfinished_of(wanted.job_id).cte("of_job").prefix_with("MATERIALIZED")
+        yield _sorted(wanted, request, of.c.status.in_(unfinished), of=of.c)
+
+
+def _ordered(
+    wanted: ExecutionFilter, status: ExecutionStatus, request: PageRequest, predicate: ColumnElement[bool]
+) -> Select[Any]:
+    """Read a partial index that begins with a job or an endpoint, if one is wanted, and the status."""
+    leading: dict[ColumnElement[str], str] = {_E.status: status.value}
+    if wanted.job_id is not None:
+        leading = {_E.job_id: wanted.job_id} | leading
+    elif wanted.endpoint is not None:
+        leading = {_E.endpoint: wanted.endpoint} | leading
+    order = [*leading, _E.created_at, _E.execution_id]
+    part = wanted.part(request.after)
+    start, end = (
+        tuple_(*map(literal, leading.values()), literal(position.at), literal(position.key))
+        for position in (part.start, part.end)
+    )
+    query = select(_E.execution_id, _E.created_at).where(predicate, tuple_(*order) < start, tuple_(*order) >= end)
+    return query.order_by(*(column.desc() for column in order))
+
+
+def _sorted(
+    wanted: ExecutionFilter, request: PageRequest, condition: ColumnElement[bool], *, of: Columns = _E
+) -> Select[Any]:
+    """Sort what meets a condition that few rows meet: what is RUNNING, and what is unfinished of a job."""
+    part = wanted.part(request.after)
+    query = select(of.execution_id, of.created_at).where(condition, of.created_at >= part.end.at)
+    query = query.where(
+        tuple_(of.created_at, of.execution_id) < tuple_(literal(part.start.at), literal(part.start.key))
+    )
+    if wanted.endpoint is not None:
+        query = query.where(of.endpoint == wanted.endpoint)
+    return query.order_by(of.created_at.desc(), of.execution_id.desc())
+
+
+def _unfinished_of(job_id: str) -> Select[Any]:
+    """Select what is unfinished of a job, in the order of the only index that has nothing else in it."""
+    order = _E.job_id, _E.execution_id
+    start = tuple_(*order) >= tuple_(literal(job_id), literal(""))
+    return select(*_E).where(_IS_UNFINISHED, start, _E.job_id <= job_id).order_by(*order)
+
+
+def _gate(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
+    """Return what is asked once for all rows: the executions of a job have the endpoint of the job."""
+    if wanted.job_id is None or wanted.endpoint is None:
+        return []
+    return [exists().where(_J.job_id == wanted.job_id, _J.endpoint == wanted.endpoint)]

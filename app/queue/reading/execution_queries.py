@@ -1,0 +1,122 @@
+"""Queries of executions, their attempts and their logs."""
+
+from collections.abc import Collection, Sized
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import BigInteger, ColumnElement, Select, Text, and_, case, cast, select
+from sqlalchemy.dialects.postgresql import JSONB
+
+from app.kernel.db import Database
+from app.kernel.db.paging import Page, PageRequest, newest_first, page_of
+from app.kernel.errors import ExecutionNotFoundError
+from app.kernel.sql import statement
+from app.queue.executions.execution_model import AttemptRecord, Execution, ExecutionWithInput, LogRecord
+from schema import tables
+from schema.states import ExecutionStatus, LogLevel
+
+_E, _A, _L, _J = tables.executions.c, tables.attempts.c, tables.execution_logs.c, tables.jobs.c
+
+# An error that could not be stored says nothing about what was sent.
+UNCERTAIN = statement(
+    "executions.uncertain",
+    """
+    SELECT now() AS now, min(started_at) AS since FROM attempts
+     WHERE execution_id = :execution_id AND status = 'FAILED'
+       AND COALESCE(error->>'may_have_been_delivered', 'true') = 'true'
+    """,
+)
+
+CHANNELS = statement(
+    "executions.channels",
+    """
+    SELECT error->'channels' AS channels FROM attempts
+     WHERE execution_id = :execution_id AND attempt_number = :attempt AND status = 'FAILED'
+    """,
+)
+
+# The latest attempt that has ended: the current one of a RUNNING execution has no row yet.
+_ENDED = _E.attempt_count - case((_E.status == ExecutionStatus.RUNNING, cast(1, BigInteger)), else_=cast(0, BigInteger))
+_WITH_LAST_ATTEMPT = tables.executions.outerjoin(
+    tables.attempts, and_(_A.execution_id == _E.execution_id, _A.attempt_number == _ENDED)
+)
+# Without the receiver's answer, which may be long; the attempt itself shows it.
+_LAST_ERROR = _A.error.op("-", return_type=JSONB())(cast("body", Text)).label("last_error")
+
+
+def executions_query() -> Select[Any]:
+    """Select executions, each with the error of its latest attempt that has ended."""
+    return select(*_E, _LAST_ERROR).select_from(_WITH_LAST_ATTEMPT)
+
+
+def uncertain_for(database: Database, execution_id: str) -> timedelta | None:
+    """Return how long ago the first attempt began that may have been delivered; None when none may have been."""
+    (row,) = database.fetch(UNCERTAIN, {"execution_id": execution_id})
+    return None if row.since is None else row.now - row.since
+
+
+def channels_of(database: Database, execution_id: str, attempt: int) -> list[dict[str, Any]]:
+    """Return what became of a message in each of several channels by an attempt that failed; nothing if unknown."""
+    rows = database.fetch(CHANNELS, {"execution_id": execution_id, "attempt": attempt})
+    return (rows[0].channels or []) if rows else []
+
+
+def get_execution(database: Database, execution_id: str) -> ExecutionWithInput:
+    """Read an execution with its job's input; raises ExecutionNotFoundError."""
+    query = executions_query().add_columns(_J.input).join(tables.jobs, _J.job_id == _E.job_id)
+    rows = database.fetch(query.where(_E.execution_id == execution_id))
+    if not rows:
+        raise ExecutionNotFoundError.of(execution_id)
+    return ExecutionWithInput.from_row(rows[0])
+
+
+def find_executions(database: Database, execution_ids: Collection[str]) -> list[Execution]:
+    """Read those of some executions that there are, without their input."""
+    if not execution_ids:
+        return []
+    return [
+        Execution.from_row(row) for row in database.fetch(executions_query().where(_E.execution_id.in_(execution_ids)))
+    ]
+
+
+def attempts_of(database: Database, execution_id: str, request: PageRequest) -> Page[AttemptRecord]:
+    """Read a page of an execution's attempts, the latest first; raises ExecutionNotFoundError."""
+    query = select(*_A).where(_A.execution_id == execution_id)
+    if request.after is not None:
+        query = query.where(_A.attempt_number < int(request.after.key))
+    rows = database.fetch(query.order_by(_A.attempt_number.desc()).limit(request.limit + 1))
+    _check_exists(database, execution_id, rows)
+    return page_of(rows, "created_at", "attempt_number", request, AttemptRecord.from_row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFilter:
+    """Filters of an execution's log; None applies no filter."""
+
+    level: LogLevel | None = None
+    attempt_number: int | None = None
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """Return the WHERE conditions."""
+        wanted = ((_L.level, self.level), (_L.attempt_number, self.attempt_number))
+        return [column == value for column, value in wanted if value is not None]
+
+
+def logs_query(execution_id: str, wanted: LogFilter, request: PageRequest) -> Select[Any]:
+    """Select a page of an execution's log lines, the latest first."""
+    query = select(*_L).where(_L.execution_id == execution_id, *wanted.conditions())
+    return newest_first(query, _L.logged_at, _L.log_id, request)
+
+
+def logs_of(database: Database, execution_id: str, wanted: LogFilter, request: PageRequest) -> Page[LogRecord]:
+    """Read a page of an execution's log lines, the latest first; raises ExecutionNotFoundError."""
+    rows = database.fetch(logs_query(execution_id, wanted, request))
+    _check_exists(database, execution_id, rows)
+    return page_of(rows, "logged_at", "log_id", request, LogRecord.from_row)
+
+
+def _check_exists(database: Database, execution_id: str, rows: Sized) -> None:
+    # Only an empty answer leaves open whether the execution exists.
+    if not rows and not database.fetch(select(_E.execution_id).where(_E.execution_id == execution_id)):
+        raise ExecutionNotFoundError.of(execution_id)

@@ -1,0 +1,64 @@
+"""/audit."""
+
+from dataclasses import asdict
+from typing import Any
+
+from marshmallow import Schema, fields, validate
+
+from app.kernel import audit
+from app.kernel.access.api_keys import Scope
+from app.kernel.audit import Action, AuditFilter, ResourceType
+from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
+from app.web.http.request_fields import Instant, QueryInstant
+from app.web.openapi.resource import Resource
+from app.web.services import services
+
+_HASH = {
+    "description": "SHA-256 of the canonical JSON, of a secret's ciphertext; null where nothing was",
+    "example": "9f86d081884c7d65",
+}
+
+resource = Resource("audit", "Who changed what in the catalogue and the keys.", read_scope=Scope.ADMIN)
+
+
+class AuditEntrySchema(Schema):
+    """One change. Values are not kept, only hashes of what was there before and after."""
+
+    audit_id = fields.String(required=True, metadata={"example": "aud_4d3c2b1a0f9e"})
+    actor_id = fields.String(
+        required=True, allow_none=True, metadata={"description": "id of the API key", "example": "5f0c1d2e3b4a6978"}
+    )
+    actor_name = fields.String(
+        required=True, metadata={"description": "name of the API key, or cli:USER", "example": "deploy-bot"}
+    )
+    action = fields.Enum(Action, by_value=True, required=True, metadata={"example": Action.REPLACE.value})
+    resource_type = fields.Enum(
+        ResourceType, by_value=True, required=True, metadata={"example": ResourceType.CONFIG.value}
+    )
+    resource = fields.String(
+        required=True, metadata={"description": "its name; the id of an API key", "example": "email-service"}
+    )
+    before_hash = fields.String(required=True, allow_none=True, metadata=_HASH)
+    after_hash = fields.String(required=True, allow_none=True, metadata=_HASH)
+    request_id = fields.String(required=True, allow_none=True)
+    occurred_at = Instant(required=True)
+
+
+class AuditQuery(PageQuery):
+    """Filters of the log."""
+
+    actor = fields.String(
+        validate=validate.Length(1, 200), metadata={"description": "name or id of an API key, or cli:USER"}
+    )
+    action = fields.Enum(Action, by_value=True)
+    resource_type = fields.Enum(ResourceType, by_value=True)
+    resource = fields.String(validate=validate.Length(1, 200))
+    after = QueryInstant(metadata={"description": "this time or later"})
+    before = QueryInstant(metadata={"description": "earlier than this time"})
+
+
+@resource.route("GET", "/audit", query=AuditQuery, returns=page_schema(AuditEntrySchema))
+def list_(query: dict[str, Any]) -> dict[str, Any]:
+    """List changes, newest first."""
+    wanted = page_request(query)
+    return page_answer(audit.page(services().database, AuditFilter(**query), wanted), asdict, query)

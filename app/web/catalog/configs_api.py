@@ -1,0 +1,81 @@
+"""/configs."""
+
+from typing import Any
+
+from marshmallow import Schema, fields
+
+from app.catalog import configs
+from app.catalog.named_table import Named
+from app.kernel.errors import ConfigNotFoundError, ConflictError
+from app.web.http.conditions import change, tagged, unless_known
+from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
+from app.web.http.request_fields import Body, Instant, Name
+from app.web.openapi.resource import Resource, same_name
+from app.web.services import services
+
+resource = Resource("configs", "Static values that endpoints refer to as {{config.*}}.", is_tagged=True)
+
+
+class ConfigSchema(Schema):
+    """A config."""
+
+    name = Name(required=True)
+    values = fields.Dict(required=True)
+    created_at = Instant(required=True)
+    updated_at = Instant(required=True)
+
+
+class NewConfigSchema(Body):
+    """A config to create."""
+
+    name = Name(required=True)
+    values = fields.Dict(required=True)
+
+
+class ChangedConfigSchema(Body):
+    """A config with another value; the name, when given, must be that of the path."""
+
+    name = Name()
+    values = fields.Dict(required=True)
+
+
+@resource.route("POST", "/configs", body=NewConfigSchema, returns=ConfigSchema, status=201, errors=[ConflictError])
+def create(body: dict[str, Any]) -> Any:
+    """Create a config."""
+    row = configs.CONFIGS.create(services().database, body["name"], body["values"], change())
+    return tagged(_shape(row), row.tag, 201)
+
+
+@resource.route("GET", "/configs", query=PageQuery, returns=page_schema(ConfigSchema))
+def list_(query: dict[str, Any]) -> dict[str, Any]:
+    """List configs, newest first."""
+    page = configs.CONFIGS.page(services().database, page_request(query))
+    return page_answer(page, _shape, query)
+
+
+@resource.route("GET", "/configs/<name>", returns=ConfigSchema, errors=[ConfigNotFoundError])
+def get(name: str) -> Any:
+    """Get a config."""
+    row = configs.CONFIGS.get(services().database, name)
+    return unless_known(_shape(row), row.tag)
+
+
+@resource.route("PUT", "/configs/<name>", body=ChangedConfigSchema, returns=ConfigSchema, errors=[ConfigNotFoundError])
+def replace(body: dict[str, Any], name: str) -> Any:
+    """Change a config; it takes effect for executions that have not begun.
+
+    One that has keeps the values of its first attempt in all its attempts; a manual retry takes the new ones.
+    """
+    same_name(body, name)
+    row = configs.CONFIGS.replace(services().database, name, body["values"], change())
+    return tagged(_shape(row), row.tag)
+
+
+@resource.route("DELETE", "/configs/<name>", returns=None, status=204, errors=[ConfigNotFoundError, ConflictError])
+def delete(name: str) -> None:
+    """Delete a config; refused while an endpoint, or an unfinished job, needs it."""
+    configs.CONFIGS.delete(services().database, name, change())
+
+
+def _shape(row: Named) -> dict[str, Any]:
+    return {"name": row.name, "values": row.value, "created_at": row.created_at, "updated_at": row.updated_at}

@@ -1,0 +1,240 @@
+"""/endpoints."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import Schema, fields
+
+from app.catalog.endpoints import versions
+from app.catalog.endpoints.endpoint_rows import Endpoint
+from app.catalog.endpoints.live_settings_fields import (
+    BREAKER,
+    DEFAULT_PRIORITY,
+    LIMITS,
+    OFF,
+    priority_field,
+    queue_field,
+    retention_field,
+)
+from app.catalog.endpoints.references import Definition
+from app.catalog.retry_policy import RETRY_POLICY
+from app.catalog.specs import TARGETS, TRANSPORTS
+from app.features.callbacks.api import CallbacksSchema, callbacks_field
+from app.kernel.errors import (
+    ConflictError,
+    EndpointNotFoundError,
+    InvalidCallbackError,
+    InvalidConfigRefError,
+    InvalidPayloadSpecRefError,
+    TemplateError,
+)
+from app.web.http.conditions import change, tagged, unless_known
+from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
+from app.web.http.request_fields import Body, Instant, Name
+from app.web.openapi.any_of import AnyOf, Checked
+from app.web.openapi.resource import Resource, same_name
+from app.web.services import services, wake
+from schema.states import EndpointType, KeepResponse
+
+resource = Resource("endpoints", f"Registered delivery targets: {TARGETS}.", is_tagged=True)
+
+_SPECS = [transport.spec for transport in TRANSPORTS.values()]
+_REFUSALS = [InvalidPayloadSpecRefError, InvalidConfigRefError, TemplateError, InvalidCallbackError]
+
+
+class EndpointSchema(Schema):
+    """An endpoint."""
+
+    name = Name(required=True)
+    type = fields.Enum(EndpointType, required=True)
+    payload_spec = Name(required=True, allow_none=True)
+    config = Name(required=True, allow_none=True)
+    spec = AnyOf(*_SPECS, required=True, metadata={"description": "as it was given"})
+    retry_policy = AnyOf(RETRY_POLICY, required=True, metadata={"description": "with its defaults"})
+    keep_response = fields.Enum(KeepResponse, by_value=True, required=True)
+    callbacks = fields.Nested(CallbacksSchema, required=True, allow_none=True)
+    queue = fields.String(required=True, allow_none=True, metadata={"description": "as it was given"})
+    queue_in_effect = fields.String(
+        required=True,
+        metadata={
+            "description": "its own queue, else that of the routes, else that of its transport",
+            "example": "http",
+        },
+    )
+    priority = fields.Integer(required=True)
+    limits = AnyOf(LIMITS, required=True, allow_none=True, metadata={"description": "as they were given"})
+    breaker = Checked(BREAKER, OFF, required=True, allow_none=True, metadata={"description": "as it was given"})
+    result_retention = retention_field(
+        required=True,
+        allow_none=True,
+        metadata={"description": "`null`: as long as its executions", "example": "7d"},
+    )
+    paused_at = Instant(required=True, allow_none=True, metadata={"description": "since when nothing of it starts"})
+    version = fields.Integer(required=True)
+    created_at = Instant(required=True)
+    updated_at = Instant(required=True)
+
+
+class FlowSchema(Body):
+    """What decides when executions of an endpoint start. What is left out stays as it is; `null` takes it away."""
+
+    queue = queue_field(
+        allow_none=True,
+        metadata={
+            "description": "where its executions wait from now on; that of the routes or of its transport when absent",
+            "example": "bulk",
+        },
+    )
+    priority = priority_field(
+        allow_none=True,
+        metadata={
+            "description": f"of its executions from now on, 0 to 255, higher first; {DEFAULT_PRIORITY} when absent",
+            "example": DEFAULT_PRIORITY,
+        },
+    )
+    limits = Checked(LIMITS, allow_none=True, metadata={"description": "over all workers; none when absent"})
+    breaker = Checked(
+        BREAKER, OFF, allow_none=True, metadata={"description": "the usual one when absent, none when `off`"}
+    )
+    result_retention = retention_field(
+        allow_none=True,
+        metadata={
+            "description": "how long after its end an execution that is created from now on keeps what the receiver "
+            "answered, `1m` to `365d`; as long as executions are kept when absent",
+            "example": "7d",
+        },
+    )
+
+
+class ChangedEndpointSchema(FlowSchema):
+    """All of an endpoint; what is left out is reset, but for what a PATCH changes, which stays.
+
+    The name, when given, must be that of the path.
+    """
+
+    name = Name()
+    type = fields.Enum(EndpointType, required=True)
+    payload_spec = fields.String(allow_none=True)
+    config = fields.String(allow_none=True)
+    spec = AnyOf(*_SPECS, required=True, metadata={"description": "that of the type"})
+    retry_policy = AnyOf(RETRY_POLICY, allow_none=True)
+    keep_response = fields.Enum(
+        KeepResponse,
+        by_value=True,
+        load_default=KeepResponse.ALWAYS,
+        metadata={
+            "description": "whether the receiver's words are stored: `always`, `on_error` (of failed attempts only) or "
+            "`never`; without them, its status and the size of its answer"
+        },
+    )
+    callbacks = callbacks_field(metadata={"description": "whom to tell how its executions end; nobody when absent"})
+
+
+class NewEndpointSchema(ChangedEndpointSchema):
+    """An endpoint to register."""
+
+    name = Name(required=True)
+
+
+@resource.route(
+    "POST", "/endpoints", body=NewEndpointSchema, returns=EndpointSchema, status=201, errors=[ConflictError, *_REFUSALS]
+)
+def create(body: dict[str, Any]) -> Any:
+    """Register an endpoint."""
+    endpoint = versions.create(
+        services().database,
+        body["name"],
+        definition_of(body),
+        change(),
+        stuck_timeout_ms=_stuck_timeout_ms(),
+        flow=flow_of(body),
+    )
+    return tagged(shape(endpoint), endpoint.tag, 201)
+
+
+@resource.route("GET", "/endpoints", query=PageQuery, returns=page_schema(EndpointSchema))
+def list_(query: dict[str, Any]) -> dict[str, Any]:
+    """List endpoints, newest first."""
+    page = versions.page(services().database, page_request(query))
+    return page_answer(page, shape, query)
+
+
+@resource.route("GET", "/endpoints/<name>", returns=EndpointSchema, errors=[EndpointNotFoundError])
+def get(name: str) -> Any:
+    """Get an endpoint."""
+    endpoint = versions.get(services().database, name)
+    return unless_known(shape(endpoint), endpoint.tag)
+
+
+@resource.route(
+    "PUT",
+    "/endpoints/<name>",
+    body=ChangedEndpointSchema,
+    returns=EndpointSchema,
+    errors=[EndpointNotFoundError, *_REFUSALS],
+)
+def replace(body: dict[str, Any], name: str) -> Any:
+    """Change an endpoint for the jobs created from now on; it gets a new version."""
+    same_name(body, name)
+    endpoint = versions.replace(
+        services().database,
+        name,
+        definition_of(body),
+        change(),
+        stuck_timeout_ms=_stuck_timeout_ms(),
+        flow=flow_of(body),
+    )
+    wake(endpoint.queue_in_effect)
+    return tagged(shape(endpoint), endpoint.tag)
+
+
+@resource.route("DELETE", "/endpoints/<name>", returns=None, status=204, errors=[EndpointNotFoundError, ConflictError])
+def delete(name: str) -> None:
+    """Delete an endpoint; refused while it has a repeating job that is not retired, or an unfinished execution."""
+    versions.delete(services().database, name, change())
+
+
+def flow_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of the flow that a parsed body gives."""
+    return {name: body[name] for name in ("queue", "priority", "limits", "breaker", "result_retention") if name in body}
+
+
+def definition_of(body: Mapping[str, Any]) -> Definition:
+    """Return the definition that a parsed body gives."""
+    return Definition(
+        type=body["type"],
+        payload_spec=body.get("payload_spec"),
+        config=body.get("config"),
+        spec=body["spec"],
+        retry_policy=body.get("retry_policy"),
+        keep_response=body["keep_response"],
+        callbacks=body.get("callbacks"),
+    )
+
+
+def _stuck_timeout_ms() -> int:
+    return round(services().settings.stuck_timeout_seconds * 1000)
+
+
+def shape(endpoint: Endpoint) -> dict[str, Any]:
+    """Return the answer that shows an endpoint."""
+    return {
+        "name": endpoint.name,
+        "type": endpoint.definition.type,
+        "payload_spec": endpoint.definition.payload_spec,
+        "config": endpoint.definition.config,
+        "spec": endpoint.definition.spec,
+        "retry_policy": endpoint.retry_policy.as_json(),
+        "keep_response": endpoint.definition.keep_response,
+        "callbacks": endpoint.definition.callbacks,
+        "queue": endpoint.queue,
+        "queue_in_effect": endpoint.queue_in_effect,
+        "priority": endpoint.priority,
+        "limits": endpoint.limits,
+        "breaker": endpoint.breaker,
+        "result_retention": endpoint.result_retention,
+        "paused_at": endpoint.paused_at,
+        "version": endpoint.version,
+        "created_at": endpoint.created_at,
+        "updated_at": endpoint.updated_at,
+    }

@@ -1,0 +1,72 @@
+"""/cron/preview."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from marshmallow import Schema, fields, validate
+
+from app.kernel.access.api_keys import Scope
+from app.kernel.errors import InvalidCronError
+from app.schedule import preview
+from app.schedule.cron import Schedule
+from app.web.http.request_fields import Body, Instant
+from app.web.openapi.resource import Resource
+
+MAX_RUNS = 100
+
+# It stores nothing, so a key that may only read may ask.
+resource = Resource("cron", "What a schedule will do.", write_scope=Scope.READ)
+
+
+class RunSchema(Schema):
+    """A run to come."""
+
+    run_at = Instant(required=True, metadata={"example": "2026-03-16T03:30:00Z"})
+    local_time = Instant(
+        required=True,
+        metadata={"description": "the same in the schedule's time zone", "example": "2026-03-16T09:00:00+05:30"},
+    )
+    note = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={"description": "what a change of the clock does to this run", "example": None},
+    )
+
+
+class CronPreviewQuestionSchema(Body):
+    """A schedule to look at."""
+
+    cron = fields.String(required=True, validate=validate.Length(1, 256), metadata={"description": "five fields"})
+    timezone = fields.String(
+        required=True, validate=validate.Length(1, 64), metadata={"description": "an IANA time zone"}
+    )
+    count = fields.Integer(strict=True, load_default=10, validate=validate.Range(1, MAX_RUNS), metadata={"example": 1})
+    after = Instant(allow_none=True, metadata={"description": "runs after this instant; now when absent"})
+
+
+class CronPreviewSchema(Schema):
+    """What the schedule will do."""
+
+    cron = fields.String(required=True)
+    timezone = fields.String(required=True)
+    description = fields.String(required=True, metadata={"example": "At 09:00 on Monday"})
+    after = Instant(required=True)
+    runs = fields.List(
+        fields.Nested(RunSchema), required=True, metadata={"description": "fewer than asked for at the calendar's end"}
+    )
+
+
+@resource.route(
+    "POST", "/cron/preview", body=CronPreviewQuestionSchema, returns=CronPreviewSchema, errors=[InvalidCronError]
+)
+def preview_(body: dict[str, Any]) -> dict[str, Any]:
+    """Preview a schedule: its rule in English and its next runs, with a note where the clock changes."""
+    after = body.get("after") or datetime.now(UTC)
+    schedule = Schedule.parse(body["cron"], body["timezone"])
+    return {
+        "cron": body["cron"],
+        "timezone": body["timezone"],
+        "description": preview.describe(body["cron"]),
+        "after": after,
+        "runs": preview.runs(schedule, after, body["count"]),
+    }

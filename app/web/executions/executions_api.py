@@ -1,0 +1,134 @@
+"""/executions."""
+
+from datetime import timedelta
+from typing import Any
+
+from app.kernel.access.api_keys import Scope
+from app.kernel.errors import ConflictError, ExecutionNotCancellableError, ExecutionNotFoundError
+from app.queue.executions import execution_cancellation
+from app.queue.executions.manual_retry import retry_execution
+from app.queue.reading import execution_queries, explanation
+from app.queue.reading.execution_history import history_of
+from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
+from app.queue.reading.execution_queries import LogFilter
+from app.queue.reading.explanation_facts import Explanation
+from app.web.executions.execution_schemas import (
+    AttemptSchema,
+    CancelQuery,
+    ExecutionQuery,
+    ExecutionSchema,
+    LogLineSchema,
+    LogQuery,
+    shape_record,
+)
+from app.web.executions.history_schemas import ExplanationSchema, HistorySchema
+from app.web.http import request_traces
+from app.web.http.conditions import actor
+from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
+from app.web.openapi.resource import Resource
+from app.web.services import services, wake
+
+resource = Resource("executions", "Deliveries, with every attempt and its log.", write_scope=Scope.JOBS_WRITE)
+
+
+@resource.route("GET", "/executions", query=ExecutionQuery, returns=page_schema(ExecutionSchema))
+def list_(query: dict[str, Any]) -> dict[str, Any]:
+    """List executions, newest first.
+
+    A page of a `queue` may have fewer than `limit`, even none, where they are few among very many others: go on as long
+    as there is a cursor.
+    """
+    wanted = page_request(query)
+    return page_answer(page_of_executions(services().database, ExecutionFilter(**query), wanted), shape_record, query)
+
+
+@resource.route("GET", "/executions/<execution_id>", returns=ExecutionSchema, errors=[ExecutionNotFoundError])
+def get(execution_id: str) -> dict[str, Any]:
+    """Get an execution."""
+    return shape_record(execution_queries.get_execution(services().database, execution_id))
+
+
+@resource.route(
+    "GET",
+    "/executions/<execution_id>/attempts",
+    query=PageQuery,
+    returns=page_schema(AttemptSchema),
+    errors=[ExecutionNotFoundError],
+)
+def list_attempts(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
+    """List the attempts of an execution, the latest first."""
+    page = execution_queries.attempts_of(services().database, execution_id, page_request(query))
+    return page_answer(page, shape_record, query)
+
+
+@resource.route(
+    "GET",
+    "/executions/<execution_id>/logs",
+    query=LogQuery,
+    returns=page_schema(LogLineSchema),
+    errors=[ExecutionNotFoundError],
+)
+def list_logs(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
+    """List the log lines of an execution, the latest first."""
+    wanted = page_request(query)
+    page = execution_queries.logs_of(services().database, execution_id, LogFilter(**query), wanted)
+    return page_answer(page, shape_record, query)
+
+
+@resource.route(
+    "POST",
+    "/executions/<execution_id>/cancel",
+    query=CancelQuery,
+    returns=ExecutionSchema,
+    also=202,
+    errors=[ExecutionNotFoundError, ExecutionNotCancellableError],
+)
+def cancel(query: dict[str, Any], execution_id: str) -> tuple[Any, int]:
+    """Cancel an execution that has not begun; one that is running ends after its present attempt, if asked for (202).
+
+    With `if_running=abort` its worker breaks that attempt off within about a second: HTTP closes the connection. The
+    error says that it `may_have_been_delivered`; what was not sent yet leaves no attempt. When the attempt
+    succeeds first the execution is a SUCCESS all the same. 409 for one that is over.
+    """
+    database = services().database
+    done = execution_cancellation.cancel_execution(
+        database, execution_id, if_running=query.get("if_running"), actor=actor().name
+    )
+    return shape_record(execution_queries.get_execution(database, execution_id)), 202 if done.asked else 200
+
+
+@resource.route(
+    "POST",
+    "/executions/<execution_id>/retry",
+    returns=ExecutionSchema,
+    errors=[ExecutionNotFoundError, ConflictError],
+)
+def retry(execution_id: str) -> dict[str, Any]:
+    """Queue a FAILED or CANCELLED execution again, due now, with as many attempts more as its retry policy allows.
+
+    That resolves its dead letter. 409 where somebody has seen to the letter otherwise: archived, nothing is to follow;
+    redriven as a new job, it goes on as the execution that the message names.
+    """
+    database = services().database
+    wake(retry_execution(database, execution_id, actor=actor().name, trace=request_traces.trace_of_new_jobs()))
+    execution = execution_queries.get_execution(database, execution_id)
+    request_traces.note_execution(execution_id, execution.job_id, execution.endpoint)
+    return shape_record(execution)
+
+
+@resource.route("GET", "/executions/<execution_id>/history", returns=HistorySchema, errors=[ExecutionNotFoundError])
+def history(execution_id: str) -> dict[str, Any]:
+    """List every change of state of an execution, the earliest first.
+
+    Of a very long life only the creation and the latest changes are told: then `truncated` is true.
+    """
+    look_ahead = timedelta(seconds=services().settings.look_ahead_seconds)
+    found = history_of(services().database, execution_id, look_ahead=look_ahead)
+    return {"items": found.steps, "is_truncated": found.is_truncated}
+
+
+@resource.route("GET", "/executions/<execution_id>/explain", returns=ExplanationSchema, errors=[ExecutionNotFoundError])
+def explain(execution_id: str) -> Explanation:
+    """Say why an execution is where it is, in a word for programs and in a sentence."""
+    reclaim_every = timedelta(seconds=services().settings.reclaim_interval_seconds)
+    return explanation.explain(services().database, execution_id, reclaim_every=reclaim_every)

@@ -1,0 +1,183 @@
+"""Request bodies, parsed strictly: what JSON or the database could read in two ways is refused with 400."""
+
+import json
+import math
+import re
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+import marshmallow
+from flask import Flask, Request, request
+from webargs.flaskparser import FlaskParser
+from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
+
+from app.kernel.errors import Detail, InvalidRequestError
+from app.kernel.formats import MAX_DIGITS, is_deeper, marshmallow_faults, pointer
+
+MAX_DEPTH = 100
+MAX_DETAILS = 20
+DRAIN_BYTES = 33_554_432
+DRAIN_SECONDS = 5.0
+_CHUNK = 65_536
+MAX_MESSAGE = 200
+# What cannot be stored as text: NUL on PostgreSQL, half of a surrogate pair anywhere.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_MAY_HIDE_UNSTORABLE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+
+
+def register(app: Flask) -> None:
+    """Refuse paths and query strings that could not be stored or compared."""
+    app.before_request(_check_url)
+
+
+class StrictParser(FlaskParser):
+    """webargs' parser with 400 instead of 422, unknown parameters refused, and JSON read by `parse_json`."""
+
+    DEFAULT_VALIDATION_STATUS = 400
+    DEFAULT_UNKNOWN_BY_LOCATION = dict.fromkeys(["json", "query", "view_args", "path"], marshmallow.RAISE)
+
+    def load_json(self, req: Request, schema: marshmallow.Schema) -> Any:  # noqa: ARG002 - webargs' interface
+        """Read the body."""
+        return read_json(req)
+
+    def handle_error(
+        self,
+        error: marshmallow.ValidationError,
+        req: Request,  # noqa: ARG002
+        schema: marshmallow.Schema,  # noqa: ARG002
+        *,
+        error_status_code: int | None,  # noqa: ARG002
+        error_headers: Mapping[str, str] | None,  # noqa: ARG002
+    ) -> NoReturn:
+        """Turn marshmallow's messages into details with pointers."""
+        location, messages = next(iter(error.messages_dict.items()))
+        raise invalid(details_of(messages, in_body=location == "json"))
+
+
+def invalid(details: list[Detail]) -> InvalidRequestError:
+    """Return the error for faults found in the request."""
+    first = details[0]
+    where = f"{first['pointer']}: " if first["pointer"] else ""
+    return InvalidRequestError(f"The request is not valid. {where}{first['message']}", details)
+
+
+def read_json(req: Request) -> Any:
+    """Read a JSON body; raises 413, 415 or InvalidRequestError."""
+    if not req.is_json:
+        raise UnsupportedMediaType
+    data = req.get_data(cache=True)
+    if req.content_length is None and len(data) >= (req.max_content_length or math.inf):
+        # Werkzeug silently truncates a chunked body at the limit.
+        raise RequestEntityTooLarge
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise InvalidRequestError("The body is not UTF-8.") from None
+    return parse_json(text)
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON; raises InvalidRequestError also for what only Python's parser accepts."""
+    try:
+        value = _DECODER.decode(text)
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+        raise InvalidRequestError(f"The body is not valid JSON: {reason}.") from None
+    if text.count("[") + text.count("{") > MAX_DEPTH and is_deeper(value, MAX_DEPTH):
+        raise _too_deep()
+    if _MAY_HIDE_UNSTORABLE.search(text):
+        for string in _strings(value):
+            check_text(string)
+    return value
+
+
+def drain(req: Request) -> None:
+    """Discard the rest of a refused body: many clients read the answer only after sending everything.
+
+    Bounded in size and time, since a body may be endless; beyond that the connection is closed.
+    """
+    stream, until = req.environ["wsgi.input"], time.monotonic() + DRAIN_SECONDS
+    try:
+        for _ in range(DRAIN_BYTES // _CHUNK):
+            if not stream.read(_CHUNK) or time.monotonic() > until:
+                return
+    except (OSError, ValueError):
+        return
+
+
+def check_text(text: str, where: str = "The body") -> None:
+    """Raise InvalidRequestError for text that the database cannot hold."""
+    if _UNSTORABLE.search(text):
+        raise InvalidRequestError(f"{where} holds a NUL character or half of a surrogate pair.")
+
+
+def details_of(messages: Any, *, in_body: bool) -> list[Detail]:
+    """Flatten marshmallow's tree of messages."""
+    details: list[Detail] = []
+    for path, message in marshmallow_faults(messages):
+        where = pointer(path) if in_body else ".".join(path[:1])
+        details.append({"pointer": where[:MAX_MESSAGE], "message": message[:MAX_MESSAGE]})
+        if len(details) == MAX_DETAILS:
+            break
+    return details
+
+
+def _check_url() -> None:
+    check_text(request.path, "The path")
+    for name, values in request.args.lists():
+        for text in (name, *values):
+            check_text(text, "The query")
+        if len(values) > 1:
+            raise invalid([{"pointer": name[:MAX_MESSAGE], "message": "Given more than once."}])
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("an object has the same key twice")
+    return value
+
+
+def _constant(_text: str) -> NoReturn:
+    raise ValueError("NaN and Infinity are not JSON")
+
+
+def _integer(text: str) -> int:
+    if len(text.lstrip("-")) > MAX_DIGITS:
+        raise ValueError(f"a number has more than {MAX_DIGITS} digits")
+    return int(text)
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError("a number is too large")
+    return value
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer, parse_float=_float)
+
+
+def _children(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
+
+
+def _strings(value: Any) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            yield from item
+        waiting.extend(_children(item))
+
+
+def _too_deep() -> InvalidRequestError:
+    return InvalidRequestError(f"The body is nested deeper than {MAX_DEPTH} levels.")

@@ -1,0 +1,66 @@
+"""Conditional requests: who asks for a change, and on which condition (RFC 9110, 13.1).
+
+A tag may be left out; given, the change is made only to the state that the client knows, in the same transaction.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Response, g, request
+
+from app.kernel.audit import Actor
+from app.kernel.audit.change import AuditedChange, Condition
+from app.web.http.body import invalid
+from app.web.http.request_ids import current_request_id
+
+_TAG = r'(?:W/)?"[!#-~\x80-\xff]*"'
+_WELL_FORMED = re.compile(rf"\*|[ \t,]*{_TAG}(?:[ \t]*,[ \t,]*{_TAG})*[ \t,]*")
+MAX_HEADER = 2_000
+
+# For the OpenAPI document.
+ETAG = {"ETag": {"description": "tag of this state of the resource", "schema": {"type": "string"}}}
+_CONDITION = {"in": "header", "schema": {"type": "string", "example": '"62e3f4-1"'}}
+IF_MATCH = _CONDITION | {
+    "name": "If-Match",
+    "description": "make the change only if the resource has one of these tags; 412 otherwise",
+}
+IF_NONE_MATCH = _CONDITION | {
+    "name": "If-None-Match",
+    "description": "answer 304 without a body if the resource has one of these tags",
+}
+UNCHANGED = {"304": {"description": "The client has this state already."}}
+
+
+def actor() -> Actor:
+    """Return the API key that makes the current request, for the audit log and the history."""
+    return Actor(g.api_key.name, g.api_key.key_id, current_request_id())
+
+
+def change() -> AuditedChange:
+    """Return the change that the current request asks for."""
+    return AuditedChange(actor(), _condition())
+
+
+def tagged(shape: Mapping[str, Any], tag: str, status: int = 200) -> tuple[Mapping[str, Any], int, dict[str, str]]:
+    """Answer with a resource and the tag of its state."""
+    return shape, status, {"ETag": tag}
+
+
+def unless_known(shape: Mapping[str, Any], tag: str) -> Any:
+    """Answer a GET with a resource, or with 304 when the client has this state already."""
+    condition = _condition()
+    Condition(match=condition.match).check(tag)
+    if condition.has(tag):
+        return Response(status=304, headers={"ETag": tag})
+    return tagged(shape, tag)
+
+
+def _condition() -> Condition:
+    for header in ("If-Match", "If-None-Match"):
+        # Werkzeug skips what is no tag, and would make a change on less than the client asked for.
+        text = request.headers.get(header)
+        if text is not None and (len(text) > MAX_HEADER or not _WELL_FORMED.fullmatch(text)):
+            message = 'Must be * or a list of entity tags, such as "5f-1", "60-2".'
+            raise invalid([{"pointer": header, "message": message}])
+    return Condition(match=request.if_match, none_match=request.if_none_match)

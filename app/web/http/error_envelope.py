@@ -1,0 +1,149 @@
+"""Errors as clients see them: one envelope for all, never a traceback or SQL."""
+
+import logging
+from http import HTTPStatus
+from typing import Any
+
+from flask import Flask, Response, jsonify, request
+from marshmallow import Schema, fields
+from sqlalchemy.exc import DBAPIError
+from werkzeug.exceptions import HTTPException
+
+from app.kernel.db.retries import is_rows_fault, sqlstate
+from app.kernel.errors import (
+    Detail,
+    InternalError,
+    InvalidRequestError,
+    PayloadTooLargeError,
+    RateLimitedError,
+    TaskExecutorError,
+    UnauthorizedError,
+    UnavailableError,
+    UnsupportedMediaTypeError,
+)
+from app.web.http.body import MAX_DETAILS, drain
+from app.web.http.request_ids import current_request_id
+
+log = logging.getLogger(__name__)
+MAX_TEXT = 500
+
+# The words are ours: Werkzeug's may repeat what the client sent.
+_HTTP_ERRORS = {
+    400: ("INVALID_REQUEST", "The request is malformed."),
+    404: ("NOT_FOUND", "There is nothing at this path."),
+    405: ("METHOD_NOT_ALLOWED", "This path does not take that method."),
+    408: ("REQUEST_TIMEOUT", "The request did not arrive in time."),
+    413: (PayloadTooLargeError.code, PayloadTooLargeError.summary()),
+    414: ("URI_TOO_LONG", "The request line is too long."),
+    415: (UnsupportedMediaTypeError.code, UnsupportedMediaTypeError.summary()),
+    429: (RateLimitedError.code, RateLimitedError.summary()),
+    431: ("HEADERS_TOO_LARGE", "The request headers are too large."),
+}
+
+
+class DetailSchema(Schema):
+    """One fault in a request."""
+
+    pointer = fields.String(metadata={"description": "JSON pointer into the body, or a parameter's name"})
+    message = fields.String()
+
+
+class ErrorBodySchema(Schema):
+    """What went wrong."""
+
+    code = fields.String(required=True, metadata={"example": "JOB_NOT_FOUND"})
+    message = fields.String(required=True)
+    request_id = fields.String(required=True)
+    details = fields.List(fields.Nested(DetailSchema), required=True)
+    retryable = fields.Boolean(required=True, metadata={"description": "whether the same request may succeed later"})
+
+
+class ErrorSchema(Schema):
+    """The envelope of every error."""
+
+    error = fields.Nested(ErrorBodySchema, required=True)
+
+
+def register(app: Flask) -> None:
+    """Answer every error of the application with the envelope."""
+    app.register_error_handler(TaskExecutorError, _known)
+    app.register_error_handler(HTTPException, _http)
+    app.register_error_handler(DBAPIError, _database)
+    app.register_error_handler(Exception, _unexpected)
+
+
+def envelope(
+    code: str, message: str, request_id: str, *, details: list[Detail] | None = None, retryable: bool = False
+) -> dict[str, Any]:
+    """Return the envelope of an error; what it repeats of the request is truncated."""
+    shown = [
+        Detail(pointer=detail["pointer"][:MAX_TEXT], message=detail["message"][:MAX_TEXT])
+        for detail in (details or [])[:MAX_DETAILS]
+    ]
+    error = {
+        "code": code,
+        "message": message[: 2 * MAX_TEXT],
+        "request_id": request_id,
+        "details": shown,
+        "retryable": retryable,
+    }
+    return {"error": error}
+
+
+def http_error(status: int) -> tuple[str, str]:
+    """Return the code and the message for an error that Werkzeug raised."""
+    if status in _HTTP_ERRORS:
+        return _HTTP_ERRORS[status]
+    phrase = HTTPStatus(status).phrase
+    return phrase.upper().replace(" ", "_"), f"{phrase}."
+
+
+def _answer(error: TaskExecutorError) -> Response:
+    body = envelope(error.code, error.message, current_request_id(), details=error.details, retryable=error.retryable)
+    response = jsonify(body)
+    response.status_code = error.status
+    if isinstance(error, UnauthorizedError):
+        response.headers["WWW-Authenticate"] = "Bearer"
+    if error.retryable:
+        response.headers["Retry-After"] = str(error.retry_after_seconds)
+    return response
+
+
+def _known(error: TaskExecutorError) -> Response:
+    if error.status >= 500:
+        log.warning("request %s: %s", current_request_id(), error.explained)
+    return _answer(error)
+
+
+def _http(error: HTTPException) -> Response | HTTPException:
+    status = error.code or 500
+    if status < 400:
+        return error
+    if status >= 500:
+        return _unexpected(error)
+    if status == 413:
+        drain(request)
+    code, message = http_error(status)
+    response = jsonify(envelope(code, message, current_request_id()))
+    response.status_code = status
+    for name, value in error.get_headers():
+        if name.lower() not in {"content-type", "content-length"}:
+            response.headers[name] = value
+    return response
+
+
+def _database(error: DBAPIError) -> Response:
+    # What Database raises is never its own trouble, which comes as UnavailableError. In class 22, "data exception", and
+    # 54, "program limit exceeded", it is a value that passed our checks and that the database cannot hold. The checks
+    # should have caught it, hence the warning, but the fault is in the request.
+    if (sqlstate(error) or "").startswith(("22", "54")):
+        log.warning("request %s: the database refused a value: %s", current_request_id(), sqlstate(error))
+        return _answer(InvalidRequestError("The request holds a value that cannot be stored."))
+    if not is_rows_fault(error):
+        return _answer(UnavailableError("the database cannot be reached; try again"))
+    return _unexpected(error)
+
+
+def _unexpected(error: Exception) -> Response:
+    log.error("request %s failed", current_request_id(), exc_info=error)
+    return _answer(InternalError(InternalError.summary()))

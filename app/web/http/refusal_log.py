@@ -1,0 +1,63 @@
+"""Log of refused requests: who was turned away, in so few lines that no attacker can fill a disk with them."""
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.kernel.errors import TaskExecutorError
+
+log = logging.getLogger(__name__)
+
+WINDOW_SECONDS = 60.0
+LINES_PER_WINDOW = 30  # of each status, so that a flood of one hides no other
+_KEY_ID = re.compile(r"te_([0-9A-Za-z]{1,32})_")
+
+
+@dataclass(slots=True)
+class _Window:
+    ends_at: float
+    lines: int = 0
+    left_out: int = 0
+
+
+class RefusalLog:
+    """Logs refusals at INFO, up to a number of lines a minute, and then how many it left out."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._windows: dict[int, _Window] = {}
+        self._lock = threading.Lock()
+
+    def note(self, error: TaskExecutorError, presented: str, address: str, request_id: str) -> None:
+        """Log a refusal, with the id in the key that was presented and nothing else of it."""
+        left_out = self._admit(error.status)
+        if left_out is None:
+            return
+        key = _KEY_ID.match(presented)
+        before = f"; {left_out} more were not logged before" if left_out else ""
+        log.info(
+            "request %s refused: %d %s, key %s, from %s%s",
+            request_id,
+            error.status,
+            error.code,
+            key[1] if key else "unknown",
+            address,
+            before,
+        )
+
+    def _admit(self, status: int) -> int | None:
+        """Return how many lines were left out before this one; None for one that is left out."""
+        with self._lock:
+            now, window = self._clock(), self._windows.get(status)
+            left_out = 0
+            if window is None or window.ends_at <= now:
+                left_out = window.left_out if window else 0
+                window = self._windows[status] = _Window(now + WINDOW_SECONDS)
+            if window.lines >= LINES_PER_WINDOW:
+                window.left_out += 1
+                return None
+            window.lines += 1
+            return left_out

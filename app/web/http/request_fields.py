@@ -1,0 +1,130 @@
+"""Fields shared by resources: names, instants, counts, and the base of every request body."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from marshmallow import RAISE, Schema, ValidationError, fields
+
+from app.kernel.errors import InvalidRequestError
+from app.kernel.formats import rfc3339
+from app.schedule.interval import parse_every
+
+MAX_NAME = 128
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST = datetime(2200, 1, 1, tzinfo=UTC)
+
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+
+OF_UNREADABLE = '`{"unreadable": "why"}` stands for one that SQL has stored and that no process can read'
+
+
+class Body(Schema):
+    """A request body or query; unknown fields are refused."""
+
+    class Meta:
+        """What marshmallow is told."""
+
+        unknown = RAISE
+
+    error_messages = {"type": "Must be a JSON object."}  # noqa: RUF012 - marshmallow declares it of an instance
+
+
+class WrittenSchema(Schema):
+    """Describes an answer that is written ready for JSON: dumping field by field would take longer than writing it."""
+
+    def dump(self, obj: Any, *, many: bool | None = None) -> Any:  # noqa: ARG002
+        """Return the answer as it is."""
+        return obj
+
+
+class Name(fields.String):
+    """A name that fits in a URL: lower-case letters, digits and single hyphens between them."""
+
+    pattern = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+    words = "lower-case letters and digits, with single hyphens between them"
+
+    def __init__(self, **kwargs: Any) -> None:
+        shape = {"pattern": f"^{self.pattern.pattern}$", "minLength": 1, "maxLength": MAX_NAME}
+        super().__init__(metadata={**shape, **kwargs.pop("metadata", {})}, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> str:
+        text: str = super()._deserialize(value, attr, data, **kwargs)
+        if len(text) > MAX_NAME or not self.pattern.fullmatch(text):
+            raise ValidationError(f"Must be {self.words}, at most {MAX_NAME} characters.")
+        return text
+
+
+class SecretName(Name):
+    """A name in which underscores may stand for hyphens."""
+
+    pattern = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")
+    words = "lower-case letters and digits, with single hyphens or underscores between them"
+
+
+class Instant(fields.DateTime):
+    """RFC 3339 with an offset; read into UTC, written with Z, or with its own offset where it has another zone."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> datetime:  # noqa: ARG002
+        return read_instant(value)
+
+    def _serialize(self, value: datetime | None, attr: str | None, obj: Any, **kwargs: Any) -> str | None:  # noqa: ARG002
+        return None if value is None else rfc3339(value)
+
+
+def read_instant(value: Any) -> datetime:
+    """Read an instant into UTC; raises ValidationError."""
+    if not isinstance(value, str) or not _RFC3339.fullmatch(value):
+        raise ValidationError("Must be a time with an offset, such as 2030-01-31T09:00:00Z (RFC 3339).")
+    try:
+        instant = datetime.fromisoformat(value.upper()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValidationError("There is no such time.") from None
+    if not EARLIEST <= instant < LATEST:
+        raise ValidationError(f"Must lie between {EARLIEST.year} and {LATEST.year}.")
+    return instant
+
+
+class QueryInstant(Instant):
+    """The same in a query string, where an unescaped plus sign arrives as a space."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> datetime:
+        return super()._deserialize(str(value).replace(" ", "+"), attr, data, **kwargs)
+
+
+class Every(fields.Field[int]):
+    """The interval of a job, as milliseconds."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            metadata={"type": ["string", "integer"], "example": "5m", **kwargs.pop("metadata", {})}, **kwargs
+        )
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> int:  # noqa: ARG002
+        try:
+            return parse_every(value)
+        except InvalidRequestError as error:
+            raise ValidationError(error.details[0]["message"]) from None
+
+
+class LimitKey(fields.String):
+    """The value by which an execution shares limits, as it is stored: empty without one, else behind an equals sign."""
+
+    def _serialize(self, value: str | None, attr: str | None, obj: Any, **kwargs: Any) -> str | None:  # noqa: ARG002
+        return shown_key(value or "")
+
+
+def shown_key(stored: str) -> str | None:
+    """Return a stored limit key without its equals sign; None where there is none."""
+    return stored[1:] if stored else None
+
+
+class Count(fields.Integer):
+    """A whole number in a query string: digits only."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> Any:
+        if not (isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10):
+            raise ValidationError("Must be a whole number.")
+        return super()._deserialize(value, attr, data, **kwargs)

@@ -1,0 +1,145 @@
+"""Schema of a job in answers, and the fields that a job of each trigger has."""
+
+from datetime import datetime
+from typing import Any
+
+from marshmallow import Schema, fields
+
+from app.features.callbacks.api import CallbacksSchema
+from app.features.results.schemas import ResultSchema
+from app.kernel.formats import rfc3339, show_duration
+from app.queue.jobs.job_model import ExecutionSummary, Job
+from app.schedule.timetable import Timetable
+from app.web.http.request_fields import OF_UNREADABLE, Instant, LimitKey, Name, WrittenSchema, shown_key
+from schema.states import CatchUp, EndpointType, ExecutionStatus, JobStatus, Overlap, Trigger
+
+
+class ExecutionSummarySchema(Schema):
+    """The execution of a one-shot job, in short."""
+
+    execution_id = fields.String(required=True)
+    status = fields.Enum(ExecutionStatus, required=True)
+    created_at = Instant(required=True)
+
+
+class JobSchema(WrittenSchema):
+    """A job. Which fields there are depends on the trigger."""
+
+    job_id = fields.String(required=True)
+    endpoint = Name(required=True)
+    endpoint_type = fields.Enum(EndpointType, required=True)
+    endpoint_version = fields.Integer(required=True)
+    trigger = fields.Enum(Trigger, required=True)
+    status = fields.Enum(JobStatus, required=True)
+    version = fields.Integer(required=True)
+    previous_version_id = fields.String(allow_none=True, metadata={"description": "CRON and INTERVAL only"})
+    replaced_by_id = fields.String(allow_none=True, metadata={"description": "CRON and INTERVAL only"})
+    idempotency_key = fields.String(allow_none=True)
+    name = fields.String(required=True, allow_none=True, metadata={"example": "Daily report"})
+    labels = fields.Dict(values=fields.String(), required=True)
+    queue = fields.String(required=True, allow_none=True, metadata={"description": "`null`: that of its endpoint"})
+    priority = fields.Integer(required=True, allow_none=True, metadata={"description": "`null`: that of its endpoint"})
+    limit_key = LimitKey(
+        required=True,
+        allow_none=True,
+        metadata={"description": "by which it shares `limits.per_key`; `null` where its endpoint had no key"},
+    )
+    callbacks = fields.Nested(
+        CallbacksSchema,
+        required=True,
+        allow_none=True,
+        metadata={"description": "its own, before those of its endpoint; `null`: those of its endpoint"},
+    )
+    callback_of = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={"description": "the execution whose end it tells", "example": None},
+    )
+    run_at = Instant(
+        metadata={"description": "DELAYED only; after a rescheduling or `POST /jobs/{job_id}/run` the new instant"}
+    )
+    cron = fields.String(metadata={"description": "CRON only"})
+    timezone = fields.String(metadata={"description": "CRON only"})
+    every = fields.String(metadata={"description": "INTERVAL only", "example": "5m"})
+    fixed_delay = fields.Boolean(metadata={"description": "INTERVAL only"})
+    starts_at = Instant(metadata={"description": "CRON and INTERVAL only"})
+    ends_at = Instant(allow_none=True, metadata={"description": "CRON and INTERVAL only"})
+    catch_up = fields.Enum(CatchUp, by_value=True, metadata={"description": "CRON and INTERVAL only"})
+    max_catch_up = fields.Integer(allow_none=True, metadata={"description": "CRON and INTERVAL only"})
+    overlap = fields.Enum(Overlap, by_value=True, metadata={"description": "CRON and INTERVAL only"})
+    next_run_at = fields.String(
+        allow_none=True,
+        metadata={"description": "CRON and INTERVAL only; in the job's time zone", "format": "date-time"},
+    )
+    input = fields.Dict(required=True, metadata={"description": OF_UNREADABLE})
+    execution = fields.Nested(ExecutionSummarySchema, metadata={"description": "IMMEDIATE and DELAYED only"})
+    created_at = Instant(required=True)
+    paused_at = Instant(required=True, allow_none=True)
+    retired_at = Instant(required=True, allow_none=True)
+
+
+class CreatedJobSchema(JobSchema):
+    """A job that was created now, or earlier with the same key; with its result where the request waited for it."""
+
+    result = fields.Nested(
+        ResultSchema, metadata={"description": "with `Prefer: wait` only, once it is over, as long as it is kept"}
+    )
+
+
+def shape_job(job: Job) -> dict[str, Any]:
+    """Write the fields that a job of its trigger has, ready for JSON and in the order of the schema."""
+    table = job.timetable
+    shaped: dict[str, Any] = {
+        "job_id": job.job_id,
+        "endpoint": job.endpoint,
+        "endpoint_type": job.endpoint_type,
+        "endpoint_version": job.endpoint_version,
+        "trigger": job.trigger,
+        "status": job.status,
+        "version": job.version,
+    }
+    if table is not None:
+        shaped |= {"previous_version_id": job.previous_version_id, "replaced_by_id": job.replaced_by_id}
+    if table is None or job.idempotency_key is not None:
+        shaped["idempotency_key"] = job.idempotency_key
+    shaped["name"], shaped["labels"] = job.name, job.labels
+    shaped["queue"], shaped["priority"], shaped["limit_key"] = job.queue, job.priority, shown_key(job.limit_key)
+    shaped["callbacks"], shaped["callback_of"] = job.callbacks, job.callback_of
+    if table is not None:
+        shaped |= _shape_timetable(table) | {"next_run_at": show_in_zone(table, job.next_run_at)}
+    elif job.trigger is Trigger.DELAYED:
+        shaped["run_at"] = _instant(job.planned_at)
+    shaped["input"] = job.input
+    if job.execution is not None:
+        shaped["execution"] = _shape_execution(job.execution)
+    for name in ("created_at", "paused_at", "retired_at"):
+        shaped[name] = _instant(getattr(job, name))
+    return shaped
+
+
+def _shape_timetable(table: Timetable) -> dict[str, Any]:
+    if table.every_ms is not None:
+        shaped: dict[str, Any] = {"every": show_duration(table.every_ms), "fixed_delay": table.fixed_delay}
+    else:
+        shaped = {"cron": table.cron, "timezone": table.timezone}
+    return shaped | {
+        "starts_at": _instant(table.starts_at),
+        "ends_at": _instant(table.ends_at),
+        "catch_up": table.catch_up,
+        "max_catch_up": table.max_catch_up,
+        "overlap": table.overlap,
+    }
+
+
+def _shape_execution(execution: ExecutionSummary) -> dict[str, Any]:
+    created_at = _instant(execution.created_at)
+    return {"execution_id": execution.execution_id, "status": execution.status, "created_at": created_at}
+
+
+def _instant(instant: datetime | None) -> str | None:
+    return None if instant is None else rfc3339(instant)
+
+
+def show_in_zone(table: Timetable, instant: datetime | None) -> str | None:
+    """Return an instant in the time zone of a job, as text."""
+    return None if instant is None else rfc3339(table.local(instant))

@@ -1,0 +1,99 @@
+"""POST /jobs/batch."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import ValidationError, fields, validate
+
+from app.kernel.errors import TaskExecutorError
+from app.kernel.metrics import PROCESS
+from app.kernel.metrics.series import SCHEDULED
+from app.kernel.tracing.context import TraceContext
+from app.queue.jobs.job_batch import Outcome, create_many
+from app.queue.jobs.job_creation import Created
+from app.queue.jobs.job_model import NewJob
+from app.web.http.body import details_of, invalid
+from app.web.http.error_envelope import ErrorBodySchema
+from app.web.http.request_fields import Body, WrittenSchema
+from app.web.http.request_traces import trace_of_new_jobs
+from app.web.jobs.answer_schemas import JobSchema, shape_job
+from app.web.jobs.jobs_api import resource
+from app.web.jobs.request_schemas import NewJobSchema, new_job
+from app.web.services import services, wake
+from schema.states import ExecutionStatus
+
+MOST_JOBS = 1000
+_JOB = NewJobSchema()
+
+
+class BatchSchema(Body):
+    """Up to 1,000 jobs; each is looked at by itself, as `POST /jobs` would."""
+
+    jobs = fields.List(
+        fields.Dict(metadata={"description": "as the body of `POST /jobs`; the key is needed here"}),
+        required=True,
+        validate=validate.Length(1, MOST_JOBS),
+    )
+
+
+class BatchErrorSchema(ErrorBodySchema):
+    """Why a job was not created."""
+
+    class Meta:
+        """The id is the request's, in X-Request-ID."""
+
+        exclude = ("request_id",)
+
+
+_ERROR = BatchErrorSchema()
+
+
+class BatchItemSchema(WrittenSchema):
+    """The outcome of one job: `job` with 201 (new) or 200 (replayed), `error` otherwise."""
+
+    status = fields.Integer(required=True, metadata={"description": "as `POST /jobs` would answer"})
+    job = fields.Nested(JobSchema)
+    error = fields.Nested(BatchErrorSchema)
+
+
+class BatchResultSchema(WrittenSchema):
+    """One item for each job, in the order of the request."""
+
+    items = fields.List(fields.Nested(BatchItemSchema), required=True)
+
+
+@resource.route("POST", "/jobs/batch", body=BatchSchema, returns=BatchResultSchema)
+def create_batch(body: dict[str, Any]) -> dict[str, Any]:
+    """Create up to 1,000 jobs; one that cannot be created leaves the others alone."""
+    trace = trace_of_new_jobs()
+    parsed = [_parse(job, trace) for job in body["jobs"]]
+    good = [job for job in parsed if isinstance(job, NewJob)]
+    outcomes = iter(create_many(services().creator, good))
+    results = [next(outcomes) if isinstance(job, NewJob) else job for job in parsed]
+    _wake(results)
+    for result in results:
+        if isinstance(result, Created) and result.is_new:
+            PROCESS.add(SCHEDULED, result.job.trigger)
+    return {"items": [_shape(result) for result in results]}
+
+
+def _parse(job: Mapping[str, Any], trace: TraceContext | None) -> NewJob | TaskExecutorError:
+    try:
+        fields_of_job = _JOB.load(job)
+    except ValidationError as error:
+        return invalid(details_of(error.messages, in_body=True))
+    if fields_of_job.get("idempotency_key") is None and not fields_of_job["trigger"].repeats:
+        return invalid([{"pointer": "/idempotency_key", "message": "Needed here, for each job of a batch."}])
+    return new_job(fields_of_job, trace)
+
+
+def _wake(results: list[Outcome]) -> None:
+    new = [result.job.execution for result in results if isinstance(result, Created) and result.is_new]
+    for queue in {one.queue for one in new if one is not None and one.status is ExecutionStatus.QUEUED}:
+        wake(queue)
+
+
+def _shape(result: Outcome) -> dict[str, Any]:
+    if isinstance(result, Created):
+        return {"status": 201 if result.is_new else 200, "job": shape_job(result.job)}
+    return {"status": result.status, "error": _ERROR.dump(result)}

@@ -1,0 +1,93 @@
+"""Labels of jobs: pairs of strings by which a client finds its jobs, with the alphabet and lengths of Kubernetes."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from marshmallow import ValidationError, fields
+
+from app.kernel.formats import marshmallow_faults
+
+MOST_LABELS = 32
+MAX_PREFIX = 253
+MAX_PART = 63
+
+_PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+_DNS = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_KEY = re.compile(rf"(?:(?P<prefix>{_DNS}(?:\.{_DNS})*)/)?{_PART}")
+_VALUE = re.compile(rf"(?:{_PART})?")
+_KEY_FAULT = (
+    f"A key has 1 to {MAX_PART} letters, digits, dots, hyphens and underscores, begins and ends with a letter or a "
+    "digit, and may follow a DNS name and a slash."
+)
+_VALUE_FAULT = (
+    f"A value is a string of up to {MAX_PART} letters, digits, dots, hyphens and underscores, and begins and ends with "
+    "a letter or a digit."
+)
+_SCHEMA: dict[str, Any] = {
+    "maxProperties": MOST_LABELS,
+    "additionalProperties": {"type": "string", "maxLength": MAX_PART, "pattern": f"^{_VALUE.pattern}$"},
+}
+
+
+def labels_field(**metadata: Any) -> fields.Dict:
+    """Declare the labels of a job in a request."""
+    described = "pairs of strings to find the job by, spelt as labels of Kubernetes"
+    return fields.Dict(allow_none=True, validate=_check, metadata={"description": described, **_SCHEMA, **metadata})
+
+
+class LabelSelector(fields.Field[dict[str, str]]):
+    """Labels in a query string, such as `team=billing,env=prod`."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        metadata = {
+            "type": "string",
+            "description": "`key=value`, or several of them with commas in between: the jobs that have all of these",
+            "example": "team=billing,env=prod",
+        }
+        super().__init__(metadata=metadata, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> Any:  # noqa: ARG002
+        pairs = [each.partition("=") for each in str(value).split(",")]
+        labels = {key: wanted for key, _, wanted in pairs}
+        if not all(sign for _, sign, _ in pairs) or len(labels) < len(pairs):
+            raise ValidationError("Must be key=value, each key once, with commas in between.")
+        try:
+            _check(labels)
+        except ValidationError as error:
+            # A query parameter has no parts that a fault could point to.
+            raise ValidationError([fault for _, fault in marshmallow_faults(error.messages)]) from None
+        return labels
+
+
+class LabelCondition(fields.String):
+    """A label that a job has, such as `team=billing`, or `team` with any value."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        described = "`key=value`, or a key for any value: of jobs that have this label"
+        super().__init__(metadata={"description": described, "example": "team=billing"}, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> str:
+        text: str = super()._deserialize(value, attr, data, **kwargs)
+        key, _, wanted = text.partition("=")
+        found = list(_faults(key, wanted))
+        if found:
+            raise ValidationError(found)
+        return text
+
+
+def _check(labels: Mapping[str, Any]) -> None:
+    """Raise ValidationError for too many labels, or with what is wrong with each."""
+    if len(labels) > MOST_LABELS:
+        raise ValidationError(f"Must have at most {MOST_LABELS} labels.")
+    faults = {str(key): list(_faults(key, value)) for key, value in labels.items()}
+    if any(faults.values()):
+        raise ValidationError({key: found for key, found in faults.items() if found})
+
+
+def _faults(key: str, value: Any) -> Iterator[str]:
+    match = _KEY.fullmatch(key)
+    if match is None or len(match["prefix"] or "") > MAX_PREFIX:
+        yield _KEY_FAULT
+    if not isinstance(value, str) or not _VALUE.fullmatch(value):
+        yield _VALUE_FAULT

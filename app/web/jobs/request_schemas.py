@@ -1,0 +1,208 @@
+"""Schemas of jobs in requests, and what a parsed body asks for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import ValidationError, fields, validate, validates_schema
+
+from app.catalog.endpoints.live_settings_fields import priority_field, queue_field
+from app.catalog.specs.spec_fields import Flag
+from app.features.callbacks.api import callbacks_field
+from app.kernel.formats import EPOCH
+from app.kernel.tracing.context import TraceContext
+from app.queue.jobs.job_model import NewJob
+from app.schedule.interval import SHORTEST_MS
+from app.schedule.timetable import DEFAULT_MAX_CATCH_UP, Timetable
+from app.web.http.idempotency_keys import MAX_KEY
+from app.web.http.pagination import PageQuery
+from app.web.http.request_fields import Body, Every, Instant, QueryInstant
+from app.web.jobs.labels import LabelSelector, labels_field
+from app.web.jobs.plain_request import MAX_ENDPOINT, read_plain
+from schema.states import CatchUp, JobStatus, Overlap, Trigger
+
+MAX_NAME = 200
+MOST_CATCH_UP = 1000
+
+REPEATING_FIELDS = {"starts_at", "ends_at", "catch_up", "max_catch_up", "overlap"}
+_ONLY = {
+    Trigger.IMMEDIATE: set[str](),
+    Trigger.DELAYED: {"run_at"},
+    Trigger.CRON: {"cron", "timezone", *REPEATING_FIELDS},
+    Trigger.INTERVAL: {"every", "fixed_delay", *REPEATING_FIELDS},
+}
+_NEEDED = {
+    Trigger.IMMEDIATE: set[str](),
+    Trigger.DELAYED: {"run_at"},
+    Trigger.CRON: {"cron", "timezone"},
+    Trigger.INTERVAL: {"every"},
+}
+_EVERY = f"for INTERVAL; `500ms`, `10s`, `5m`, `2h`, `1d`, or milliseconds; at least {SHORTEST_MS} ms"
+
+
+class ChangeableFields(Body):
+    """The fields of a request that an update of a repeating job can change."""
+
+    name = fields.String(
+        allow_none=True,
+        validate=validate.Length(1, MAX_NAME),
+        metadata={"description": "for people and filters; need not be unique", "example": "Daily report"},
+    )
+    labels = labels_field()
+    queue = queue_field(
+        allow_none=True,
+        metadata={"description": "where its executions wait; that of the endpoint when absent", "example": "bulk"},
+    )
+    priority = priority_field(
+        allow_none=True,
+        metadata={
+            "description": "0 to 255; of what is due a higher one goes first; that of the endpoint when absent",
+            "example": 200,
+        },
+    )
+    cron = fields.String(
+        allow_none=True, validate=validate.Length(1, 256), metadata={"description": "for CRON; five fields"}
+    )
+    timezone = fields.String(
+        allow_none=True, validate=validate.Length(1, 64), metadata={"description": "for CRON; an IANA time zone"}
+    )
+    every = Every(allow_none=True, metadata={"description": _EVERY})
+    fixed_delay = Flag(
+        allow_none=True,
+        metadata={"description": "for INTERVAL; count from the end of the execution before, not from tick to tick"},
+    )
+    starts_at = Instant(allow_none=True, metadata={"description": "for CRON and INTERVAL; now when absent"})
+    ends_at = Instant(allow_none=True, metadata={"description": "for CRON and INTERVAL; no tick at or after it"})
+    catch_up = fields.Enum(
+        CatchUp,
+        by_value=True,
+        allow_none=True,
+        metadata={"description": "which ticks run late when nobody could start them in time; `all` when absent"},
+    )
+    max_catch_up = fields.Integer(
+        strict=True,
+        allow_none=True,
+        validate=validate.Range(1, MOST_CATCH_UP),
+        metadata={
+            "description": f"with `catch_up: all`: at most so many late ticks run, the latest ones; "
+            f"{DEFAULT_MAX_CATCH_UP} when absent, no limit when `null`"
+        },
+    )
+    overlap = fields.Enum(
+        Overlap,
+        by_value=True,
+        allow_none=True,
+        metadata={
+            "description": "`skip` drops a tick while an execution of the job is unfinished; `allow` when absent"
+        },
+    )
+    input = fields.Dict(allow_none=True)
+    callbacks = callbacks_field(
+        metadata={"description": "whom to tell how its executions end, before those of its endpoint; `null` is nobody"}
+    )
+
+    @validates_schema
+    def check_catch_up(self, data: dict[str, Any], **_: Any) -> None:
+        """Check that the fields fit each other."""
+        if data.get("starts_at") and data.get("ends_at") and data["ends_at"] <= data["starts_at"]:
+            raise ValidationError("Must be after starts_at.", "ends_at")
+        if data.get("max_catch_up") is not None and data.get("catch_up") not in {None, CatchUp.ALL}:
+            raise ValidationError("Only with catch_up: all.", "max_catch_up")
+
+
+class NewJobSchema(ChangeableFields):
+    """A job to create. A field that belongs to another trigger is refused unless it is null."""
+
+    endpoint = fields.String(required=True, validate=validate.Length(1, MAX_ENDPOINT))
+    trigger = fields.Enum(Trigger, required=True)
+    idempotency_key = fields.String(
+        allow_none=True,
+        validate=validate.Length(1, MAX_KEY),
+        metadata={"description": "needed for IMMEDIATE and DELAYED, here or in the Idempotency-Key header"},
+    )
+    run_at = Instant(allow_none=True, metadata={"description": "for DELAYED; a time in the past means now"})
+
+    def load(self, data: Any, **options: Any) -> Any:
+        """Load a body; raises ValidationError. Most bodies are plain, and nine tenths of the time are saved on them."""
+        plain = read_plain(data)
+        return plain if plain is not None else super().load(data, **options)
+
+    @validates_schema
+    def check_trigger(self, data: dict[str, Any], **_: Any) -> None:
+        """Check that the fields are those of the trigger."""
+        trigger = data["trigger"]
+        given = {name for name in set[str]().union(*_ONLY.values()) if data.get(name) is not None}
+        faults = {name: [f"Not a field of {trigger} jobs."] for name in sorted(given - _ONLY[trigger])}
+        faults |= {name: [f"Needed for {trigger} jobs."] for name in sorted(_NEEDED[trigger] - given)}
+        if faults:
+            raise ValidationError(faults)
+
+
+class ChangedJobSchema(ChangeableFields):
+    """What is to change in a repeating job; what is left out stays.
+
+    `null` takes `name`, `labels`, `queue`, `priority`, `callbacks`, `ends_at` or `max_catch_up` away; `labels` and
+    `callbacks` replace all that there were.
+    """
+
+
+class PatchedJobSchema(ChangeableFields):
+    """Either `status` alone, which pauses or resumes, or what is to change in a repeating job."""
+
+    status = fields.Enum(JobStatus, validate=validate.OneOf([JobStatus.ACTIVE, JobStatus.PAUSED]))
+
+    @validates_schema
+    def check_alone(self, data: dict[str, Any], **_: Any) -> None:
+        """Check that only one kind of change is requested."""
+        if "status" in data and len(data) > 1:
+            raise ValidationError("Must be alone: it changes this version, all other fields make a new one.", "status")
+
+
+class JobQuery(PageQuery):
+    """Filters of the list of jobs."""
+
+    status = fields.Enum(JobStatus)
+    trigger = fields.Enum(Trigger)
+    endpoint = fields.String(validate=validate.Length(1, MAX_ENDPOINT))
+    name = fields.String(validate=validate.Length(1, MAX_NAME), metadata={"example": "Daily report"})
+    labels = LabelSelector()
+    queue = queue_field(metadata={"description": "jobs that name this queue themselves", "example": "bulk"})
+    created_after = QueryInstant()
+    created_before = QueryInstant()
+
+
+def new_job(body: Mapping[str, Any], trace: TraceContext | None = None) -> NewJob:
+    """Return the job that a parsed body requests, in a trace if its request is in one."""
+    trigger, starts_at = body["trigger"], body.get("starts_at")
+    timetable = None
+    if trigger.repeats:
+        given = {name: value for name, value in _timetable_fields(body).items() if value is not None}
+        if given.get("catch_up", CatchUp.ALL) is CatchUp.ALL and "max_catch_up" not in body:
+            given["max_catch_up"] = DEFAULT_MAX_CATCH_UP
+        timetable = Timetable(**({"starts_at": EPOCH} | given))
+    return NewJob(
+        endpoint=body["endpoint"],
+        trigger=trigger,
+        input=body.get("input") or {},
+        name=body.get("name"),
+        labels=body.get("labels") or {},
+        queue=body.get("queue"),
+        priority=body.get("priority"),
+        idempotency_key=body.get("idempotency_key"),
+        run_at=body.get("run_at"),
+        callbacks=body.get("callbacks"),
+        timetable=timetable,
+        starts_now=starts_at is None,
+        trace=trace,
+    )
+
+
+def changed_fields(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes that a parsed body requests, under their internal names."""
+    own = {name: body[name] for name in ("name", "queue", "priority", "callbacks") if name in body}
+    own |= {name: body[name] or {} for name in ("input", "labels") if name in body}
+    return _timetable_fields(body) | own
+
+
+def _timetable_fields(body: Mapping[str, Any]) -> dict[str, Any]:
+    names = {name: name for name in ("cron", "timezone", "fixed_delay", *REPEATING_FIELDS)} | {"every": "every_ms"}
+    return {inside: body[name] for name, inside in names.items() if name in body}

@@ -1,0 +1,152 @@
+"""Schemas of the status of a job and of its next runs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from marshmallow import Schema, fields
+
+from app.kernel.formats import show_duration
+from app.queue.jobs.job_model import Job
+from app.queue.jobs.job_status import LATEST, NEWEST, OPEN, Health, JobStatusReport
+from app.schedule.preview import NextRun
+from app.web.cron_api import RunSchema
+from app.web.http.request_fields import Instant, Name
+from app.web.jobs.answer_schemas import show_in_zone
+from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
+
+_LOCAL = {"format": "date-time", "description": "in the job's time zone", "example": "2026-03-16T09:00:00+05:30"}
+_LAST_24H = (
+    "executions that ended within 24 hours, without cancelled ones; durations are `null` when there is none. "
+    f"Of a repeating job only its newest {NEWEST:,}, and those created within 48 hours, count"
+)
+
+_ACTIVE = (
+    f"executions that are not over: `pending` wait, `running` run; at most {OPEN:,} are looked at, so where a job has "
+    "more those that run may be among the others"
+)
+_LAST_EXECUTION = (
+    f"the newest that has begun; of each final status only the newest {LATEST} are looked at, so a job of which more "
+    "were cancelled before they began may show an older one"
+)
+
+
+class LastExecutionSchema(Schema):
+    """The newest execution that has begun."""
+
+    execution_id = fields.String(required=True)
+    status = fields.Enum(ExecutionStatus, required=True)
+    started_at = Instant(required=True)
+    completed_at = Instant(required=True, allow_none=True)
+    attempt_number = fields.Integer(required=True)
+
+
+class ActiveExecutionsSchema(Schema):
+    """Executions that are not over."""
+
+    pending = fields.Integer(required=True)
+    running = fields.Integer(required=True)
+    total = fields.Integer(required=True)
+
+
+class SkippedTicksSchema(Schema):
+    """Ticks that became no execution, by the rule that left them out."""
+
+    catch_up = fields.Integer(required=True)
+    overlap = fields.Integer(required=True)
+
+
+class TicksSchema(Schema):
+    """The ticks of a job that repeats."""
+
+    next_run_at = fields.String(required=True, allow_none=True, metadata=_LOCAL)
+    last_tick_at = fields.String(required=True, allow_none=True, metadata=_LOCAL)
+    skipped_ticks = fields.Nested(SkippedTicksSchema, required=True)
+
+
+class CronBlockSchema(TicksSchema):
+    """The schedule of a CRON job."""
+
+    expression = fields.String(required=True, metadata={"example": "0 9 * * MON"})
+    timezone = fields.String(required=True)
+
+
+class IntervalBlockSchema(TicksSchema):
+    """The schedule of an INTERVAL job."""
+
+    every = fields.String(required=True, metadata={"example": "5m"})
+    fixed_delay = fields.Boolean(required=True)
+
+
+class DaySchema(Schema):
+    """Executions that ended within 24 hours."""
+
+    total = fields.Integer(required=True)
+    succeeded = fields.Integer(required=True)
+    failed = fields.Integer(required=True)
+    avg_duration_ms = fields.Integer(required=True, allow_none=True)
+    p99_duration_ms = fields.Integer(required=True, allow_none=True)
+
+
+class StatsSchema(Schema):
+    """Figures by period."""
+
+    last_24h = fields.Nested(DaySchema, required=True, metadata={"description": _LAST_24H})
+
+
+class StatusSchema(Schema):
+    """How a job is doing."""
+
+    job_id = fields.String(required=True)
+    endpoint = Name(required=True)
+    endpoint_type = fields.Enum(EndpointType, required=True)
+    trigger = fields.Enum(Trigger, required=True)
+    status = fields.Enum(JobStatus, required=True)
+    health = fields.Enum(Health, required=True)
+    version = fields.Integer(required=True)
+    last_execution = fields.Nested(
+        LastExecutionSchema, required=True, allow_none=True, metadata={"description": _LAST_EXECUTION}
+    )
+    active_executions = fields.Nested(ActiveExecutionsSchema, required=True, metadata={"description": _ACTIVE})
+    cron = fields.Nested(CronBlockSchema, metadata={"description": "CRON only"})
+    interval = fields.Nested(IntervalBlockSchema, metadata={"description": "INTERVAL only"})
+    stats = fields.Nested(StatsSchema, required=True)
+
+
+class NextRunsSchema(Schema):
+    """The next runs of a job."""
+
+    timezone = fields.String(required=True, metadata={"description": "UTC for all but CRON jobs"})
+    runs = fields.List(fields.Nested(RunSchema), required=True)
+
+
+def shape_status(report: JobStatusReport) -> dict[str, Any]:
+    """Return the answer to a status request."""
+    job, stats = report.job, report.stats
+    shaped = {name: getattr(job, name) for name in ("job_id", "endpoint", "endpoint_type", "trigger", "status")}
+    shaped |= {"health": stats.health, "version": job.version, "last_execution": report.last_execution}
+    active = {"pending": report.pending, "running": report.running, "total": report.pending + report.running}
+    shaped |= {"active_executions": active, "stats": {"last_24h": stats}}
+    if job.timetable is not None:
+        shaped |= _schedule_block(job)
+    return shaped
+
+
+def _schedule_block(job: Job) -> dict[str, Any]:
+    table = job.timetable
+    if table is None:
+        return {}
+    block: dict[str, Any] = {
+        "next_run_at": show_in_zone(table, job.next_run_at),
+        "last_tick_at": show_in_zone(table, job.last_tick_at),
+        "skipped_ticks": {"catch_up": job.skipped_catch_up, "overlap": job.skipped_overlap},
+    }
+    if table.every_ms is not None:
+        return {"interval": block | {"every": show_duration(table.every_ms), "fixed_delay": table.fixed_delay}}
+    return {"cron": block | {"expression": table.cron, "timezone": table.timezone}}
+
+
+def shape_next_runs(job: Job, runs: Sequence[NextRun]) -> dict[str, Any]:
+    """Return the answer to a request for the next runs."""
+    table = job.timetable
+    zone = table.timezone if table is not None and table.timezone is not None else "UTC"
+    return {"timezone": zone, "runs": runs}

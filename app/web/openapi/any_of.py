@@ -1,0 +1,64 @@
+"""Objects with one of several schemas, and their description in the OpenAPI document.
+
+A `spec` and a `retry_policy` are described by the same schemas that the catalogue checks them with.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields
+
+from app.catalog.specs.spec_fields import Described, rule_of
+
+
+class AnyOf(fields.Dict):
+    """An object with one of these schemas. A request only has to hold an object here; the catalogue checks it."""
+
+    def __init__(self, *shapes: Schema, **options: Any) -> None:
+        super().__init__(**options)
+        self.shapes = shapes
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:  # noqa: ARG002
+        """Return what is stored, even where it matches none of the schemas."""
+        return value
+
+
+class Checked(AnyOf):
+    """An object with one schema, which is checked here, or one of a few words."""
+
+    def __init__(self, shape: Schema, *words: str, **options: Any) -> None:
+        super().__init__(shape, **options)
+        self.words = words
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> Any:
+        if isinstance(value, str) and value in self.words:
+            return value
+        if self.words and not isinstance(value, Mapping):
+            raise ValidationError(f"Must be an object, or {' or '.join(map(repr, self.words))}.")
+        given: Any = super()._deserialize(value, attr, data, **kwargs)  # type: ignore[no-untyped-call]
+        faults = self.shapes[0].validate(given)
+        if faults:
+            raise ValidationError(faults)
+        return given
+
+
+def describe(converter: Any, field: fields.Field[Any], ret: dict[str, Any]) -> Mapping[str, Any]:
+    """Extend apispec's description of a field; called as a method of its converter."""
+    if isinstance(field, AnyOf):
+        ret.pop("type")
+        ret.pop("additionalProperties")
+        options = [converter.resolve_nested_schema(shape) for shape in field.shapes]
+        options += [{"type": "string", "enum": list(field.words)}] if isinstance(field, Checked) and field.words else []
+        options += [{"type": "null"}] if field.allow_none else []
+        return {"anyOf": options} if len(options) > 1 else options[0]
+    own = field.json_schema if isinstance(field, Described) else {}
+    return {**own, **_variables(field, ret.get("description", ""))}
+
+
+def _variables(field: fields.Field[Any], description: str) -> dict[str, Any]:
+    """Describe which variables a field of a spec may contain."""
+    rule = rule_of(field)
+    if rule is None:
+        return {}
+    names = ", ".join(f"`{{{{{name}.…}}}}`" for name in sorted(rule.namespaces))
+    return {"description": f"{description} May hold {names}.".strip()}

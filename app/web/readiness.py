@@ -1,0 +1,64 @@
+"""Readiness of a web process: what `/health/ready` tells to anybody who asks, however often."""
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.kernel.db import Database
+from app.kernel.db.retries import explained
+from app.kernel.db.startup import check_ready
+from app.kernel.errors import TaskExecutorError, UnavailableError
+
+log = logging.getLogger(__name__)
+
+GOOD_FOR_SECONDS = 1.0
+
+
+class Readiness:
+    """Looks at the database at most once a second, for all who ask; only the log says what is wrong.
+
+    While one caller looks, the others wait for a second at most: strangers must not hold the threads of a process whose
+    database hangs.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        patience_seconds: float = GOOD_FOR_SECONDS,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._patience_seconds = patience_seconds
+        self._lock = threading.Lock()
+        self._is_ready = False
+        self._good_until = -math.inf
+
+    def check(self) -> None:
+        """Raise UnavailableError unless the database can be reached and has the schema this code needs."""
+        if not self._is_ready_now():
+            raise UnavailableError("This process is not ready: its log says why.")
+
+    def _is_ready_now(self) -> bool:
+        if not self._lock.acquire(timeout=self._patience_seconds):
+            return False
+        try:
+            if self._good_until <= self._clock():
+                self._is_ready = self._look()
+                self._good_until = self._clock() + GOOD_FOR_SECONDS
+            return self._is_ready
+        finally:
+            self._lock.release()
+
+    def _look(self) -> bool:
+        try:
+            check_ready(self._database)
+        except (TaskExecutorError, SQLAlchemyError) as error:
+            log.warning("not ready: %s", error.explained if isinstance(error, TaskExecutorError) else explained(error))
+            return False
+        return True

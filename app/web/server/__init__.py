@@ -1,0 +1,1 @@
+"""Server: gunicorn's threaded worker with overload protection and suspended requests."""

@@ -1,0 +1,125 @@
+"""Services that the views use: built once per application by `create_app`, found through the current application."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Self, cast
+
+from flask import current_app, g
+
+from app.catalog.crypto import SecretBox
+from app.features.events.streams import Streams
+from app.features.results.waits import Waits
+from app.kernel import db
+from app.kernel.access.key_ring import KeyRing
+from app.kernel.access.signing_key import SigningKey
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.kernel.errors import UnavailableError
+from app.kernel.tracing.exporting import Exporting, exporting
+from app.kernel.wakeup import Notifier, Place
+from app.queue.jobs.job_creation import Creator
+from app.web.http.rate_limits import CounterStorage, RateLimit
+from app.web.http.refusal_log import RefusalLog
+from app.web.readiness import Readiness
+
+APPLICATION_NAME = "te-web"
+EXTENSION = "task_executor"
+POOL_SIZE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The objects that live as long as the application."""
+
+    settings: Settings
+    database: Database
+    readiness: Readiness
+    keys: KeyRing
+    cursor_key: SigningKey
+    key_limit: RateLimit | None
+    bad_key_limit: RateLimit | None
+    refusals: RefusalLog
+    creator: Creator
+    shards: int
+    look_ahead_ms: int
+    secret_box: SecretBox | None
+    notifier: Notifier
+    waits: Waits
+    streams: Streams
+    exporting: Sequence[Exporting]
+
+    @classmethod
+    def connect(cls, settings: Settings) -> Self:
+        """Build them from the settings; the first statement connects."""
+        database = db.connect(
+            settings.database_url, pool_size=settings.db_pool_size or POOL_SIZE, application_name=APPLICATION_NAME
+        )
+        shards = settings.shards(cockroach=database.is_cockroach)
+        look_ahead_ms = round(settings.look_ahead_seconds * 1000)
+        counters = CounterStorage.at(settings.rate_limit_storage_url)
+        keys = KeyRing(database)
+        return cls(
+            settings=settings,
+            database=database,
+            readiness=Readiness(database),
+            keys=keys,
+            cursor_key=SigningKey(database, "cursors"),
+            key_limit=_limit("key", settings.rate_limit, counters),
+            bad_key_limit=_limit("bad-keys", settings.rate_limit_bad_keys, counters),
+            refusals=RefusalLog(),
+            creator=Creator(database, shards=shards, look_ahead_ms=look_ahead_ms, hint=wake),
+            shards=shards,
+            look_ahead_ms=look_ahead_ms,
+            secret_box=SecretBox.from_setting(settings.secret_encryption_key)
+            if settings.secret_encryption_key
+            else None,
+            notifier=Notifier.over(database, settings.wakeup_redis_url),
+            waits=Waits(database),
+            streams=Streams(database, keys),
+            exporting=exporting(settings.traces, "web"),
+        )
+
+
+def _limit(name: str, rate: str, counters: CounterStorage) -> RateLimit | None:
+    return RateLimit(name, rate, counters) if rate else None
+
+
+def services() -> Services:
+    """Return the services of the current application."""
+    return cast("Services", current_app.extensions[EXTENSION])
+
+
+class SecretsDisabledError(UnavailableError):
+    """The service was started without TE_SECRET_ENCRYPTION_KEY."""
+
+    retryable = False
+
+
+def secret_box() -> SecretBox:
+    """Return what encrypts secrets; raises SecretsDisabledError when the service has no key for it."""
+    box = services().secret_box
+    if box is None:
+        raise SecretsDisabledError("This service has no TE_SECRET_ENCRYPTION_KEY, so it cannot keep secrets.")
+    return box
+
+
+def wake(queue: str, place: Place | None = None) -> None:
+    """Hint that an execution of `queue` became claimable; it may get lost, and nothing depends on it."""
+    held: set[tuple[str, Place | None]] | None = g.get("held_hints")
+    if held is None:
+        services().notifier.hint(queue, place)
+    else:
+        held.add((queue, place))
+
+
+@contextmanager
+def holding_hints() -> Iterator[set[tuple[str, Place | None]]]:
+    """Hold this request's hints back until the end, since a worker finds nothing before the commit."""
+    held = g.held_hints = set[tuple[str, Place | None]]()
+    try:
+        yield held
+    finally:
+        g.held_hints = None
+    for queue, place in held:
+        wake(queue, place)

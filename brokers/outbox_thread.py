@@ -1,0 +1,71 @@
+"""Outbox: the thread that handles the ends which this worker process has written, at once.
+
+Nothing depends on it: what it does not come to, because it cannot keep up, or because its process dies, a scheduler
+handles within seconds (app.scheduler.outbox_chore).
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from app.kernel.errors import UnavailableError
+from app.kernel.threads import STOP_SECONDS, BackgroundThread
+from app.queue.ending.handling import BATCH, Handler
+
+log = logging.getLogger(__name__)
+
+MOST_WAITING = 10_000  # ends; others are left to the schedulers
+
+
+class OutboxThread(BackgroundThread):
+    """Handles ends one batch after the other; `wake(queue)` is told where something became due."""
+
+    def __init__(self, handler: Handler, wake: Callable[[str], None]) -> None:
+        super().__init__("te-outbox")
+        self._handler = handler
+        self._wake = wake
+        self._ready = threading.Condition()
+        self._waiting: deque[str] = deque()
+        self._is_busy = False
+
+    def tell(self, end_ids: Iterable[str]) -> None:
+        """Take ids of ends that were written; never blocks."""
+        with self._ready:
+            for end_id in end_ids:
+                if len(self._waiting) < MOST_WAITING:
+                    self._waiting.append(end_id)
+            self._ready.notify_all()
+
+    def flush(self, timeout_seconds: float = STOP_SECONDS) -> bool:
+        """Wait until all is handled that was told; False after the timeout."""
+        with self._ready:
+            return self._ready.wait_for(lambda: not (self._waiting or self._is_busy), timeout_seconds)
+
+    def interrupt(self) -> None:
+        """Wake the thread."""
+        with self._ready:
+            self._ready.notify_all()
+
+    def run(self) -> None:
+        """Handle what is told, until the thread is stopped."""
+        while (batch := self._next()) is not None:
+            try:
+                done = self._handler.handle(batch)
+            except UnavailableError as error:
+                log.warning("%d ends are left to the schedulers: %s", len(batch), error.explained)
+            except Exception:
+                log.exception("%d ends are left to the schedulers", len(batch))
+            else:
+                for queue in done.queues:
+                    self._wake(queue)
+
+    def _next(self) -> list[str] | None:
+        with self._ready:
+            self._is_busy = False
+            self._ready.notify_all()
+            self._ready.wait_for(lambda: self._waiting or self.stopping.is_set())
+            if self.stopping.is_set():
+                return None
+            self._is_busy = True
+            return [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]

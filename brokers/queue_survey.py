@@ -1,0 +1,97 @@
+"""Queues of a worker process that is not told which to serve: it serves those in which executions wait."""
+
+import logging
+import threading
+
+from dramatiq import Worker
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.kernel.db.retries import explained
+from app.kernel.errors import UnavailableError
+from app.kernel.threads import BackgroundThread
+from app.queue.claiming.claimable_queues import claimable_of, claimable_queues, named_queues
+from brokers.worker_process import WorkerProcess
+from schema.states import EndpointType
+
+log = logging.getLogger(__name__)
+
+SURVEY_SECONDS = 10.0
+HINTED_SECONDS = 0.2  # at least between two surveys, however many hints name queues that nobody knows
+MOST_QUEUES = 64  # each has a consumer of its own, with a thread
+MOST_OF_JOBS = 32  # that only jobs name: the other places are there for those of endpoints and routes
+
+
+class QueueSurvey(BackgroundThread):
+    """Looks for queues that this process does not serve: at its start, now and then, and when a hint names one.
+
+    Hints count as long as there is a place for each queue that was found.
+    """
+
+    def __init__(self, process: WorkerProcess, worker: Worker) -> None:
+        super().__init__("te-queues")
+        self._process = process
+        self._worker = worker
+        self._wake = threading.Event()
+        self._is_warned = False
+        self._is_crowded = False
+        process.on_unknown_queue(self._wake.set)
+
+    def interrupt(self) -> None:
+        """Wake the thread."""
+        self._wake.set()
+
+    def run(self) -> None:
+        """Survey until the thread is stopping; what goes wrong is tried again."""
+        while not self.stopping.is_set():
+            self._wake.clear()
+            try:
+                self._survey()
+            except (UnavailableError, SQLAlchemyError) as error:
+                log.info("cannot look for queues, trying again: %s", explained(error))
+            # Where some found no place, whoever may create jobs could send hints that name them, without end.
+            wait = SURVEY_SECONDS if self._is_crowded else HINTED_SECONDS
+            if not self.stopping.wait(wait) and not self._is_crowded:
+                self._wake.wait(SURVEY_SECONDS)
+
+    def _survey(self) -> None:
+        process = self._process
+        new = [queue for queue in claimable_queues(process.database, MOST_QUEUES) if queue not in process.queues]
+        chosen = self._choose(new) if new else set[str]()
+        self._is_crowded = not chosen.issuperset(new) or len(process.queues) >= MOST_QUEUES
+        if not self._is_warned and not chosen.issuperset(new):
+            self._is_warned = True
+            log.warning(
+                "more than %d queues have executions, or more than %d that no endpoint and no route names; the others "
+                "are left to workers that are started for them with -Q",
+                MOST_QUEUES,
+                MOST_OF_JOBS,
+            )
+        for queue in sorted(chosen):
+            # While a worker stops, Dramatiq goes through its consumers.
+            if not self.stopping.is_set() and not process.draining.is_set() and self._consume(queue):
+                process.serve(queue)
+
+    def _choose(self, new: list[str]) -> set[str]:
+        """Choose for which queues there are places: whoever may create jobs takes none from endpoints and routes."""
+        database, served = self._process.database, self._process.queues
+        named = named_queues(database)
+        room = MOST_QUEUES - len(served)
+        chosen = claimable_of(database, named - served, room)
+        of_jobs = MOST_OF_JOBS - len(served - named - _TRANSPORTS)
+        others = [queue for queue in new if queue not in named]
+        return {*chosen, *others[: max(0, min(room - len(chosen), of_jobs))]}
+
+    def _consume(self, queue: str) -> bool:
+        """Start a consumer of a queue, if there is none; returns whether one runs now."""
+        worker = self._worker
+        worker.broker.declare_queue(queue)
+        consumer = worker.consumers.get(queue)
+        if consumer is not None and consumer.is_alive():
+            return True
+        # Its thread cannot be started, of which Dramatiq has told the log. It would not try again, and not stop either.
+        worker.consumers.pop(queue, None)
+        worker.broker.queues.pop(queue, None)
+        return False
+
+
+_TRANSPORTS = {endpoint_type.queue for endpoint_type in EndpointType}

@@ -1,0 +1,76 @@
+"""Flow: the thread of a worker process that asks twice a second what has changed."""
+
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.kernel.db import Database
+from app.kernel.db.retries import explained
+from app.kernel.errors import UnavailableError
+from app.kernel.threads import BackgroundThread
+from app.queue.claiming.endpoint_rules import Pulse, pulse
+from brokers.known_rules import FlowRules
+
+log = logging.getLogger(__name__)
+
+PULSE_SECONDS = 0.5
+
+
+class FlowThread(BackgroundThread):
+    """Keeps the rules new, and passes each pulse on.
+
+    Polling is the contract here as well: a change is in force within a second, whoever missed a hint and however long
+    an idle worker waits between two polls.
+    """
+
+    def __init__(self, database: Database, worker_id: str, rules: FlowRules, on_change: Callable[[], None]) -> None:
+        super().__init__("te-flow")
+        self._database = database
+        self._worker_id = worker_id
+        self._rules = rules
+        self._on_change = on_change
+        self._listeners: list[Callable[[Pulse], None]] = []
+        self._wake = threading.Event()
+        self._is_away = False
+
+    def on_pulse(self, listen: Callable[[Pulse], None]) -> None:
+        """Pass each pulse to `listen`, on this thread; what the database refuses it may let out. Before the start.
+
+        The process adds what writes, and may wait for a lock: what others add later is told first.
+        """
+        self._listeners.append(listen)
+
+    def hurry(self) -> None:
+        """Ask at once; callable from any thread."""
+        self._wake.set()
+
+    def interrupt(self) -> None:
+        """Wake the thread."""
+        self._wake.set()
+
+    def run(self) -> None:
+        """Ask until the thread is stopping; what goes wrong is tried again half a second later."""
+        while not self.stopping.is_set():
+            try:
+                self._beat()
+                self._is_away = False
+            except (UnavailableError, SQLAlchemyError) as error:
+                if not self._is_away:
+                    log.warning("cannot ask for rules, trying again: %s", explained(error))
+                self._is_away = True
+            except Exception:
+                log.exception("te-flow goes on after an unexpected error")
+            self._wake.wait(PULSE_SECONDS)
+            self._wake.clear()
+
+    def _beat(self) -> None:
+        found = pulse(self._database, self._worker_id)
+        self._rules.observe(found.revision)
+        if self._rules.refresh() or self._rules.correct(found.revision):
+            self._on_change()
+        with ExitStack() as all_of_them:  # the last one first, also after one that raised
+            for listen in self._listeners:
+                all_of_them.callback(listen, found)
