@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from app.kernel.errors import UnavailableError
 from app.kernel.threads import STOP_SECONDS, BackgroundThread
-from app.queue.ending.handling import BATCH, Handler
+from app.queue.ending.outbox_processor import BATCH, OutboxProcessor
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ MOST_WAITING = 10_000  # ends; others are left to the schedulers
 class OutboxThread(BackgroundThread):
     """Handles ends one batch after the other; `wake(queue)` is told where something became due."""
 
-    def __init__(self, handler: Handler, wake: Callable[[str], None]) -> None:
+    def __init__(self, handler: OutboxProcessor, wake: Callable[[str], None]) -> None:
         super().__init__("te-outbox")
         self._handler = handler
         self._wake = wake

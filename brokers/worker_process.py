@@ -23,7 +23,8 @@ from app.kernel.processes.region import REGION
 from app.kernel.processes.worker_commands import CommandKind
 from app.queue.claiming.endpoint_rules import Pulse
 from app.queue.claiming.partition import Lane
-from app.queue.ending.handling import Handler
+from app.queue.ending.handler import Handler
+from app.queue.ending.outbox_processor import OutboxProcessor
 from brokers import worker_metrics
 from brokers.command_handler import Commands
 from brokers.draining import Draining
@@ -66,10 +67,13 @@ class WorkerProcess:
         database: Database,
         lease_database: Database,
         settings: WorkerSettings,
+        *,
         on_revision: Callable[[int], None],
         values: Values | None = None,
+        handlers: Sequence[Handler] = (),
     ) -> None:
         self.database = database
+        self._handlers = handlers
         self.settings = settings
         self.worker_id = ids.worker_id()
         self._host = socket.gethostname()
@@ -99,7 +103,8 @@ class WorkerProcess:
         self.rules = FlowRules(self.database)
         self.finalizer = Finalizer(self.database, self.worker_id, self.values, self.rules)
         self.finalizer.outcomes.tell_handed_back = lambda back: self.wake(back.queue, (back.lane,), back.run_at)
-        self.outbox = OutboxThread(Handler(self.database, values=self.values), wake=self.wake)
+        processor = OutboxProcessor(self.database, handlers=self._handlers, values=self.values)
+        self.outbox = OutboxThread(processor, wake=self.wake)
         self.finalizer.outcomes.tell_ends = self.outbox.tell
 
     def _make_flow(self) -> None:

@@ -1,10 +1,18 @@
 """The parts of the product that are installed alone, and what belongs to each."""
 
+import re
+
 import grimp
 
 PACKAGES = ("actors", "app", "brokers", "schema")
 # What starts each part.
-PARTS = {"web": ["app.web", "app.cli", "app.features"], "worker": ["actors", "brokers"], "scheduler": ["app.scheduler"]}
+PARTS = {"web": ["app.web", "app.cli"], "worker": ["actors", "brokers"], "scheduler": ["app.scheduler"]}
+# Modules of features that a part never loads.
+FOREIGN = {
+    "web": re.compile(r"[._](chores|admission)$"),
+    "worker": re.compile(r"[._](api|chores|cli)$"),
+    "scheduler": re.compile(r"[._](admission|api|cli)$"),
+}
 PROBE = "app.kernel.metrics.probe"
 OPTIONAL = {"app.kernel.tracing.sdk"}  # needs the extra `traces`
 
@@ -17,6 +25,15 @@ def imports_of(*packages: str) -> grimp.ImportGraph:
 
 
 def modules_of(part: str, graph: grimp.ImportGraph) -> set[str]:
-    """Return all that a part imports, of ours and of others, at any depth."""
+    """Return all that a part imports, of ours and of others, at any depth.
+
+    A feature's folder has modules of several parts, told apart by their names; `Feature` imports those of a process.
+    """
     roots = {module for package in PARTS[part] for module in (package, *graph.find_descendants(package))} - OPTIONAL
-    return {PROBE}.union(roots, *(graph.find_upstream_modules(root) for root in roots)) - OPTIONAL
+    found, waiting = set[str](), [PROBE, *roots]
+    while waiting:
+        module = waiting.pop()
+        if module not in found and not (module.startswith("app.features.") and FOREIGN[part].search(module)):
+            found.add(module)
+            waiting += graph.find_modules_directly_imported_by(module)
+    return found - OPTIONAL

@@ -1,1 +1,50 @@
-"""Features: each folder is one capability that can be removed."""
+"""Features: the table of contents of the product above its kernel.
+
+To remove one, remove its folder, its import and its entry here, its tests and its page.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from app.feature import Feature
+from app.features.breakers import Breakers
+from app.features.bulk_jobs import BulkJobs
+from app.features.callbacks import Callbacks
+from app.features.catalog_files import CatalogFiles
+from app.features.control import Control
+from app.features.dead_letters import DeadLetters
+from app.features.doctor import Doctor
+from app.features.events import Events
+from app.features.expiry import Expiry
+from app.features.limits import Limits
+from app.features.notifications import Notifications
+from app.features.queues import Queues
+from app.features.results import Results
+from app.features.simulate import Simulate
+
+if TYPE_CHECKING:
+    from app.queue.ending.handler import Handler
+
+FEATURES: Sequence[Feature] = (
+    Limits(),
+    Breakers(),
+    Queues(),
+    Expiry(),
+    DeadLetters(),
+    BulkJobs(),
+    Callbacks(),
+    Notifications(),
+    Events(),
+    Results(),
+    Control(),
+    Doctor(),
+    Simulate(),
+    CatalogFiles(),
+)
+
+
+def completion_handlers() -> "Sequence[Handler]":
+    """Return all that follows a completion event: the dead letter of a failure, then the handlers of the features."""
+    from app.queue.ending.letter_handler import DEAD_LETTERS
+
+    return [DEAD_LETTERS, *(handler for feature in FEATURES for handler in feature.handlers())]

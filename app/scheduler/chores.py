@@ -7,36 +7,37 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 
+from app.features import completion_handlers
+from app.features.bulk_jobs.bulk_walk import BulkWalk
+from app.features.control.chores import REPORT_SECONDS, Reporter
+from app.features.dead_letters.redrive_walk import RedriveWalk
+from app.features.expiry.chores import Expirer
+from app.features.notifications.chores import Notifier
 from app.kernel import ids
 from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.kernel.errors import TaskExecutorError
-from app.queue.executions import on_hold
+from app.kernel.metrics import PROCESS
+from app.kernel.metrics.series import FAILED
+from app.kernel.tracing.exporting import Exporting
+from app.queue.bulk.walker import Lap, Walker
 from app.queue.claiming.depth import Depths
 from app.queue.claiming.shards import SURVEY_SECONDS, ShardCount, stored_beyond
-from app.queue.executions.watermark import LowWater
+from app.queue.executions import on_hold
 from app.queue.executions.materialization import due, materialize
 from app.queue.executions.promotion import promote
 from app.queue.executions.repairs import fail_exhausted
+from app.queue.executions.watermark import LowWater
 from app.queue.jobs import time_zones, unfinished_changes
-from app.features.bulk_jobs.bulk_walk import BulkWalk
 from app.queue.jobs.job_creation import Creator
-from app.features.dead_letters.redrive_walk import RedriveWalk
-from app.queue.bulk.walker import Lap, Walker
-from app.kernel.metrics import PROCESS
-from app.kernel.metrics.series import FAILED
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks, makes_up_for_all, may_wait
 from app.scheduler.catch_up import CatchUpPace
 from app.scheduler.chore import BATCH, Chore, Counts, Hint, Stopping, counts_so_far, got_on, until_short
-from app.features.expiry.chores import Expirer
 from app.scheduler.locked_rows import LockedRow, LockedRows
-from app.features.notifications.chores import Notifier
 from app.scheduler.outbox_chore import Outbox
 from app.scheduler.pruner import Pruner
 from app.scheduler.reclaimer import Reclaimer
-from app.features.control.chores import REPORT_SECONDS, Reporter
 from app.scheduler.repairs_chore import Sweeper
-from app.kernel.tracing.exporting import Exporting
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ class Chores:
         self.expire = Expirer(database, shards=lambda: self._served.count, stopping=stopping).expire
         self.report = Reporter(database, shards=lambda: self._served.count).report
         self.retire = Sweeper(database, self._ahead_ms, pruner.prune_versions, hint=hint, stopping=stopping).retire
-        self._outbox = Outbox(database, hint=hint, stopping=stopping)
+        self._outbox = Outbox(database, completion_handlers(), hint=hint, stopping=stopping)
         self.handle_ends = self._outbox.handle
         reclaimer = Reclaimer(
             database,

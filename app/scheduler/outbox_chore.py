@@ -2,10 +2,12 @@
 
 import random
 import time
+from collections.abc import Sequence
 
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
-from app.queue.ending.handling import BATCH, Handled, Handler
+from app.queue.ending.handler import Handler
+from app.queue.ending.outbox_processor import BATCH, Handled, OutboxProcessor
 from app.queue.ending.outbox_taking import Waiting, due_ends, shards_with_ends
 from app.scheduler.chore import Counts, Hint, Stopping
 
@@ -16,9 +18,9 @@ MOST_ALONE = 200  # of those that have failed before, in a run and a shard
 class Outbox:
     """Handles ends of all shards there are, whatever the setting knows; what has failed before alone and last."""
 
-    def __init__(self, database: Database, *, hint: Hint, stopping: Stopping) -> None:
+    def __init__(self, database: Database, handlers: Sequence[Handler], *, hint: Hint, stopping: Stopping) -> None:
         self._database = database
-        self._handler = Handler(database, stopping=stopping)
+        self._handler = OutboxProcessor(database, handlers=handlers, stopping=stopping)
         self._hint = hint
         self._stopping = stopping
 

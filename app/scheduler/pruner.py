@@ -11,7 +11,7 @@ from app.features.bulk_jobs.store import BULK_OPERATIONS
 from app.features.dead_letters.redrives import REDRIVES
 from app.features.limits import store as limits_store
 from app.features.notifications import notification_pruning as notifications
-from app.features.results import result_pruning
+from app.features.results import store as results_store
 from app.kernel import audit, idempotency
 from app.kernel.config import Settings
 from app.kernel.db import Database
@@ -144,17 +144,17 @@ class Pruner:
             while retention_ms is not None and not self._stopping():
                 if retention_ms:
                     counts.update(results=self._prune_results_of(shard, retention_ms))
-                retention_ms = result_pruning.next_retention(self._database, shard=shard, after=retention_ms)
+                retention_ms = results_store.next_retention(self._database, shard=shard, after=retention_ms)
         return counts
 
     def _prune_results_of(self, shard: int, retention_ms: int) -> int:
         pruned, since = 0, EPOCH
         while not self._stopping():
-            found, since = result_pruning.expired(
-                self._database, shard=shard, retention_ms=retention_ms, since=since, limit=result_pruning.BATCH
+            found, since = results_store.expired(
+                self._database, shard=shard, retention_ms=retention_ms, since=since, limit=results_store.BATCH
             )
-            pruned += result_pruning.prune(self._database, found) if found else 0
-            if len(found) < result_pruning.BATCH:
+            pruned += results_store.prune(self._database, found) if found else 0
+            if len(found) < results_store.BATCH:
                 break
         return pruned
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from app.kernel.db import Database
+from app.kernel.tracing.exporting import Exporting
 from app.queue.executions import reclaim
 from app.queue.executions.reclaim import START, Candidate, Place, Reclaimed
 from app.scheduler import lost_spans
 from app.scheduler.chore import BATCH, Counts, Hint, Stopping, counts_so_far, until_short
 from app.scheduler.locked_rows import LockedRow, LockedRows
 from app.scheduler.outbox_chore import Outbox
-from app.kernel.tracing.exporting import Exporting
 
 
 class Reclaimer:

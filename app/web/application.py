@@ -1,26 +1,15 @@
 """REST API: Flask blueprints that parse a request, call the store and format its answer."""
 
 import os
-from collections.abc import Callable
 from functools import partial
-from typing import IO, Any, cast
+from typing import cast
 
 import click
 from flask import Flask
-from flask.cli import NoAppException
+from flask.cli import FlaskGroup
 from flask.json.provider import DefaultJSONProvider
 
-from app.features.breakers import api as breakers_api
-from app.features.bulk_jobs import api as bulk_jobs_api
-from app.features.callbacks import api as callbacks_api
-from app.features.control import operations, processes_api, schedulers_api, stats_api, workers_api
-from app.features.dead_letters import api as dead_letters_api
-from app.features.dead_letters import redrives_api
-from app.features.events import api as events_api
-from app.features.notifications import api as notifications_api
-from app.features.notifications import rules_api
-from app.features.queues import api as queues_api
-from app.features.queues import routes_api
+from app.features import FEATURES
 from app.kernel.config import SettingError, Settings
 from app.kernel.db import deadline
 from app.web import audit_api, cron_api, executions, health_api, jobs, metrics_api
@@ -37,55 +26,51 @@ from app.web.http import (
     suspension,
 )
 from app.web.openapi import document, swagger_ui
-from app.web.services import EXTENSION, Services, services
-
-RESOURCES = [
-    payload_specs_api.resource,
-    configs_api.resource,
-    secrets_api.resource,
-    endpoint_settings_api.resource,
-    routes_api.resource,
-    routes_api.questions,
-    rules_api.resource,
-    rules_api.questions,
-    jobs.resource,
-    executions.resource,
-    dead_letters_api.resource,
-    callbacks_api.resource,
-    notifications_api.resource,
-    redrives_api.resource,
-    redrives_api.questions,
-    bulk_jobs_api.resource,
-    bulk_jobs_api.questions,
-    breakers_api.resource,
-    queues_api.resource,
-    workers_api.resource,
-    schedulers_api.resource,
-    processes_api.resource,
-    stats_api.resource,
-    audit_api.resource,
-    events_api.resource,
-    cron_api.resource,
-    health_api.resource,
-    operations.resource,
-    metrics_api.resource,
-]
+from app.web.openapi.resource import Resource
+from app.web.services import EXTENSION, NotConfiguredError, Services, services
 
 
-class NoApplicationError(NoAppException):
-    """No application can be built from the settings: one line, also above the list of commands of `--help`."""
-
-    exit_code = 1
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Print the message without Flask's words on usage: the command line was right."""
-        click.ClickException.show(self, file)
+def resources() -> list[Resource]:
+    """Return all resources of the API, in the order of the OpenAPI document."""
+    catalog = [payload_specs_api, configs_api, secrets_api, endpoint_settings_api]
+    service = [audit_api, cron_api, health_api, metrics_api]
+    kernel = [each.resource for each in (*catalog, jobs, executions, *service)]
+    return [*kernel, *(resource for feature in FEATURES for resource in feature.resources())]
 
 
 def create_app(settings: Settings | None = None) -> Flask:
-    """Build the web application; connects to nothing yet. Reads the environment only when given no settings."""
+    """Build the web application; connects to nothing yet. Reads the environment only when given no settings.
+
+    Under `flask ...` it also has the commands. With a wrong setting it has nothing else: `--help` lists them, and each
+    that needs the service fails with one line.
+    """
     app = Flask("task_executor", static_folder=None)
-    built = app.extensions[EXTENSION] = _one_line(lambda: Services.connect(settings or Settings.from_env(os.environ)))
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        _add_commands(app)
+    try:
+        built = Services.connect(settings or Settings.from_env(os.environ))
+    except SettingError as error:
+        if context is None:
+            raise
+        if not isinstance(context.command, FlaskGroup):  # `flask run` and the like
+            raise NotConfiguredError(str(error)) from None
+        app.extensions[EXTENSION] = error
+        return app
+    app.extensions[EXTENSION] = built
+    _register(app, built)
+    return app
+
+
+def _add_commands(app: Flask) -> None:
+    from app.cli.kernel_commands import COMMANDS  # noqa: PLC0415 - a web process needs none
+
+    for command in (*COMMANDS, *(command for feature in FEATURES for command in feature.commands())):
+        app.cli.add_command(command)
+
+
+def _register(app: Flask, built: Services) -> None:
+    """Add the resources, and the conventions that all operations share."""
     app.config["MAX_CONTENT_LENGTH"] = built.settings.max_body_bytes
     cast("DefaultJSONProvider", app.json).sort_keys = False
     # One path per resource: /jobs/ is not /jobs, and a redirect between them could lose a body.
@@ -101,18 +86,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     body.register(app)
     pagination.register(app, lambda: services().cursor_key)
     authentication.register(app)
-    document.register(app, RESOURCES)
+    document.register(app, resources())
     idempotent_requests.register(app)
     swagger_ui.register(app)
     error_envelope.register(app)
-    return app
-
-
-def _one_line(build: Callable[[], Services]) -> Services:
-    """Under `flask ...`, turn a wrong setting into one line and a non-zero exit status."""
-    try:
-        return build()
-    except SettingError as error:
-        if click.get_current_context(silent=True) is None:
-            raise
-        raise NoApplicationError(str(error)) from None

@@ -3,22 +3,24 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import IO, Any, Self, cast
 
+import click
 from flask import current_app, g
+from flask.cli import NoAppException
 
 from app.catalog.crypto import SecretBox
 from app.features.events.streams import Streams
-from app.features.results.waits import Waits
 from app.kernel import db
 from app.kernel.access.key_ring import KeyRing
 from app.kernel.access.signing_key import SigningKey
-from app.kernel.config import Settings
+from app.kernel.config import SettingError, Settings
 from app.kernel.db import Database
 from app.kernel.errors import UnavailableError
 from app.kernel.tracing.exporting import Exporting, exporting
 from app.kernel.wakeup import Notifier, Place
 from app.queue.jobs.job_creation import Creator
+from app.queue.reading.waits import Waits
 from app.web.http.rate_limits import CounterStorage, RateLimit
 from app.web.http.refusal_log import RefusalLog
 from app.web.readiness import Readiness
@@ -85,9 +87,22 @@ def _limit(name: str, rate: str, counters: CounterStorage) -> RateLimit | None:
     return RateLimit(name, rate, counters) if rate else None
 
 
+class NotConfiguredError(NoAppException):
+    """A command needs the service, but its settings are wrong: one line, and a non-zero exit status."""
+
+    exit_code = 1
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message without Flask's words on usage: the command line was right."""
+        click.ClickException.show(self, file)
+
+
 def services() -> Services:
-    """Return the services of the current application."""
-    return cast("Services", current_app.extensions[EXTENSION])
+    """Return the services of the current application; raises NotConfiguredError in a command without settings."""
+    found = current_app.extensions[EXTENSION]
+    if isinstance(found, SettingError):
+        raise NotConfiguredError(str(found))
+    return cast("Services", found)
 
 
 class SecretsDisabledError(UnavailableError):

@@ -13,7 +13,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "RetryPolicySpec": {"max_attempts": 1, "backoff": "exponential", "initial_delay_ms": 1000, "max_delay_ms": 60000},
     "NewEndpoint": {"keep_response": "always"},
     "ChangedEndpoint": {"keep_response": "always"},
+    "CronPreviewQuestion": {"count": 10},
     "NewRedrive": {"all": False, "rate": 10},
     "NewBulkOperation": {"all": False, "rate": 100},
-    "CronPreviewQuestion": {"count": 10},
 }

@@ -424,306 +424,6 @@ class LimitsState(TypedDict):
     """The endpoint's own, and that of `key`."""
 
 
-class Route(TypedDict):
-    pattern: str
-    """`*` stands for any number of characters, `?` for one."""
-    queue: str
-
-
-class Routes(TypedDict):
-    routes: list[Route]
-    source: Literal["environment", "api"]
-    """TE_ROUTES, or what PUT has set."""
-
-
-class NewRoutes(TypedDict):
-    routes: Sequence[Route]
-
-
-class RouteQuestion(TypedDict):
-    endpoint: str
-    routes: NotRequired[Sequence[Route]]
-
-
-class Move(TypedDict):
-    endpoint: str
-    before: str
-    after: str
-
-
-class RouteAnswer(TypedDict):
-    queue: str | None
-    """`null` for that of its transport, where no endpoint has the name."""
-    pattern: str | None
-    position: int | None
-    """Of the route, from 0."""
-    is_default: bool
-    """No route matches."""
-    moves: NotRequired[list[Move]]
-    """With `routes`: the first 100 that would move."""
-    move_count: NotRequired[int]
-    """With `routes`: how many would move."""
-
-
-QuietHours = TypedDict(
-    "QuietHours",
-    {
-        "from": "str",
-        "to": "str",
-        "days": "NotRequired[list[Literal['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']] | None]",
-        "timezone": "str",
-    },
-)
-
-
-class NewNotificationRule(TypedDict):
-    name: str
-    events: Sequence[
-        Literal[
-            "execution.failed",
-            "job.failing",
-            "job.recovered",
-            "schedule.overdue",
-            "worker.lost",
-            "breaker.opened",
-            "queue.late",
-            "test",
-        ]
-    ]
-    """Each has a severity: `execution.failed` is warning, `job.failing` is critical, `job.recovered` is info,
-    `schedule.overdue` is warning, `worker.lost` is critical, `breaker.opened` is critical, `queue.late` is
-    warning.
-    """
-    channels: Sequence[str]
-    """Endpoints: a message is a job of each of them."""
-    endpoint: NotRequired[str | None]
-    """A pattern of names of endpoints: `*` stands for any number of characters, `?` for one."""
-    label: NotRequired[str | None]
-    """`key=value`, or a key for any value: of jobs that have this label."""
-    queue: NotRequired[str | None]
-    """A pattern of queues, for `worker.lost` and `queue.late`: `*` stands for any number of characters, `?`
-    for one.
-    """
-    all: NotRequired[bool]
-    """Instead of all of these: whatever it is about."""
-    min_severity: NotRequired[Literal["info", "warning", "critical"]]
-    failing_after: NotRequired[int]
-    """`job.failing`: after so many failures in a row."""
-    late_seconds: NotRequired[int]
-    """`queue.late` and `schedule.overdue`: after so long."""
-    group_seconds: NotRequired[int]
-    """What comes within so long of the first event is one message."""
-    repeat_after_seconds: NotRequired[int]
-    """A subject that was told of is not told of again for so long."""
-    max_per_hour: NotRequired[int]
-    """Messages; what comes beyond is in the next one."""
-    quiet_hours: NotRequired[QuietHours | None]
-    """What comes within them is told at their end."""
-
-
-class NotificationRule(TypedDict):
-    name: str
-    events: list[str]
-    channels: list[str]
-    endpoint: str | None
-    label: str | None
-    queue: str | None
-    all: bool
-    min_severity: Literal["info", "warning", "critical"]
-    failing_after: int
-    late_seconds: int
-    group_seconds: int
-    repeat_after_seconds: int
-    max_per_hour: int
-    quiet_hours: QuietHours | None
-    created_at: str
-    updated_at: str
-
-
-class NotificationRulePage(TypedDict):
-    items: list[NotificationRule]
-    cursor: str | None
-    """Opaque; `null` on the last page."""
-
-
-class ChangedNotificationRule(TypedDict):
-    name: NotRequired[str]
-    events: Sequence[
-        Literal[
-            "execution.failed",
-            "job.failing",
-            "job.recovered",
-            "schedule.overdue",
-            "worker.lost",
-            "breaker.opened",
-            "queue.late",
-            "test",
-        ]
-    ]
-    """Each has a severity: `execution.failed` is warning, `job.failing` is critical, `job.recovered` is info,
-    `schedule.overdue` is warning, `worker.lost` is critical, `breaker.opened` is critical, `queue.late` is
-    warning.
-    """
-    channels: Sequence[str]
-    """Endpoints: a message is a job of each of them."""
-    endpoint: NotRequired[str | None]
-    """A pattern of names of endpoints: `*` stands for any number of characters, `?` for one."""
-    label: NotRequired[str | None]
-    """`key=value`, or a key for any value: of jobs that have this label."""
-    queue: NotRequired[str | None]
-    """A pattern of queues, for `worker.lost` and `queue.late`: `*` stands for any number of characters, `?`
-    for one.
-    """
-    all: NotRequired[bool]
-    """Instead of all of these: whatever it is about."""
-    min_severity: NotRequired[Literal["info", "warning", "critical"]]
-    failing_after: NotRequired[int]
-    """`job.failing`: after so many failures in a row."""
-    late_seconds: NotRequired[int]
-    """`queue.late` and `schedule.overdue`: after so long."""
-    group_seconds: NotRequired[int]
-    """What comes within so long of the first event is one message."""
-    repeat_after_seconds: NotRequired[int]
-    """A subject that was told of is not told of again for so long."""
-    max_per_hour: NotRequired[int]
-    """Messages; what comes beyond is in the next one."""
-    quiet_hours: NotRequired[QuietHours | None]
-    """What comes within them is told at their end."""
-
-
-class Subject(TypedDict):
-    name: str
-    count: int
-
-
-class AtChannel(TypedDict):
-    channel: str
-    job_id: str | None
-    """`null`: it could not be told."""
-    fault: str | None
-    """Why not."""
-
-
-class SentMessage(TypedDict):
-    opened_at: str
-    """When its first event came."""
-    sent_at: str | None
-    """`null`: it still waits."""
-    waits_for: Literal["window", "rate", "quiet"] | None
-    """Why it waits."""
-    event: Literal[
-        "execution.failed",
-        "job.failing",
-        "job.recovered",
-        "schedule.overdue",
-        "worker.lost",
-        "breaker.opened",
-        "queue.late",
-        "test",
-    ]
-    severity: Literal["info", "warning", "critical"]
-    title: str
-    count: int
-    """Of events."""
-    subjects: list[Subject]
-    examples: list[str]
-    group_id: str
-    waits_until: str | None
-    channels: list[AtChannel]
-
-
-class SentMessagePage(TypedDict):
-    items: list[SentMessage]
-    cursor: str | None
-    """Opaque; `null` on the last page."""
-
-
-class NotificationQuestion(TypedDict):
-    name: NotRequired[str]
-    events: Sequence[
-        Literal[
-            "execution.failed",
-            "job.failing",
-            "job.recovered",
-            "schedule.overdue",
-            "worker.lost",
-            "breaker.opened",
-            "queue.late",
-            "test",
-        ]
-    ]
-    """Each has a severity: `execution.failed` is warning, `job.failing` is critical, `job.recovered` is info,
-    `schedule.overdue` is warning, `worker.lost` is critical, `breaker.opened` is critical, `queue.late` is
-    warning.
-    """
-    channels: Sequence[str]
-    """Endpoints: a message is a job of each of them."""
-    endpoint: NotRequired[str | None]
-    """A pattern of names of endpoints: `*` stands for any number of characters, `?` for one."""
-    label: NotRequired[str | None]
-    """`key=value`, or a key for any value: of jobs that have this label."""
-    queue: NotRequired[str | None]
-    """A pattern of queues, for `worker.lost` and `queue.late`: `*` stands for any number of characters, `?`
-    for one.
-    """
-    all: NotRequired[bool]
-    """Instead of all of these: whatever it is about."""
-    min_severity: NotRequired[Literal["info", "warning", "critical"]]
-    failing_after: NotRequired[int]
-    """`job.failing`: after so many failures in a row."""
-    late_seconds: NotRequired[int]
-    """`queue.late` and `schedule.overdue`: after so long."""
-    group_seconds: NotRequired[int]
-    """What comes within so long of the first event is one message."""
-    repeat_after_seconds: NotRequired[int]
-    """A subject that was told of is not told of again for so long."""
-    max_per_hour: NotRequired[int]
-    """Messages; what comes beyond is in the next one."""
-    quiet_hours: NotRequired[QuietHours | None]
-    """What comes within them is told at their end."""
-
-
-class WouldBeMessage(TypedDict):
-    opened_at: str
-    """When its first event came."""
-    sent_at: str | None
-    """`null`: it still waits."""
-    waits_for: Literal["window", "rate", "quiet"] | None
-    """Why it waits."""
-    event: Literal[
-        "execution.failed",
-        "job.failing",
-        "job.recovered",
-        "schedule.overdue",
-        "worker.lost",
-        "breaker.opened",
-        "queue.late",
-        "test",
-    ]
-    severity: Literal["info", "warning", "critical"]
-    title: str
-    count: int
-    """Of events."""
-    subjects: list[Subject]
-    examples: list[str]
-
-
-class NotificationPreview(TypedDict):
-    since: str
-    until: str
-    truncated: bool
-    """More has happened than is looked at: it is about less than a day."""
-    not_previewed: list[str]
-    """Events of which nothing is kept."""
-    events: int
-    """That it matches."""
-    repeated: int
-    """That it would not have told: their subjects were."""
-    message_count: int
-    messages: list[WouldBeMessage]
-    """The latest 100."""
-
-
 class NewJob(TypedDict):
     name: NotRequired[str | None]
     """For people and filters; need not be unique."""
@@ -1257,6 +957,171 @@ class Explanation(TypedDict):
     details: dict[str, Any]
 
 
+class AuditEntry(TypedDict):
+    audit_id: str
+    actor_id: str | None
+    """Id of the API key."""
+    actor_name: str
+    """Name of the API key, or cli:USER."""
+    action: Literal["create", "replace", "delete", "revoke", "flow", "drain"]
+    resource_type: Literal[
+        "payload_spec", "config", "secret", "endpoint", "api_key", "routes", "queue", "worker", "notification_rule"
+    ]
+    resource: str
+    """Its name; the id of an API key."""
+    before_hash: str | None
+    """SHA-256 of the canonical JSON, of a secret's ciphertext; null where nothing was."""
+    after_hash: str | None
+    """SHA-256 of the canonical JSON, of a secret's ciphertext; null where nothing was."""
+    request_id: str | None
+    occurred_at: str
+
+
+class AuditEntryPage(TypedDict):
+    items: list[AuditEntry]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
+class CronPreviewQuestion(TypedDict):
+    cron: str
+    """Five fields."""
+    timezone: str
+    """An IANA time zone."""
+    count: NotRequired[int]
+    after: NotRequired[str | datetime | None]
+    """Runs after this instant; now when absent."""
+
+
+class CronPreview(TypedDict):
+    cron: str
+    timezone: str
+    description: str
+    after: str
+    runs: list[Run]
+    """Fewer than asked for at the calendar's end."""
+
+
+class Health(TypedDict):
+    status: str
+
+
+class Breaker(TypedDict):
+    target: str
+    """Scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest where endpoints have
+    settings of their own.
+    """
+    state: Literal["closed", "open", "half_open"]
+    """`closed` lets all through, `open` nothing, `half_open` a single probe."""
+    reason: str | None
+    """`FAILURES`, `RETRY_AFTER`, `PROBE`, `PROBE_SUCCEEDED`, `PROBE_FAILED`, `PROBE_UNUSED`, `CLOSED_BY_HAND`,
+    `FORGOTTEN`.
+    """
+    failed: int | None
+    """How many of `results` failed when it opened."""
+    results: int | None
+    changed_at: str
+    open_until: str | None
+    """From then on what is due next is a probe."""
+    probe_worker: str | None
+    """The worker that sends the probe."""
+    probe_until: str | None
+    """From then on another worker may probe."""
+    endpoints: list[str]
+    """The first 100 that lead to the target, by name."""
+
+
+class BreakerPage(TypedDict):
+    items: list[Breaker]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
+class BreakerEvent(TypedDict):
+    event_id: str
+    target: str
+    """Scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest where endpoints have
+    settings of their own.
+    """
+    from_state: Literal["closed", "open", "half_open"]
+    to_state: Literal["closed", "open", "half_open"]
+    reason: str
+    """`FAILURES`, `RETRY_AFTER`, `PROBE`, `PROBE_SUCCEEDED`, `PROBE_FAILED`, `PROBE_UNUSED`, `CLOSED_BY_HAND`,
+    `FORGOTTEN`.
+    """
+    actor: str | None
+    """A worker, or the name of the API key that closed it."""
+    open_until: str | None
+    """Until when it is open, or its probe has time."""
+    occurred_at: str
+
+
+class BreakerEventPage(TypedDict):
+    items: list[BreakerEvent]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
+class Queue(TypedDict):
+    queue: str
+    workers: int
+    """Live worker processes that serve it."""
+    due: int
+    """Executions; up to 10,000 are counted."""
+    oldest_due_at: str | None
+    """Since when the oldest of them is due."""
+    oldest_due_seconds: float | None
+    paused_at: str | None
+    """Since then nothing of it is claimed."""
+
+
+class QueuePage(TypedDict):
+    items: list[Queue]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
+class Route(TypedDict):
+    pattern: str
+    """`*` stands for any number of characters, `?` for one."""
+    queue: str
+
+
+class Routes(TypedDict):
+    routes: list[Route]
+    source: Literal["environment", "api"]
+    """TE_ROUTES, or what PUT has set."""
+
+
+class NewRoutes(TypedDict):
+    routes: Sequence[Route]
+
+
+class RouteQuestion(TypedDict):
+    endpoint: str
+    routes: NotRequired[Sequence[Route]]
+
+
+class Move(TypedDict):
+    endpoint: str
+    before: str
+    after: str
+
+
+class RouteAnswer(TypedDict):
+    queue: str | None
+    """`null` for that of its transport, where no endpoint has the name."""
+    pattern: str | None
+    position: int | None
+    """Of the route, from 0."""
+    is_default: bool
+    """No route matches."""
+    moves: NotRequired[list[Move]]
+    """With `routes`: the first 100 that would move."""
+    move_count: NotRequired[int]
+    """With `routes`: how many would move."""
+
+
 class DeadLetter(TypedDict):
     letter_id: str
     execution_id: str
@@ -1328,14 +1193,6 @@ class Redrive(TypedDict):
 
 class Archive(TypedDict):
     note: str
-
-
-class OutcomeSchema(TypedDict):
-    schema: dict[str, Any]
-
-
-class MessageSchema(TypedDict):
-    schema: dict[str, Any]
 
 
 class Wanted(TypedDict):
@@ -1484,79 +1341,307 @@ class BulkPreview(TypedDict):
     """The first ones, without their input; those of the letters."""
 
 
-class Breaker(TypedDict):
-    target: str
-    """Scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest where endpoints have
-    settings of their own.
-    """
-    state: Literal["closed", "open", "half_open"]
-    """`closed` lets all through, `open` nothing, `half_open` a single probe."""
-    reason: str | None
-    """`FAILURES`, `RETRY_AFTER`, `PROBE`, `PROBE_SUCCEEDED`, `PROBE_FAILED`, `PROBE_UNUSED`, `CLOSED_BY_HAND`,
-    `FORGOTTEN`.
-    """
-    failed: int | None
-    """How many of `results` failed when it opened."""
-    results: int | None
-    changed_at: str
-    open_until: str | None
-    """From then on what is due next is a probe."""
-    probe_worker: str | None
-    """The worker that sends the probe."""
-    probe_until: str | None
-    """From then on another worker may probe."""
-    endpoints: list[str]
-    """The first 100 that lead to the target, by name."""
+class OutcomeSchema(TypedDict):
+    schema: dict[str, Any]
 
 
-class BreakerPage(TypedDict):
-    items: list[Breaker]
+QuietHours = TypedDict(
+    "QuietHours",
+    {
+        "from": "str",
+        "to": "str",
+        "days": "NotRequired[list[Literal['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']] | None]",
+        "timezone": "str",
+    },
+)
+
+
+class NewNotificationRule(TypedDict):
+    name: str
+    events: Sequence[
+        Literal[
+            "execution.failed",
+            "job.failing",
+            "job.recovered",
+            "schedule.overdue",
+            "worker.lost",
+            "breaker.opened",
+            "queue.late",
+            "test",
+        ]
+    ]
+    """Each has a severity: `execution.failed` is warning, `job.failing` is critical, `job.recovered` is info,
+    `schedule.overdue` is warning, `worker.lost` is critical, `breaker.opened` is critical, `queue.late` is
+    warning.
+    """
+    channels: Sequence[str]
+    """Endpoints: a message is a job of each of them."""
+    endpoint: NotRequired[str | None]
+    """A pattern of names of endpoints: `*` stands for any number of characters, `?` for one."""
+    label: NotRequired[str | None]
+    """`key=value`, or a key for any value: of jobs that have this label."""
+    queue: NotRequired[str | None]
+    """A pattern of queues, for `worker.lost` and `queue.late`: `*` stands for any number of characters, `?`
+    for one.
+    """
+    all: NotRequired[bool]
+    """Instead of all of these: whatever it is about."""
+    min_severity: NotRequired[Literal["info", "warning", "critical"]]
+    failing_after: NotRequired[int]
+    """`job.failing`: after so many failures in a row."""
+    late_seconds: NotRequired[int]
+    """`queue.late` and `schedule.overdue`: after so long."""
+    group_seconds: NotRequired[int]
+    """What comes within so long of the first event is one message."""
+    repeat_after_seconds: NotRequired[int]
+    """A subject that was told of is not told of again for so long."""
+    max_per_hour: NotRequired[int]
+    """Messages; what comes beyond is in the next one."""
+    quiet_hours: NotRequired[QuietHours | None]
+    """What comes within them is told at their end."""
+
+
+class NotificationRule(TypedDict):
+    name: str
+    events: list[str]
+    channels: list[str]
+    endpoint: str | None
+    label: str | None
+    queue: str | None
+    all: bool
+    min_severity: Literal["info", "warning", "critical"]
+    failing_after: int
+    late_seconds: int
+    group_seconds: int
+    repeat_after_seconds: int
+    max_per_hour: int
+    quiet_hours: QuietHours | None
+    created_at: str
+    updated_at: str
+
+
+class NotificationRulePage(TypedDict):
+    items: list[NotificationRule]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
-class BreakerEvent(TypedDict):
+class ChangedNotificationRule(TypedDict):
+    name: NotRequired[str]
+    events: Sequence[
+        Literal[
+            "execution.failed",
+            "job.failing",
+            "job.recovered",
+            "schedule.overdue",
+            "worker.lost",
+            "breaker.opened",
+            "queue.late",
+            "test",
+        ]
+    ]
+    """Each has a severity: `execution.failed` is warning, `job.failing` is critical, `job.recovered` is info,
+    `schedule.overdue` is warning, `worker.lost` is critical, `breaker.opened` is critical, `queue.late` is
+    warning.
+    """
+    channels: Sequence[str]
+    """Endpoints: a message is a job of each of them."""
+    endpoint: NotRequired[str | None]
+    """A pattern of names of endpoints: `*` stands for any number of characters, `?` for one."""
+    label: NotRequired[str | None]
+    """`key=value`, or a key for any value: of jobs that have this label."""
+    queue: NotRequired[str | None]
+    """A pattern of queues, for `worker.lost` and `queue.late`: `*` stands for any number of characters, `?`
+    for one.
+    """
+    all: NotRequired[bool]
+    """Instead of all of these: whatever it is about."""
+    min_severity: NotRequired[Literal["info", "warning", "critical"]]
+    failing_after: NotRequired[int]
+    """`job.failing`: after so many failures in a row."""
+    late_seconds: NotRequired[int]
+    """`queue.late` and `schedule.overdue`: after so long."""
+    group_seconds: NotRequired[int]
+    """What comes within so long of the first event is one message."""
+    repeat_after_seconds: NotRequired[int]
+    """A subject that was told of is not told of again for so long."""
+    max_per_hour: NotRequired[int]
+    """Messages; what comes beyond is in the next one."""
+    quiet_hours: NotRequired[QuietHours | None]
+    """What comes within them is told at their end."""
+
+
+class Subject(TypedDict):
+    name: str
+    count: int
+
+
+class AtChannel(TypedDict):
+    channel: str
+    job_id: str | None
+    """`null`: it could not be told."""
+    fault: str | None
+    """Why not."""
+
+
+class SentMessage(TypedDict):
+    opened_at: str
+    """When its first event came."""
+    sent_at: str | None
+    """`null`: it still waits."""
+    waits_for: Literal["window", "rate", "quiet"] | None
+    """Why it waits."""
+    event: Literal[
+        "execution.failed",
+        "job.failing",
+        "job.recovered",
+        "schedule.overdue",
+        "worker.lost",
+        "breaker.opened",
+        "queue.late",
+        "test",
+    ]
+    severity: Literal["info", "warning", "critical"]
+    title: str
+    count: int
+    """Of events."""
+    subjects: list[Subject]
+    examples: list[str]
+    group_id: str
+    waits_until: str | None
+    channels: list[AtChannel]
+
+
+class SentMessagePage(TypedDict):
+    items: list[SentMessage]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
+class NotificationQuestion(TypedDict):
+    name: NotRequired[str]
+    events: Sequence[
+        Literal[
+            "execution.failed",
+            "job.failing",
+            "job.recovered",
+            "schedule.overdue",
+            "worker.lost",
+            "breaker.opened",
+            "queue.late",
+            "test",
+        ]
+    ]
+    """Each has a severity: `execution.failed` is warning, `job.failing` is critical, `job.recovered` is info,
+    `schedule.overdue` is warning, `worker.lost` is critical, `breaker.opened` is critical, `queue.late` is
+    warning.
+    """
+    channels: Sequence[str]
+    """Endpoints: a message is a job of each of them."""
+    endpoint: NotRequired[str | None]
+    """A pattern of names of endpoints: `*` stands for any number of characters, `?` for one."""
+    label: NotRequired[str | None]
+    """`key=value`, or a key for any value: of jobs that have this label."""
+    queue: NotRequired[str | None]
+    """A pattern of queues, for `worker.lost` and `queue.late`: `*` stands for any number of characters, `?`
+    for one.
+    """
+    all: NotRequired[bool]
+    """Instead of all of these: whatever it is about."""
+    min_severity: NotRequired[Literal["info", "warning", "critical"]]
+    failing_after: NotRequired[int]
+    """`job.failing`: after so many failures in a row."""
+    late_seconds: NotRequired[int]
+    """`queue.late` and `schedule.overdue`: after so long."""
+    group_seconds: NotRequired[int]
+    """What comes within so long of the first event is one message."""
+    repeat_after_seconds: NotRequired[int]
+    """A subject that was told of is not told of again for so long."""
+    max_per_hour: NotRequired[int]
+    """Messages; what comes beyond is in the next one."""
+    quiet_hours: NotRequired[QuietHours | None]
+    """What comes within them is told at their end."""
+
+
+class WouldBeMessage(TypedDict):
+    opened_at: str
+    """When its first event came."""
+    sent_at: str | None
+    """`null`: it still waits."""
+    waits_for: Literal["window", "rate", "quiet"] | None
+    """Why it waits."""
+    event: Literal[
+        "execution.failed",
+        "job.failing",
+        "job.recovered",
+        "schedule.overdue",
+        "worker.lost",
+        "breaker.opened",
+        "queue.late",
+        "test",
+    ]
+    severity: Literal["info", "warning", "critical"]
+    title: str
+    count: int
+    """Of events."""
+    subjects: list[Subject]
+    examples: list[str]
+
+
+class NotificationPreview(TypedDict):
+    since: str
+    until: str
+    truncated: bool
+    """More has happened than is looked at: it is about less than a day."""
+    not_previewed: list[str]
+    """Events of which nothing is kept."""
+    events: int
+    """That it matches."""
+    repeated: int
+    """That it would not have told: their subjects were."""
+    message_count: int
+    messages: list[WouldBeMessage]
+    """The latest 100."""
+
+
+class MessageSchema(TypedDict):
+    schema: dict[str, Any]
+
+
+class Event(TypedDict):
     event_id: str
-    target: str
-    """Scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest where endpoints have
-    settings of their own.
-    """
-    from_state: Literal["closed", "open", "half_open"]
-    to_state: Literal["closed", "open", "half_open"]
-    reason: str
-    """`FAILURES`, `RETRY_AFTER`, `PROBE`, `PROBE_SUCCEEDED`, `PROBE_FAILED`, `PROBE_UNUSED`, `CLOSED_BY_HAND`,
-    `FORGOTTEN`.
-    """
-    actor: str | None
-    """A worker, or the name of the API key that closed it."""
-    open_until: str | None
-    """Until when it is open, or its probe has time."""
-    occurred_at: str
+    kind: Literal[
+        "job.created",
+        "job.updated",
+        "job.ended",
+        "attempt.failed",
+        "execution.succeeded",
+        "execution.failed",
+        "execution.cancelled",
+        "execution.retried",
+        "execution.changed",
+        "worker.started",
+        "worker.stopped",
+        "worker.lost",
+        "breaker.closed",
+        "breaker.open",
+        "breaker.half_open",
+        "catalogue.changed",
+    ]
+    at: str
+    """When it began to be written; later ones follow."""
+    endpoint: str | None
+    job_id: str | None
+    execution_id: str | None
+    subject: str | None
+    """Id of a worker, target of a breaker, name in the catalogue."""
+    details: dict[str, Any]
 
 
-class BreakerEventPage(TypedDict):
-    items: list[BreakerEvent]
-    cursor: str | None
-    """Opaque; `null` on the last page."""
-
-
-class Queue(TypedDict):
-    queue: str
-    workers: int
-    """Live worker processes that serve it."""
-    due: int
-    """Executions; up to 10,000 are counted."""
-    oldest_due_at: str | None
-    """Since when the oldest of them is due."""
-    oldest_due_seconds: float | None
-    paused_at: str | None
-    """Since then nothing of it is claimed."""
-
-
-class QueuePage(TypedDict):
-    items: list[Queue]
-    cursor: str | None
-    """Opaque; `null` on the last page."""
+class EventPage(TypedDict):
+    items: list[Event]
+    next: str
+    """As `after`, what follows."""
 
 
 class Worker(TypedDict):
@@ -1707,91 +1792,6 @@ class Report(TypedDict):
     overall: Deliveries
     endpoints: list[EndpointDeliveries]
     """The 100 of which most has ended, of those that are looked at; `endpoint` tells of any other."""
-
-
-class AuditEntry(TypedDict):
-    audit_id: str
-    actor_id: str | None
-    """Id of the API key."""
-    actor_name: str
-    """Name of the API key, or cli:USER."""
-    action: Literal["create", "replace", "delete", "revoke", "flow", "drain"]
-    resource_type: Literal[
-        "payload_spec", "config", "secret", "endpoint", "api_key", "routes", "queue", "worker", "notification_rule"
-    ]
-    resource: str
-    """Its name; the id of an API key."""
-    before_hash: str | None
-    """SHA-256 of the canonical JSON, of a secret's ciphertext; null where nothing was."""
-    after_hash: str | None
-    """SHA-256 of the canonical JSON, of a secret's ciphertext; null where nothing was."""
-    request_id: str | None
-    occurred_at: str
-
-
-class AuditEntryPage(TypedDict):
-    items: list[AuditEntry]
-    cursor: str | None
-    """Opaque; `null` on the last page."""
-
-
-class Event(TypedDict):
-    event_id: str
-    kind: Literal[
-        "job.created",
-        "job.updated",
-        "job.ended",
-        "attempt.failed",
-        "execution.succeeded",
-        "execution.failed",
-        "execution.cancelled",
-        "execution.retried",
-        "execution.changed",
-        "worker.started",
-        "worker.stopped",
-        "worker.lost",
-        "breaker.closed",
-        "breaker.open",
-        "breaker.half_open",
-        "catalogue.changed",
-    ]
-    at: str
-    """When it began to be written; later ones follow."""
-    endpoint: str | None
-    job_id: str | None
-    execution_id: str | None
-    subject: str | None
-    """Id of a worker, target of a breaker, name in the catalogue."""
-    details: dict[str, Any]
-
-
-class EventPage(TypedDict):
-    items: list[Event]
-    next: str
-    """As `after`, what follows."""
-
-
-class CronPreviewQuestion(TypedDict):
-    cron: str
-    """Five fields."""
-    timezone: str
-    """An IANA time zone."""
-    count: NotRequired[int]
-    after: NotRequired[str | datetime | None]
-    """Runs after this instant; now when absent."""
-
-
-class CronPreview(TypedDict):
-    cron: str
-    timezone: str
-    description: str
-    after: str
-    runs: list[Run]
-    """Fewer than asked for at the calendar's end."""
-
-
-class Health(TypedDict):
-    status: str
 
 
 class UnservedQueue(TypedDict):

@@ -211,10 +211,8 @@ def begin_slow(api: Api, receiver: Receiver) -> str:
 
 IMPORT_ALL = """
 import sys
-from importlib import import_module, metadata
+from importlib import import_module
 modules = [import_module(name) for name in sys.argv[1:]]
-commands = metadata.entry_points(group="flask.commands") if "app.cli.db_cli" in sys.modules else []
-assert all(command.load() for command in commands)
 """
 
 

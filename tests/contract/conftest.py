@@ -9,6 +9,7 @@ from dramatiq import Worker
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch import open_dispatchers
 from actors.loop import DeliveryLoop
+from app.features import completion_handlers
 from app.kernel import db
 from app.kernel.config import Settings
 from app.kernel.db import Database
@@ -49,7 +50,13 @@ def worker_settings(**changes: object) -> WorkerSettings:
 
 def worker_process(database: Database, lease: Database, **changes: object) -> WorkerProcess:
     """A process that has not been opened, and has no catalogue."""
-    return WorkerProcess(database, lease, worker_settings(**changes), on_revision=lambda _revision: None)
+    return WorkerProcess(
+        database,
+        lease,
+        worker_settings(**changes),
+        on_revision=lambda _revision: None,
+        handlers=completion_handlers(),
+    )
 
 
 @pytest.fixture

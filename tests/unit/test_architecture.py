@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from app.catalog.callback_outcome import OUTCOME_SCHEMA
 from app.catalog.specs.channels import SCHEMES
-from app.features.callbacks.outcome import OUTCOME_SCHEMA
 from app.features.notifications.message import MESSAGE_SCHEMA
 from schema.states import FINAL, TRANSITIONS
 from tests.integration.http.document import document as openapi

@@ -1,17 +1,19 @@
 """The commands of the program `flask`: each is documented, and says what it does."""
 
 import re
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import click
+
+from app.cli.kernel_commands import COMMANDS
+from app.features import FEATURES
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "cli.md").read_text()
 
 
 def test_each_command_is_documented_and_prints_json() -> None:
-    found = {name: command for entry in ENTRIES for name, command in commands(entry.name, entry.load())}
+    found = {name: command for entry in EVERY for name, command in commands(str(entry.name), entry)}
     assert len(found) > 20
     for name, command in found.items():
         group, _, action = name.partition(" ")
@@ -21,7 +23,7 @@ def test_each_command_is_documented_and_prints_json() -> None:
         assert "--json" in options, name
 
 
-ENTRIES = [entry for entry in entry_points(group="flask.commands") if entry.value.startswith("app.")]
+EVERY = [*COMMANDS, *(command for feature in FEATURES for command in feature.commands())]
 
 
 def commands(name: str, command: click.Command) -> list[tuple[str, click.Command]]:
@@ -32,7 +34,7 @@ def commands(name: str, command: click.Command) -> list[tuple[str, click.Command
 
 
 def test_what_documents_call_exists() -> None:
-    known = dict(found for entry in ENTRIES for found in commands(entry.name, entry.load()))
+    known = dict(found for entry in EVERY for found in commands(str(entry.name), entry))
     groups = {name.partition(" ")[0] for name in known}
     for document in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]):
         called = re.findall(r"flask --app app ([a-z-]+)(?: ([a-z-]+))?", document.read_text())
@@ -44,7 +46,7 @@ def test_what_documents_call_exists() -> None:
 
 
 def test_each_option_in_the_document_exists() -> None:
-    found = [command for entry in ENTRIES for _, command in commands(entry.name, entry.load())]
-    groups = [entry.load() for entry in ENTRIES]
+    found = [command for entry in EVERY for _, command in commands(str(entry.name), entry)]
+    groups = list(EVERY)
     options = {option for each in [*found, *groups] for parameter in each.params for option in parameter.opts}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", DOCUMENT)) - options == {"--app", "--help"}

@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, TextClause, null
 
 from app.catalog import revision, validation
+from app.catalog.callback_outcome import FIELDS, samples
 from app.catalog.specs import compile_spec
-from app.features.callbacks.outcome import FIELDS, samples
 from app.kernel.errors import Detail, InvalidCallbackError
 from app.kernel.sql import statement
 from schema.states import CallbackEvent, EndpointType

@@ -1,1 +1,27 @@
 """Bulk jobs: cancel, retry or reschedule the executions of a filter, archive dead letters, in the background."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from app.feature import Feature
+
+if TYPE_CHECKING:
+    import click
+
+    from app.web.openapi.resource import Resource
+
+
+class BulkJobs(Feature):
+    """Bulk jobs: cancel, retry or reschedule the executions of a filter, archive dead letters, in the background."""
+
+    name = "bulk_jobs"
+
+    def resources(self) -> "Sequence[Resource]":
+        from app.features.bulk_jobs import api
+
+        return [api.resource, api.questions]
+
+    def commands(self) -> "Sequence[click.Command]":
+        from app.features.bulk_jobs import cli
+
+        return [cli.group]

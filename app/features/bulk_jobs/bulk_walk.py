@@ -19,12 +19,13 @@ from app.features.bulk_jobs.store import (
     statuses_of,
     wanted_of,
 )
-from app.features.dead_letters.letter_list import DeadLetter, LetterFilter
+from app.features.dead_letters.letter_list import LetterFilter
 from app.features.dead_letters.redrive_walk import next_letters
-from app.features.dead_letters.store import archive_several
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
 from app.queue.bulk.walker import AT_ONCE, Place
+from app.queue.ending.dead_letter import DeadLetter
+from app.queue.ending.letters import archive_several
 from app.queue.executions import execution_cancellation, manual_retry, rescheduling
 from app.queue.executions.rescheduling import Moved
 from app.queue.executions.several import Treated

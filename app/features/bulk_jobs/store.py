@@ -13,12 +13,12 @@ from sqlalchemy import Row
 
 from app.kernel import ids
 from app.kernel.db import Database
+from app.kernel.db.rows import columns_of
 from app.kernel.errors import BulkOperationNotFoundError
 from app.kernel.formats import rfc3339
 from app.kernel.sql import statement
 from app.queue.bulk.walks import Walk, Walks
 from app.queue.executions.execution_cancellation import IfRunning
-from app.queue.executions.execution_model import columns_of
 from schema import tables
 from schema.states import CANCELLABLE, BulkAction, ExecutionStatus, WalkStatus
 

@@ -1,1 +1,26 @@
 """Callbacks: the end of an execution becomes a job of another endpoint."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from app.feature import Feature
+
+if TYPE_CHECKING:
+    from app.queue.ending.handler import Handler
+    from app.web.openapi.resource import Resource
+
+
+class Callbacks(Feature):
+    """Callbacks: the end of an execution becomes a job of another endpoint."""
+
+    name = "callbacks"
+
+    def resources(self) -> "Sequence[Resource]":
+        from app.features.callbacks import api
+
+        return [api.resource]
+
+    def handlers(self) -> "Sequence[Handler]":
+        from app.features.callbacks import handlers
+
+        return [handlers.CALLBACKS]

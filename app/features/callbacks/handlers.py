@@ -16,7 +16,7 @@ from app.catalog.endpoints.callback_targets import merged
 from app.kernel import ids
 from app.kernel.formats import rfc3339
 from app.kernel.sql import statement
-from app.queue.ending.handler import Brought, Effect
+from app.queue.ending.handler import Brought, Handler
 from app.queue.ending.outbox_rows import End
 from app.queue.ending.subscriptions import Followed
 from app.queue.jobs import job_insertion
@@ -116,7 +116,7 @@ def call_back(connection: Connection, ends: Sequence[End]) -> Brought:
 
 
 def outcome_of(end: End, event: CallbackEvent, facts: Row[Any]) -> dict[str, Any]:
-    """Return the input of a callback, as app.features.callbacks.outcome describes it."""
+    """Return the input of a callback, as app.catalog.callback_outcome describes it."""
     by_attempt = end.reason is None
     return {
         "event": event.value,
@@ -210,4 +210,4 @@ def _instant(instant: datetime | None) -> str | None:
     return None if instant is None else rfc3339(instant)
 
 
-CALLBACKS = Effect("callbacks", lambda end: bool(events_of(end)), call_back)
+CALLBACKS = Handler("callbacks", lambda end: bool(events_of(end)), call_back)

@@ -2,3 +2,30 @@
 
 Each read is bounded, however much waits or has ended.
 """
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from app.feature import Feature
+
+if TYPE_CHECKING:
+    import click
+
+    from app.web.openapi.resource import Resource
+
+
+class Control(Feature):
+    """Figures of the whole service: what waits, what holds it back, who works, and how deliveries fare."""
+
+    name = "control"
+
+    def resources(self) -> "Sequence[Resource]":
+        from app.features.control import operations_api, processes_api, schedulers_api, stats_api, workers_api
+
+        modules = (workers_api, schedulers_api, processes_api, stats_api, operations_api)
+        return [module.resource for module in modules]
+
+    def commands(self) -> "Sequence[click.Command]":
+        from app.features.control import cli
+
+        return [cli.queues_command, cli.workers_command, cli.status_command]

@@ -5,7 +5,6 @@ from typing import Any
 
 from marshmallow import Schema, fields, validate
 
-from app.features.dead_letters import store as dead_letters_store
 from app.features.dead_letters.letter_list import LetterFilter, LetterState, get_letter, page_of_letters
 from app.features.dead_letters.redrive import Anew, redrive
 from app.kernel.access.api_keys import Scope
@@ -19,6 +18,7 @@ from app.kernel.errors import (
     InvalidCallbackError,
 )
 from app.kernel.formats import EPOCH
+from app.queue.ending import letters as dead_letters_store
 from app.queue.reading import execution_queries
 from app.web.executions.execution_schemas import AttemptSchema, ExecutionSchema, shape_record
 from app.web.http import request_traces

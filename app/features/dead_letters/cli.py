@@ -9,7 +9,6 @@ from app.cli.command_session import actor, confirm, ready_database, yes_option
 from app.cli.commands import Group
 from app.cli.console import json_option, print_json, show_fields, show_line, show_table
 from app.cli.options import LABELS, TEXT, Moment, Value, enum_option, gather, limit_option, tell_more
-from app.features.dead_letters import store as dead_letters_store
 from app.features.dead_letters.api import (
     ArchiveSchema,
     DeadLetterSchema,
@@ -19,6 +18,7 @@ from app.features.dead_letters.api import (
 )
 from app.features.dead_letters.letter_list import LetterFilter, LetterState, get_letter, page_of_letters
 from app.features.dead_letters.redrive import Anew, redrive
+from app.queue.ending import letters as dead_letters_store
 from app.web.services import services, wake
 
 group = Group("dead-letters", help="Dead letters: what has failed, until somebody has seen to it.")

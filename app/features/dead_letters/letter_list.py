@@ -5,17 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, false, func, select
+from sqlalchemy import ColumnElement, Select, false, func, select
 
 from app.kernel.db import Database, chunked_scan
 from app.kernel.db.chunked_scan import ListIndex
 from app.kernel.db.paging import Page, PageRequest, Part, Position
 from app.kernel.errors import DeadLetterNotFoundError
-from app.queue.executions.execution_model import columns_of
+from app.queue.ending.dead_letter import DeadLetter
 from schema import tables
-from schema.states import Resolution
 
 PAGE_SECONDS = 0.02  # after which a page is handed out as it is
 
@@ -27,38 +26,6 @@ class LetterState(StrEnum):
 
     OPEN = "open"
     RESOLVED = "resolved"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetter:
-    """An execution that has failed; `redriven_as` is the one that it went on as, if it was retried or redriven."""
-
-    letter_id: str
-    execution_id: str
-    job_id: str
-    endpoint: str
-    endpoint_version: int
-    labels: dict[str, str] | None
-    error_type: str
-    message: str | None
-    attempt_count: int
-    failed_at: datetime
-    resolution: Resolution | None
-    resolved_at: datetime | None
-    resolved_by: str | None
-    note: str | None
-    redriven_as: str | None
-
-    @classmethod
-    def from_row(cls, row: Row[Any]) -> Self:
-        """Take the fields out of a row that has a column for each."""
-        resolution = None if row.resolution is None else Resolution(row.resolution)
-        return cls(**columns_of(cls, row) | {"resolution": resolution})
-
-    @property
-    def position(self) -> Position:
-        """Its place in the list."""
-        return Position(self.failed_at, self.letter_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,11 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from app.features.dead_letters import store as dead_letters_store
-from app.features.dead_letters.letter_list import DeadLetter, get_letter
+from app.features.dead_letters.letter_list import get_letter
 from app.kernel.errors import ConflictError, JobNotFoundError, TaskExecutorError
 from app.kernel.tracing.context import TraceContext
+from app.queue.ending import letters as dead_letters_store
+from app.queue.ending.dead_letter import DeadLetter
 from app.queue.executions.manual_retry import redrive_execution
 from app.queue.executions.several import Treated
 from app.queue.jobs.job_batch import create_many

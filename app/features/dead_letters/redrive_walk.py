@@ -8,12 +8,13 @@ from datetime import datetime
 
 from sqlalchemy import and_, true
 
-from app.features.dead_letters.letter_list import DeadLetter, LetterFilter
+from app.features.dead_letters.letter_list import LetterFilter
 from app.features.dead_letters.redrive import redrive_as_new_jobs
 from app.features.dead_letters.redrives import REDRIVES, Redrive
 from app.kernel.db import Database, chunked_scan
 from app.kernel.db.paging import Part, Position
 from app.queue.bulk.walker import AT_ONCE, Place
+from app.queue.ending.dead_letter import DeadLetter
 from app.queue.executions.manual_retry import redrive_executions
 from app.queue.executions.several import Treated
 from app.queue.jobs.job_creation import Creator

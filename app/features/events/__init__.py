@@ -1,1 +1,20 @@
 """Events: everything that happened, in one order, as a list and as Server-Sent Events."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from app.feature import Feature
+
+if TYPE_CHECKING:
+    from app.web.openapi.resource import Resource
+
+
+class Events(Feature):
+    """Events: everything that happened, in one order, as a list and as Server-Sent Events."""
+
+    name = "events"
+
+    def resources(self) -> "Sequence[Resource]":
+        from app.features.events import api
+
+        return [api.resource]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from app.features.notifications.failures import note_failures
-from app.queue.ending.handler import Brought, Effect
+from app.queue.ending.handler import Brought, Handler
 from app.queue.ending.outbox_rows import End
 from schema.states import ExecutionStatus
 
@@ -18,4 +18,4 @@ def _note(connection: Connection, ends: Sequence[End]) -> Brought:
     return Brought(counts=note_failures(connection, ends))
 
 
-NOTIFICATIONS = Effect("notifications", _concerns, _note)
+NOTIFICATIONS = Handler("notifications", _concerns, _note)

@@ -1,68 +1,73 @@
-"""Results: what an execution came to, in one read."""
+"""Pruning of results: what was answered is deleted earlier than the executions, where their endpoints say so."""
 
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self
-
-from sqlalchemy import Row
 
 from app.kernel.db import Database
-from app.kernel.errors import ExecutionNotFoundError, ResultExpiredError
+from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
-from app.queue.executions.execution_model import columns_of
-from schema.states import ExecutionStatus
 
-# What is not over yet has neither: an attempt that failed is not the end.
-RESULT = statement(
-    "executions.result",
+BATCH = 100  # executions, with all attempts of each
+
+_KEPT = "result_retention_ms IS NOT NULL AND result_pruned_at IS NULL AND completed_at IS NOT NULL"
+
+# From one to the next by the index: there are a few, however many executions have each.
+NEXT_RETENTION = statement(
+    "results.next_retention",
+    f"""
+    SELECT result_retention_ms FROM executions
+     WHERE shard = :shard AND {_KEPT} AND result_retention_ms > :after
+     ORDER BY result_retention_ms LIMIT 1
+    """,  # noqa: S608 - a constant of this module
+)
+
+# Begins where the batch before ended: what that changed still has entries in the index, and is passed over each time.
+EXPIRED = statement(
+    "results.expired",
+    f"""
+    SELECT execution_id, completed_at FROM executions
+     WHERE shard = :shard AND {_KEPT} AND result_retention_ms = :retention_ms
+       AND completed_at >= CAST(:since AS TIMESTAMPTZ)
+       AND completed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
+     ORDER BY completed_at, execution_id LIMIT :limit
+    """,  # noqa: S608 - a constant of this module
+)
+
+# One that was retried by hand meanwhile is not over, and keeps what it has until it is. For COALESCE see CLAIM.
+PRUNE = statement(
+    "results.prune",
     """
-    SELECT e.execution_id, e.job_id, e.endpoint, e.status, e.attempt_count, e.completed_at, e.duration_ms,
-           e.completed_at + e.result_retention_ms * INTERVAL '1 millisecond' AS kept_until,
-           COALESCE(e.result_pruned_at IS NOT NULL
-                    OR e.completed_at < now() - e.result_retention_ms * INTERVAL '1 millisecond', false) AS is_expired,
-           e.output, CASE WHEN e.completed_at IS NOT NULL THEN a.error END AS error
-      FROM executions AS e
-      LEFT JOIN attempts AS a ON a.execution_id = e.execution_id AND a.attempt_number = e.attempt_count
-     WHERE e.execution_id = :execution_id
+    WITH e AS (
+      UPDATE executions SET output = NULL, result_pruned_at = now()
+       WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
+         AND COALESCE(result_pruned_at IS NULL
+                      AND completed_at < now() - result_retention_ms * INTERVAL '1 millisecond', false)
+      RETURNING execution_id),
+    a AS (
+      UPDATE attempts SET output = NULL, error = error - CAST('body' AS TEXT)
+       WHERE execution_id IN (SELECT execution_id FROM e)
+      RETURNING attempt_id)
+    SELECT count(*) AS executions FROM e
     """,
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """What an execution came to; `completed_at` is None until it is over, and so are output and error.
-
-    `kept_until` is None where it is kept as long as the execution. The error is that of the last attempt, also of one
-    that `ignore_on` makes a success.
-    """
-
-    execution_id: str
-    job_id: str
-    endpoint: str
-    status: ExecutionStatus
-    attempt_count: int
-    completed_at: datetime | None
-    duration_ms: int | None
-    kept_until: datetime | None
-    output: dict[str, Any] | None
-    error: dict[str, Any] | None
-
-    @classmethod
-    def from_row(cls, row: Row[Any]) -> Self:
-        """Take the fields out of a row that has a column for each."""
-        return cls(**columns_of(cls, row) | {"status": ExecutionStatus(row.status)})
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it is final."""
-        return self.completed_at is not None
+def next_retention(database: Database, *, shard: int, after: int) -> int | None:
+    """Return the shortest retention above another that executions of a shard have results for, in milliseconds."""
+    rows = database.fetch(NEXT_RETENTION, {"shard": shard, "after": after})
+    return rows[0].result_retention_ms if rows else None
 
 
-def get_result(database: Database, execution_id: str) -> Result:
-    """Read the result of an execution; raises ExecutionNotFoundError or ResultExpiredError."""
-    rows = database.fetch(RESULT, {"execution_id": execution_id})
-    if not rows:
-        raise ExecutionNotFoundError.of(execution_id)
-    if rows[0].is_expired:
-        raise ResultExpiredError(f"The result of execution {execution_id!r} is not kept any more.")
-    return Result.from_row(rows[0])
+def expired(
+    database: Database, *, shard: int, retention_ms: int, since: datetime = EPOCH, limit: int = BATCH
+) -> tuple[list[str], datetime]:
+    """Read the executions whose results of one retention are too old, and when the last of them ended."""
+    params = {"shard": shard, "retention_ms": retention_ms, "since": since, "limit": limit}
+    rows = database.fetch(EXPIRED, params)
+    return [row.execution_id for row in rows], rows[-1].completed_at if rows else since
+
+
+def prune(database: Database, executions: list[str]) -> int:
+    """Delete the results of executions, and those of their attempts; returns how many had any."""
+    (row,) = database.fetch(PRUNE, {"ids": sorted(executions)})
+    done: int = row.executions
+    return done

@@ -14,10 +14,10 @@ from sqlalchemy import Row, Table, and_, false, func, not_, select
 
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, Position, newest_first, page_of
+from app.kernel.db.rows import columns_of
 from app.kernel.errors import ConflictError, NotFoundError
 from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
-from app.queue.executions.execution_model import columns_of
 from schema.states import WalkStatus
 
 BEGINNING = Position.behind(EPOCH)

@@ -1,4 +1,4 @@
-"""Effect: something that follows the end of an attempt or an execution, in the database."""
+"""Handler: something that follows the end of an attempt or an execution, in the database."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class Brought:
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class Handler:
     """An effect of the ends that it `concerns`, which `apply` brings about for several of them.
 
     `apply` runs in the transaction that takes the ends out of the outbox, and may run again where that transaction is

@@ -1,12 +1,13 @@
 """Executions as values: stored records, and what travels from the claim of an attempt to its conclusion."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Self
 
 from sqlalchemy import Row
 
+from app.kernel.db.rows import columns_of
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
 
@@ -89,11 +90,6 @@ class LogRecord:
     def from_row(cls, row: Row[Any]) -> Self:
         """Take the fields out of a row that has a column for each."""
         return cls(**columns_of(cls, row) | {"level": LogLevel(row.level)})
-
-
-def columns_of(record: type[Any], row: Row[Any]) -> dict[str, Any]:
-    """Return the columns that have the names of a dataclass's fields."""
-    return {column.name: getattr(row, column.name) for column in fields(record)}
 
 
 class ClaimKey(NamedTuple):

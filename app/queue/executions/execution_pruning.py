@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.features.dead_letters.store import kept_by_a_letter
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
 from app.kernel.sql import statement
+from app.queue.ending.letters import kept_by_a_letter
 
 # Begins where the batch before ended: what that deleted still has entries in the index, and is passed over each time.
 # What a dead letter keeps stays where it is, until the retention after its resolution.

@@ -8,14 +8,14 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from app.catalog.retry_policy import RetryPolicy
-from app.features.dead_letters import store as dead_letters_store
-from app.features.dead_letters.letter_list import DeadLetter
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.errors import ConflictError, ExecutionNotFoundError, TaskExecutorError
 from app.kernel.sql import statement
 from app.kernel.tracing.context import TraceContext
 from app.queue.ending import execution_events
+from app.queue.ending import letters as dead_letters_store
+from app.queue.ending.dead_letter import DeadLetter
 from app.queue.ending.execution_events import Reason, StateChange
 from app.queue.executions.several import Treated
 from schema.states import ExecutionStatus, JobStatus, Resolution

@@ -16,12 +16,12 @@ from sqlalchemy import Row
 
 from app.catalog.retry_policy import RetryPolicy
 from app.kernel.db import Database
+from app.kernel.sql import of_regions, statement
 from app.queue.ending.outbox_rows import put_ends_of
 from app.queue.executions.execution_model import DeliveryError
 from app.queue.executions.retry_outcome import outcome
 from app.queue.executions.settlement import MAY_SETTLE, settlement_of
 from app.queue.executions.verdict import Tried, Verdict, decide
-from app.kernel.sql import of_regions, statement
 from schema.states import ExecutionStatus, LogLevel
 
 # A lease that is over is never renewed, so what is lost stays lost between the two reads.

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import Row
 
+from app.kernel.db.rows import columns_of
 from app.kernel.formats import rfc3339
 from app.kernel.sql import statement
-from app.queue.executions.execution_model import columns_of
 from schema.states import ExecutionStatus, WorkerStatus
 
 # The attempt that ended last. A running one has no row yet, and its explanation needs none.

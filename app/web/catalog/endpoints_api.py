@@ -19,7 +19,6 @@ from app.catalog.endpoints.live_settings_fields import (
 from app.catalog.endpoints.references import Definition
 from app.catalog.retry_policy import RETRY_POLICY
 from app.catalog.specs import TARGETS, TRANSPORTS
-from app.features.callbacks.api import CallbacksSchema, callbacks_field
 from app.kernel.errors import (
     ConflictError,
     EndpointNotFoundError,
@@ -28,6 +27,7 @@ from app.kernel.errors import (
     InvalidPayloadSpecRefError,
     TemplateError,
 )
+from app.web.http.callback_fields import CallbacksSchema, callbacks_field
 from app.web.http.conditions import change, tagged, unless_known
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import Body, Instant, Name

@@ -5,11 +5,11 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.features.callbacks.api import CallbacksSchema
-from app.features.results.schemas import ResultSchema
 from app.kernel.formats import rfc3339, show_duration
 from app.queue.jobs.job_model import ExecutionSummary, Job
 from app.schedule.timetable import Timetable
+from app.web.executions.result_schemas import ResultSchema
+from app.web.http.callback_fields import CallbacksSchema
 from app.web.http.request_fields import OF_UNREADABLE, Instant, LimitKey, Name, WrittenSchema, shown_key
 from schema.states import CatchUp, EndpointType, ExecutionStatus, JobStatus, Overlap, Trigger
 

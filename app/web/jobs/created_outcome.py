@@ -4,12 +4,12 @@ from typing import Any
 
 from flask import g
 
-from app.features.results.api import RETRY_AFTER, shape_result, wait_for
-from app.features.results.schemas import LONGEST_WAIT_SECONDS, ResultSchema
-from app.features.results.store import get_result
 from app.kernel.errors import ResultExpiredError
 from app.queue.jobs.job_creation import Created
 from app.queue.jobs.job_queries import get_job
+from app.queue.reading.results import get_result
+from app.web.executions.result_schemas import LONGEST_WAIT_SECONDS, ResultSchema
+from app.web.executions.results_api import RETRY_AFTER, shape_result, wait_for
 from app.web.http import suspension
 from app.web.http.idempotency_keys import REPLAYED
 from app.web.http.preferences import Preferences

@@ -7,12 +7,12 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.catalog.endpoints.live_settings_fields import priority_field, queue_field
 from app.catalog.specs.spec_fields import Flag
-from app.features.callbacks.api import callbacks_field
 from app.kernel.formats import EPOCH
 from app.kernel.tracing.context import TraceContext
 from app.queue.jobs.job_model import NewJob
 from app.schedule.interval import SHORTEST_MS
 from app.schedule.timetable import DEFAULT_MAX_CATCH_UP, Timetable
+from app.web.http.callback_fields import callbacks_field
 from app.web.http.idempotency_keys import MAX_KEY
 from app.web.http.pagination import PageQuery
 from app.web.http.request_fields import Body, Every, Instant, QueryInstant

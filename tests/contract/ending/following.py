@@ -6,7 +6,7 @@ from sqlalchemy import Connection, text
 
 from app.kernel import ids
 from app.kernel.db import Database
-from app.queue.ending.handler import Brought, Effect
+from app.queue.ending.handler import Brought, Handler
 from app.queue.ending.outbox_rows import End
 from app.queue.ending.subscriptions import Followed
 from app.queue.executions.completion import Conclusion, conclude
@@ -19,7 +19,7 @@ ERROR = DeliveryError("HTTP_ERROR", "answered 503")
 ALL = Followed.SUCCESS | Followed.FAILURE | Followed.CANCELLATION | Followed.ATTEMPT_FAILED
 
 
-def counting(database: Database, name: str = "count", odd: Callable[[], Collection[str]] = frozenset) -> Effect:
+def counting(database: Database, name: str = "count", odd: Callable[[], Collection[str]] = frozenset) -> Handler:
     """Make an effect of all ends that writes them down, and raises for ends of the executions that are `odd` now."""
     database.fetch(text("CREATE TABLE IF NOT EXISTS counted (name TEXT NOT NULL, end_id TEXT NOT NULL)"))
 
@@ -30,7 +30,7 @@ def counting(database: Database, name: str = "count", odd: Callable[[], Collecti
             raise LookupError("nothing there")
         return Brought(["http"])
 
-    return Effect(name, lambda _end: True, apply)
+    return Handler(name, lambda _end: True, apply)
 
 
 def counted(database: Database, name: str = "count") -> list[str]:

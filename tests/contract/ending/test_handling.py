@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import event, text
 
 from app.catalog.retry_policy import RetryPolicy
+from app.features import completion_handlers
 from app.kernel import db
 from app.kernel.db import Database
 from app.kernel.errors import UnavailableError
@@ -14,7 +15,7 @@ from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from app.kernel.processes import worker_lease
 from app.queue.ending import outbox_taking
-from app.queue.ending.handling import Handled, Handler
+from app.queue.ending.outbox_processor import Handled, OutboxProcessor
 from app.queue.ending.subscriptions import Followed, is_followed, may_be_followed
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.executions.retry_outcome import Action
@@ -31,6 +32,8 @@ from tests.contract.races.racing import WAYS, never, schedulers, strip_locks
 from tests.contract.scheduler.conftest import chores
 from tests.racing import at_once
 from tests.waiting import eventually
+
+HANDLERS = completion_handlers()
 
 WORKER = "wrk_1"
 REJECTED = decide(ERROR, Action.REJECT, Tried("exec_1", 1, 3), RetryPolicy(), None)
@@ -81,7 +84,7 @@ def test_a_failure_leaves_a_letter_unless_the_policy_rejected_it(database: Datab
     database.fetch(text('UPDATE jobs SET labels = \'{"team": "a"}\''))
     failed, rejected = claimed(database, worker, 1), claimed(database, worker, 1, followed=ALL)
     found = [*end(database, failed), *end(database, rejected, REJECTED)]
-    handled = Handler(database).handle(found)
+    handled = OutboxProcessor(database, handlers=HANDLERS).handle(found)
     assert handled.ends == 2
     assert letters(database) == {failed[0].execution_id: None}
     (letter,) = database.fetch(text("SELECT * FROM dead_letters"))
@@ -89,7 +92,7 @@ def test_a_failure_leaves_a_letter_unless_the_policy_rejected_it(database: Datab
     assert (letter.endpoint, letter.attempt_count) == ("target", 1)
     assert letter.failed_at == rows.execution(database, failed[0].execution_id).completed_at
     assert ends(database) == []
-    assert Handler(database).handle(found) == Handled()
+    assert OutboxProcessor(database, handlers=HANDLERS).handle(found) == Handled()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -104,14 +107,17 @@ def test_of_several_handlers_one_brings_about_each_effect(
     with schedulers(database_url, way, 3) as others:
 
         def one_by_one(other: Database) -> int:
-            return sum(Handler(other, effects=[effect]).handle_alone(end_id).ends for end_id in found[:10])
+            return sum(OutboxProcessor(other, handlers=[effect]).handle_alone(end_id).ends for end_id in found[:10])
 
         assert sum(at_once(*(partial(one_by_one, other) for other in others))) == 10
         at_once(
-            *(partial(Handler(other, effects=[effect]).handle, found[n:] + found[:n]) for n, other in enumerate(others))
+            *(
+                partial(OutboxProcessor(other, handlers=[effect]).handle, found[n:] + found[:n])
+                for n, other in enumerate(others)
+            )
         )
         for other in others:  # what one was undone for, it had left to somebody
-            Handler(other, effects=[effect]).handle(found)
+            OutboxProcessor(other, handlers=[effect]).handle(found)
     assert counted(database) == found
     assert ends(database) == []
 
@@ -122,7 +128,7 @@ def test_an_effect_that_fails_holds_up_no_other_end_and_no_other_effect(database
     found = end(database, claims)
     values = Values()
     effects = [counting(database, "failing", lambda: odd), counting(database, "other")]
-    handler = Handler(database, effects=effects, values=values)
+    handler = OutboxProcessor(database, handlers=effects, values=values)
     assert handler.handle(found) == Handled(8, 1, frozenset({"http"}))
     assert len(counted(database, "failing")) == 8
     assert counted(database, "other") == found
@@ -143,11 +149,11 @@ def test_what_others_have_locked_holds_up_no_other_end(database: Database, datab
     claims = claimed(database, worker, 3)
     found = end(database, claims)
     with locked(database, claims[1]):
-        assert Handler(hasty).handle(found) == Handled(2, 1)
+        assert OutboxProcessor(hasty, handlers=HANDLERS).handle(found) == Handled(2, 1)
     assert set(letters(database)) == {claims[0].execution_id, claims[2].execution_id}
     with database.engine.connect() as other, other.begin():
         other.execute(text("SELECT 1 FROM execution_ends FOR UPDATE"))
-        assert Handler(hasty).handle_alone(found[1]) == Handled(), "somebody is handling it"
+        assert OutboxProcessor(hasty, handlers=HANDLERS).handle_alone(found[1]) == Handled(), "somebody is handling it"
     hasty.close()
 
 
@@ -173,13 +179,13 @@ def test_what_a_later_release_has_left_stays_for_it(database: Database, worker: 
     (claim,) = claimed(database, worker)
     found = end(database, [claim])
     database.fetch(text("UPDATE execution_ends SET reason = 'LATER'"))
-    assert Handler(database).handle(found) == Handled(1)
+    assert OutboxProcessor(database, handlers=HANDLERS).handle(found) == Handled(1)
     (letter,) = database.fetch(text("SELECT error_type FROM dead_letters"))
     assert letter.error_type == "LATER"
 
     (other,) = end(database, claimed(database, worker))
     database.fetch(text('UPDATE execution_ends SET tries = 1, effects_left = \'["dead_letters", "later"]\''))
-    assert Handler(database).handle_alone(other) == Handled(0, 1)
+    assert OutboxProcessor(database, handlers=HANDLERS).handle_alone(other) == Handled(0, 1)
     assert len(letters(database)) == 2
     (left,) = database.fetch(text("SELECT tries, effects_left FROM execution_ends"))
     assert (left.tries, left.effects_left) == (2, ["later"])
@@ -191,7 +197,7 @@ def test_a_scheduler_that_tries_many_alone_asks_before_each_whether_it_stops(dat
     found = end(database, claims)
     asked, odd = iter([False] * 3), {claim.execution_id for claim in claims}
     effects = [counting(database, odd=lambda: odd)]
-    handler = Handler(database, effects=effects, stopping=lambda: next(asked, True))
+    handler = OutboxProcessor(database, handlers=effects, stopping=lambda: next(asked, True))
     assert handler.handle(found).put_off == 2, "after the batch together"
     assert len(ends(database)) == 5
 
@@ -221,7 +227,7 @@ def test_without_a_database_ends_stay_for_later(
     found = end(database, claimed(database, worker, 3))
     unreachable = db.connect("postgresql+psycopg2://x@127.0.0.1:9/x", pool_size=1, application_name="te-none")
     with pytest.raises(UnavailableError):
-        Handler(unreachable).handle(found)
+        OutboxProcessor(unreachable, handlers=HANDLERS).handle(found)
     unreachable.close()
     assert ends(database) == found
 
@@ -257,7 +263,7 @@ def test_a_manual_retry_sees_to_the_letter_whichever_comes_first(
                 (claim,) = claimed(database, worker)
                 found = end(database, [claim])
                 bodies: list[Callable[[Database], object]] = [
-                    lambda one: Handler(one).handle(found),
+                    lambda one: OutboxProcessor(one, handlers=HANDLERS).handle(found),
                     lambda one: retry_execution(one, claim.execution_id, actor="me"),
                 ]
                 return list(sides.run(bodies, choices))  # type: ignore[attr-defined]
@@ -270,17 +276,17 @@ def test_a_manual_retry_sees_to_the_letter_whichever_comes_first(
 
 def test_each_failure_of_an_execution_has_a_letter_of_its_own(database: Database, worker: str) -> None:
     (claim,) = claimed(database, worker)
-    Handler(database).handle(end(database, [claim]))
+    OutboxProcessor(database, handlers=HANDLERS).handle(end(database, [claim]))
     retry_execution(database, claim.execution_id, actor="me")
     (letter,) = database.fetch(text("SELECT * FROM dead_letters"))
     assert (letter.resolution, letter.resolved_by, letter.redriven_as) == ("RETRIED", "me", claim.execution_id)
     (again,) = following.take(database, worker, 1).claims
-    Handler(database).handle(end(database, [again]))
+    OutboxProcessor(database, handlers=HANDLERS).handle(end(database, [again]))
     found = database.fetch(text("SELECT attempt_count, resolution FROM dead_letters ORDER BY failed_at"))
     assert [tuple(row) for row in found] == [(1, "RETRIED"), (2, None)]
 
 
 def test_the_totals_are_counted(worker: str, database: Database) -> None:
     values = Values()
-    Handler(database, values=values).handle(end(database, claimed(database, worker, 4)))
+    OutboxProcessor(database, handlers=HANDLERS, values=values).handle(end(database, claimed(database, worker, 4)))
     assert values.total(series.ENDS_HANDLED) == 4

@@ -10,11 +10,11 @@ from app.features.dead_letters.letter_list import LetterFilter, page_of_letters
 from app.features.dead_letters.redrive import Anew, redrive
 from app.features.dead_letters.redrive_walk import next_letters
 from app.features.dead_letters.redrives import REDRIVES
-from app.features.dead_letters.store import archive
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
 from app.queue.bulk.walker import preview
 from app.queue.bulk.walks import BEGINNING
+from app.queue.ending.letters import archive
 from app.queue.executions.manual_retry import retry_execution
 from schema.states import WalkStatus
 from tests import rows

@@ -10,7 +10,6 @@ from sqlalchemy import text
 from app.features.dead_letters.letter_list import DeadLetter, LetterFilter
 from app.features.dead_letters.redrive_walk import RedriveWalk
 from app.features.dead_letters.redrives import REDRIVES, Redrive
-from app.features.dead_letters.store import archive
 from app.kernel import db
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
@@ -18,6 +17,7 @@ from app.kernel.errors import ConflictError, UnavailableError
 from app.kernel.sql import REGISTRY
 from app.queue.bulk import walker as walking
 from app.queue.bulk.walker import Lap, Place
+from app.queue.ending.letters import archive
 from app.queue.executions.several import Treated
 from app.queue.jobs.job_creation import Creator
 from schema.states import WalkStatus

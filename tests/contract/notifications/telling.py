@@ -4,12 +4,13 @@ from typing import Any
 
 from sqlalchemy import text
 
+from app.features import completion_handlers
 from app.features.notifications import store as notifications_store
 from app.features.notifications.group_sending import Step, go_on
 from app.kernel.audit import SYSTEM
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
-from app.queue.ending.handling import Handler
+from app.queue.ending.outbox_processor import OutboxProcessor
 from tests import rows
 
 CHANNEL = "ops"
@@ -49,7 +50,7 @@ def fail(database: Database, count: int = 1, *, endpoint: str = "target", follow
 
 def handle(database: Database, ends: list[str]) -> None:
     """Let all effects of these ends come about."""
-    assert Handler(database).handle(ends).ends == len(ends)
+    assert OutboxProcessor(database, handlers=completion_handlers()).handle(ends).ends == len(ends)
 
 
 def tell(database: Database, rule: str = "r") -> Step:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
+from app.features import completion_handlers
 from app.features.notifications import group_sending, message_list
 from app.features.notifications import store as notifications_store
 from app.features.notifications.chores import Notifier
@@ -21,8 +22,8 @@ from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
 from app.kernel.errors import ConflictError, UnavailableError
 from app.kernel.metrics.values import Values
-from app.queue.ending.handler import Brought, Effect
-from app.queue.ending.handling import Handler
+from app.queue.ending.handler import Brought, Handler
+from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.ending.outbox_rows import End
 from app.queue.ending.subscriptions import Followed
 from tests import rows
@@ -48,12 +49,12 @@ def test_a_storm_is_one_message_for_each_rule(database: Database, database_url: 
             go_on(one, rule)
 
     with schedulers(database_url, way, 4) as others:
-        handlers = [partial(Handler(one).handle, ends) for one in others[:2]]
+        handlers = [partial(OutboxProcessor(one, handlers=completion_handlers()).handle, ends) for one in others[:2]]
         at_once(*handlers, *(partial(gather, one, rule) for one in others[2:] for rule in ("r", "all")))
         # Who met a serialization failure to the last left ends for the chore.
         left = [row.end_id for row in database.fetch(text("SELECT end_id FROM execution_ends ORDER BY end_id"))]
         for end_id in left:
-            Handler(database).handle_alone(end_id)
+            OutboxProcessor(database, handlers=completion_handlers()).handle_alone(end_id)
         for rule in ("r", "all"):
             tell(database, rule)
         pass_time(database, 60)
@@ -114,8 +115,8 @@ def test_what_is_counted_is_counted_once_however_often_the_transaction_runs(data
             connection.execute(text("DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$"))
         return Brought()
 
-    effects = [NOTIFICATIONS, Effect("repeat", lambda _end: True, repeat)]
-    assert Handler(database, effects=effects, values=values).handle(found).ends == 5
+    effects = [NOTIFICATIONS, Handler("repeat", lambda _end: True, repeat)]
+    assert OutboxProcessor(database, handlers=effects, values=values).handle(found).ends == 5
     assert runs == [5, 5, 5]
     counted = {name: count for name, count in values.totals().items() if name.startswith("notification")}
     assert counted == {"notification_events_total": 3, "notifications_failed_total": 2}

@@ -4,8 +4,8 @@ import threading
 
 from sqlalchemy import text
 
-from app.features.results.waits import Waits
 from app.kernel.db import Database
+from app.queue.reading.waits import Waits
 from tests.waiting import HUNG_SECONDS
 
 

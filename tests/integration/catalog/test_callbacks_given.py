@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from jsonschema import Draft202012Validator
 
-from app.features.callbacks.outcome import OUTCOME_SCHEMA, samples
+from app.catalog.callback_outcome import OUTCOME_SCHEMA, samples
 from schema.states import CallbackEvent
 from tests.integration.client import Api, another_process, pointers, problem
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register, register_all

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from app.features import completion_handlers
 from app.features.dead_letters import letter_list
 from app.kernel.db import Database
-from app.queue.ending.handling import Handler
+from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.ending.subscriptions import Followed
 from app.queue.executions.verdict import Verdict
 from tests import rows
@@ -17,13 +18,17 @@ from tests.integration.executions.worker import ERROR, claim, end
 from tests.integration.registered import INPUT, created, cron, one_shot, register
 from tests.racing import at_once
 
+HANDLERS = completion_handlers()
+
 
 @pytest.fixture
 def letter_id(api: Api, database: Database, execution_id: str) -> str:
     """The letter of an execution that has failed at its second attempt."""
     end(database, claim(database), Verdict.retry(ERROR, 0))
     end(database, claim(database), Verdict.fail(ERROR))
-    Handler(database).handle([row.end_id for row in database.fetch(text("SELECT end_id FROM execution_ends"))])
+    OutboxProcessor(database, handlers=HANDLERS).handle(
+        [row.end_id for row in database.fetch(text("SELECT end_id FROM execution_ends"))]
+    )
     (found,) = api.get("/dead-letters").json["items"]
     return str(found["letter_id"])
 

@@ -15,8 +15,8 @@ from schemathesis.pytest.lazy import get_all_tests
 from schemathesis.schemas import BaseSchema
 from sqlalchemy import text
 
-from app.features.results import api as results_api
 from app.kernel.config import Settings
+from app.web.executions import results_api
 from tests import rows
 from tests.integration.client import SECRET_KEY, Api, administrator, running, services
 from tests.integration.http.document import document

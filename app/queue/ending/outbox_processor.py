@@ -22,8 +22,7 @@ from app.kernel.metrics import PROCESS, series
 from app.kernel.metrics.series import Series
 from app.kernel.metrics.values import Values
 from app.queue.ending import outbox_taking
-from app.queue.ending.handler import Effect
-from app.queue.ending.handlers import EFFECTS
+from app.queue.ending.handler import Handler
 from app.queue.ending.outbox_rows import End
 
 log = logging.getLogger(__name__)
@@ -49,27 +48,27 @@ class Handled:
 class _EffectError(Exception):
     """An effect that failed."""
 
-    def __init__(self, effect: Effect) -> None:
+    def __init__(self, effect: Handler) -> None:
         super().__init__(effect.name)
         self.effect = effect
 
 
-class Handler:
+class OutboxProcessor:
     """Handles ends over one database, and no more of many once `stopping`, which is asked before each transaction."""
 
     def __init__(
         self,
         database: Database,
         *,
-        effects: Sequence[Effect] = EFFECTS,
+        handlers: Sequence[Handler],
         values: Values = PROCESS,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self._stopping = stopping
         self._database = database
-        self._effects = effects
+        self._handlers = handlers
         self._values = values
-        for effect in effects:
+        for effect in handlers:
             values.add(
                 series.EFFECTS_FAILED, effect.name, amount=0
             )  # a rate needs to have seen that before the first one
@@ -155,7 +154,7 @@ class Handler:
     ) -> Handled:
         """Bring about all effects of ends but those named `without`; returns what is `done` with what they brought."""
         queues, counts = set[str](), Counter[Series]()
-        for effect in self._effects:
+        for effect in self._handlers:
             concerned = [end for end in ends if effect.name not in without and effect in self._left_of(end)]
             if concerned:
                 try:
@@ -169,16 +168,16 @@ class Handler:
                 counts.update(brought.counts)
         return replace(done, queues=frozenset(queues), counts=counts)
 
-    def _left_of(self, end: End) -> list[Effect]:
+    def _left_of(self, end: End) -> list[Handler]:
         return [
             effect
-            for effect in self._effects
+            for effect in self._handlers
             if effect.concerns(end) and (end.effects_left is None or effect.name in end.effects_left)
         ]
 
     def _foreign(self, end: End) -> list[str]:
         """Return what of an end only another release knows how to bring about."""
-        return sorted((end.effects_left or frozenset()) - {effect.name for effect in self._effects})
+        return sorted((end.effects_left or frozenset()) - {effect.name for effect in self._handlers})
 
 
 def _explained(error: _EffectError) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from app.features.dead_letters.store import leave_letters
-from app.queue.ending.handler import Brought, Effect
+from app.queue.ending.handler import Brought, Handler
+from app.queue.ending.letters import leave_letters
 from app.queue.ending.outbox_rows import End
 from schema.states import ExecutionStatus
 
@@ -19,4 +19,4 @@ def _leave(connection: Connection, ends: Sequence[End]) -> Brought:
     return Brought()
 
 
-DEAD_LETTERS = Effect("dead_letters", _concerns, _leave)
+DEAD_LETTERS = Handler("dead_letters", _concerns, _leave)

@@ -4,10 +4,10 @@ import dataclasses
 from functools import partial
 from typing import Any
 
-from app.features.results.schemas import ResultQuery, ResultSchema
-from app.features.results.store import Result, get_result
 from app.kernel.errors import ExecutionNotFoundError, ResultExpiredError
+from app.queue.reading.results import Result, get_result
 from app.web.executions.executions_api import resource
+from app.web.executions.result_schemas import ResultQuery, ResultSchema
 from app.web.http import suspension
 from app.web.services import services
 

@@ -1,0 +1,27 @@
+"""Commands of the kernel; those of the features stand in their folders."""
+
+from collections.abc import Sequence
+
+import click
+
+from app.cli import (
+    api_keys_cli,
+    db_cli,
+    endpoints_cli,
+    executions_cli,
+    jobs_cli,
+    prune_cli,
+    secrets_cli,
+    verify_cli,
+)
+
+COMMANDS: Sequence[click.Command] = (
+    api_keys_cli.group,
+    db_cli.group,
+    endpoints_cli.group,
+    executions_cli.group,
+    jobs_cli.group,
+    prune_cli.command,
+    secrets_cli.group,
+    verify_cli.command,
+)

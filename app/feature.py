@@ -1,0 +1,41 @@
+"""Form of a feature: a capability in a folder of its own, and the parts of the product that it adds to."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    import click
+
+    from app.queue.ending.handler import Handler
+    from app.web.openapi.resource import Resource
+
+
+class Feature:
+    """A capability that can be removed: its folder in `app/features`, and its line in `FEATURES`.
+
+    A subclass overrides the methods of the parts that it adds to. Each imports what it returns when it is called, so
+    that a process loads only its own parts: a worker no Flask, a web process no chores.
+
+    Example:
+        class Simulate(Feature):
+            name = "simulate"
+
+            def commands(self) -> Sequence[click.Command]:
+                from app.features.simulate import cli
+
+                return [cli.command]
+    """
+
+    name: ClassVar[str]
+
+    def resources(self) -> "Sequence[Resource]":
+        """Return operations of the REST API, in the order of the OpenAPI document."""
+        return ()
+
+    def commands(self) -> "Sequence[click.Command]":
+        """Return commands and groups of `flask --app app`."""
+        return ()
+
+    def handlers(self) -> "Sequence[Handler]":
+        """Return handlers of completion events; each runs in the transaction that takes the event from the outbox."""
+        return ()
