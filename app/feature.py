@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     import click
 
     from app.queue.ending.handler import Handler
+    from app.scheduler.chore import Chore, ChoreContext
     from app.web.openapi.resource import Resource
 
 
@@ -38,4 +39,8 @@ class Feature:
 
     def handlers(self) -> "Sequence[Handler]":
         """Return handlers of completion events; each runs in the transaction that takes the event from the outbox."""
+        return ()
+
+    def chores(self, context: "ChoreContext") -> "Sequence[Chore]":  # noqa: ARG002
+        """Return chores of the scheduler, built once for each process."""
         return ()

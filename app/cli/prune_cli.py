@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 
 import click
 from flask.cli import with_appcontext
@@ -12,8 +11,8 @@ from app.cli.command_session import confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, show_fields, show_line
 from app.cli.options import Duration
 from app.cli.progress_bar import progress
-from app.queue.claiming.shards import ShardCount, stored_beyond
-from app.scheduler.chore import Counts
+from app.scheduler.chore import ChoreContext, Counts
+from app.scheduler.plan import plan
 from app.scheduler.pruner import Pruner
 from app.web.services import services
 
@@ -34,10 +33,9 @@ def command(age: timedelta | None, yes: bool, as_json: bool) -> None:
     with ready_database() as database:
         question = f"Delete for good what ended more than {settings.retention_days:g} days ago,"
         confirm(f"{question} and entries of the audit log after {settings.audit_retention_days:g} days?", yes=yes)
-        shards = ShardCount(services().shards, partial(stored_beyond, database))
+        context = ChoreContext.of(database, settings, hint=lambda _queue: None, stopping=lambda: False)
         with progress("executions deleted") as advance:
-            pruner = Pruner(database, settings, survey=shards.survey, stopping=lambda: False, deleted=advance)
-            done = _prune(pruner)
+            done = _prune(Pruner(context, deleted=advance), context)
     if as_json:
         return print_json(dict(done))
     show_fields(dict(done))
@@ -46,14 +44,14 @@ def command(age: timedelta | None, yes: bool, as_json: bool) -> None:
     return None
 
 
-def _prune(pruner: Pruner) -> Counts:
-    chores = [pruner.prune, pruner.prune_audit, pruner.prune_configs, pruner.prune_keys]
-    chores += [pruner.prune_gates, pruner.prune_breakers]
+def _prune(pruner: Pruner, context: ChoreContext) -> Counts:
     done = Counts()
-    for chore in chores:
-        # A chore ends after a while, for the sake of the scheduler's others.
-        while counts := +chore():
-            done.update(counts)
-            if chore != pruner.prune or not counts["executions"]:
-                break
+    # The chore of executions ends after a while, for the sake of the scheduler's others.
+    while counts := +pruner.prune():
+        done.update(counts)
+        if not counts["executions"]:
+            break
+    for chore in plan(context):
+        if chore.name.startswith("prune_"):
+            done.update(+chore.run())
     return done

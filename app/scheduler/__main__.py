@@ -16,7 +16,8 @@ from app.kernel.processes.process_heartbeat import Component, Kind
 from app.kernel.processes.region import REGION
 from app.kernel.tracing.exporting import exporting
 from app.kernel.wakeup import Notifier
-from app.scheduler.chores import Chores
+from app.scheduler.chore import ChoreContext
+from app.scheduler.plan import plan
 from app.scheduler.scheduler_process import SchedulerProcess, StuckError
 
 EXIT_STUCK = 75  # EX_TEMPFAIL of sysexits.h: a supervisor should start the process again
@@ -42,8 +43,8 @@ def main() -> int:
         wait_until_ready(database, settings.startup_timeout_seconds, stopping=process.is_stopping)
         health.start()
         hint = Notifier.over(database, settings.wakeup_redis_url).hint
-        chores = Chores(database, settings, hint=hint, stopping=process.is_stopping, exporting=spans)
-        return process.run(chores.plan())
+        context = ChoreContext.of(database, settings, hint=hint, stopping=process.is_stopping, exporting=spans)
+        return process.run(plan(context))
     except NotReadyError as error:
         return 0 if process.is_stopping() else _refuse(error.message)
     except StuckError as error:

@@ -1,10 +1,17 @@
 """A chore: one entry of the scheduler's plan, and what chores have in common."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.kernel.tracing.exporting import Exporting
+from app.queue.claiming.shards import ShardCount, stored_beyond
 
 BATCH = 500  # rows in one statement
 
@@ -25,6 +32,56 @@ class Chore:
     name: str
     every_seconds: float
     run: Callable[[], Counts]
+
+
+@dataclass(frozen=True, slots=True)
+class ChoreContext:
+    """What the chores of one scheduler are built from; each may run in a thread of its own."""
+
+    database: Database
+    settings: Settings
+    hint: Hint
+    stopping: Stopping
+    served: ShardCount
+    exporting: Sequence[Exporting] = ()
+
+    @classmethod
+    def of(
+        cls,
+        database: Database,
+        settings: Settings,
+        *,
+        hint: Hint,
+        stopping: Stopping,
+        exporting: Sequence[Exporting] = (),
+    ) -> Self:
+        """Build the context of the chores over one database."""
+        shards = ShardCount(settings.shards(cockroach=database.is_cockroach), partial(stored_beyond, database))
+        return cls(database, settings, hint, stopping, shards, exporting)
+
+    @property
+    def shards(self) -> int:
+        """Return the number of shards of new executions."""
+        return self.settings.shards(cockroach=self.database.is_cockroach)
+
+    @property
+    def ahead_ms(self) -> int:
+        """Return the look-ahead in milliseconds."""
+        return int(self.settings.look_ahead_seconds * 1000)
+
+    @property
+    def retention_ms(self) -> int:
+        """Return for how many milliseconds finished executions are kept."""
+        return int(self.settings.retention_days * 24 * 3600 * 1000)
+
+    def hint_all(self, queues: Iterable[str]) -> None:
+        """Wake the workers of queues in which something became claimable."""
+        for queue in queues:
+            self.hint(queue)
+
+    def until_short(self, do_batch: Callable[[], int], size: int = BATCH) -> int:
+        """Repeat until a batch is shorter than `size`, or the process stops; returns the sum of the batches."""
+        return until_short(do_batch, size, self.stopping)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,11 @@ import random
 import time
 from collections.abc import Sequence
 
-from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.queue.ending.handler import Handler
 from app.queue.ending.outbox_processor import BATCH, Handled, OutboxProcessor
 from app.queue.ending.outbox_taking import Waiting, due_ends, shards_with_ends
-from app.scheduler.chore import Counts, Hint, Stopping
+from app.scheduler.chore import ChoreContext, Counts
 
 RUN_SECONDS = 10.0  # then the next run goes on, in each shard from the oldest again
 MOST_ALONE = 200  # of those that have failed before, in a run and a shard
@@ -18,11 +17,11 @@ MOST_ALONE = 200  # of those that have failed before, in a run and a shard
 class Outbox:
     """Handles ends of all shards there are, whatever the setting knows; what has failed before alone and last."""
 
-    def __init__(self, database: Database, handlers: Sequence[Handler], *, hint: Hint, stopping: Stopping) -> None:
-        self._database = database
-        self._handler = OutboxProcessor(database, handlers=handlers, stopping=stopping)
-        self._hint = hint
-        self._stopping = stopping
+    def __init__(self, context: ChoreContext, handlers: Sequence[Handler]) -> None:
+        self._database = context.database
+        self._handler = OutboxProcessor(context.database, handlers=handlers, stopping=context.stopping)
+        self._hint = context.hint
+        self._stopping = context.stopping
 
     def handle(self) -> Counts:
         """Handle what has been due for a second; in no shard only because of what waits in another."""

@@ -3,12 +3,10 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from app.kernel.db import Database
-from app.kernel.tracing.exporting import Exporting
 from app.queue.executions import reclaim
 from app.queue.executions.reclaim import START, Candidate, Place, Reclaimed
 from app.scheduler import lost_spans
-from app.scheduler.chore import BATCH, Counts, Hint, Stopping, counts_so_far, until_short
+from app.scheduler.chore import BATCH, ChoreContext, Counts, counts_so_far, until_short
 from app.scheduler.locked_rows import LockedRow, LockedRows
 from app.scheduler.outbox_chore import Outbox
 
@@ -16,22 +14,13 @@ from app.scheduler.outbox_chore import Outbox
 class Reclaimer:
     """The two chores that reclaim; each run reads all candidates, page by page, and skips locked rows."""
 
-    def __init__(
-        self,
-        database: Database,
-        outbox: Outbox,
-        *,
-        stuck_ms: int,
-        hint: Hint,
-        stopping: Stopping,
-        exporting: Sequence[Exporting],
-    ) -> None:
-        self._database = database
+    def __init__(self, context: ChoreContext, outbox: Outbox) -> None:
+        self._database = context.database
         self._outbox = outbox
-        self._stuck_ms = stuck_ms
-        self._hint = hint
-        self._stopping = stopping
-        self._exporting = exporting
+        self._stuck_ms = int(context.settings.stuck_timeout_seconds * 1000)
+        self._hint = context.hint
+        self._stopping = context.stopping
+        self._exporting = context.exporting
         self._lost_locked, self._stuck_locked = LockedRows("reclaim waits"), LockedRows("reclaim waits")
 
     def reclaim_from_dead_workers(self, page: int = BATCH) -> Counts:

@@ -5,12 +5,11 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from app.kernel.db import Database
 from app.kernel.db.paging import Position
 from app.kernel.formats import EPOCH
 from app.queue.executions import on_hold
 from app.queue.executions.repairs import repeating, restart_stalled, retire_finished
-from app.scheduler.chore import BATCH, Counts, Hint, Stopping
+from app.scheduler.chore import BATCH, ChoreContext, Counts
 
 log = logging.getLogger(__name__)
 
@@ -27,20 +26,12 @@ class Sweeper:
     Each walk begins again once it is through, and after a restart.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        ahead_ms: int,
-        prune_versions: Callable[[Sequence[str]], Counts],
-        *,
-        hint: Hint,
-        stopping: Stopping,
-    ) -> None:
-        self._database = database
-        self._ahead_ms = ahead_ms
+    def __init__(self, context: ChoreContext, prune_versions: Callable[[Sequence[str]], Counts]) -> None:
+        self._database = context.database
+        self._ahead_ms = context.ahead_ms
         self._prune_versions = prune_versions
-        self._hint = hint
-        self._stopping = stopping
+        self._hint = context.hint
+        self._stopping = context.stopping
         self._before = _NEWEST
         self._after = _OLDEST
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
+    from app.scheduler.chore import Chore, ChoreContext
     from app.web.openapi.resource import Resource
 
 
@@ -18,3 +19,8 @@ class Breakers(Feature):
         from app.features.breakers import api
 
         return [api.resource]
+
+    def chores(self, context: "ChoreContext") -> "Sequence[Chore]":
+        from app.features.breakers import chores
+
+        return chores.chores(context)

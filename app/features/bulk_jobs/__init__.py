@@ -8,6 +8,7 @@ from app.feature import Feature
 if TYPE_CHECKING:
     import click
 
+    from app.scheduler.chore import Chore, ChoreContext
     from app.web.openapi.resource import Resource
 
 
@@ -25,3 +26,8 @@ class BulkJobs(Feature):
         from app.features.bulk_jobs import cli
 
         return [cli.group]
+
+    def chores(self, context: "ChoreContext") -> "Sequence[Chore]":
+        from app.features.bulk_jobs import chores
+
+        return chores.chores(context)

@@ -11,6 +11,7 @@ from app.feature import Feature
 if TYPE_CHECKING:
     import click
 
+    from app.scheduler.chore import Chore, ChoreContext
     from app.web.openapi.resource import Resource
 
 
@@ -29,3 +30,8 @@ class Control(Feature):
         from app.features.control import cli
 
         return [cli.queues_command, cli.workers_command, cli.status_command]
+
+    def chores(self, context: "ChoreContext") -> "Sequence[Chore]":
+        from app.features.control import chores
+
+        return chores.chores(context)

@@ -9,11 +9,19 @@ from app.kernel.errors import TimedOutError, UnavailableError
 from app.kernel.metrics import PROCESS, series
 from app.kernel.metrics.series import Series
 from app.kernel.metrics.values import Labels, Values
-from app.scheduler.chore import Counts
+from app.scheduler.chore import Chore, ChoreContext, Counts
 
 REPORT_SECONDS = 15.0
 
 Gauges = Mapping[Series, Mapping[Labels, float]]
+
+
+def chores(context: ChoreContext) -> list[Chore]:
+    """Return the chore that reports, where somebody can scrape."""
+    if not context.settings.scheduler_metrics_addr:
+        return []
+    reporter = Reporter(context.database, shards=lambda: context.served.count)
+    return [Chore("report", REPORT_SECONDS, reporter.report)]
 
 
 class Reporter:

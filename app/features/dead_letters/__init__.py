@@ -8,6 +8,7 @@ from app.feature import Feature
 if TYPE_CHECKING:
     import click
 
+    from app.scheduler.chore import Chore, ChoreContext
     from app.web.openapi.resource import Resource
 
 
@@ -25,3 +26,8 @@ class DeadLetters(Feature):
         from app.features.dead_letters import cli, redrives_cli
 
         return [cli.group, redrives_cli.group]
+
+    def chores(self, context: "ChoreContext") -> "Sequence[Chore]":
+        from app.features.dead_letters import chores
+
+        return chores.chores(context)

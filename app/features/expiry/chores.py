@@ -1,33 +1,36 @@
 """Expirer: ends what has waited for longer than its retry policy's `max_age_ms`, at endpoints that make things wait."""
 
 import time
-from collections.abc import Callable
 
 from app.features.expiry import store as expiry_store
 from app.features.expiry.expiry_survey import ExpirySurvey
 from app.features.expiry.expiry_walk import ExpiryWalk
-from app.kernel.db import Database
 from app.kernel.errors import UnavailableError
-from app.scheduler.chore import Counts, Stopping, counts_so_far
+from app.scheduler.chore import Chore, ChoreContext, Counts, counts_so_far
 
 RUN_SECONDS = 4.0  # less than from one run to the next
 MOST_FAILURES = 3  # of walks in a run: it may be the database
 
 
+def chores(context: ChoreContext) -> list[Chore]:
+    """Return the chores of expiry."""
+    return [Chore("expire", 5, Expirer(context).expire)]
+
+
 class Expirer:
-    """The chore that ends what waits for too long; `shards` returns how many there are.
+    """The chore that ends what waits for too long.
 
     Each endpoint has its share of a run's time, and what it does not need is the others'. So one with very many lanes
     and ages, or with very much that waits, delays no other's end by more than that. What waits at endpoints that bound
     no age is not read, and what cannot be ended now, as somebody has locked it, keeps nothing of others.
     """
 
-    def __init__(self, database: Database, *, shards: Callable[[], int], stopping: Stopping) -> None:
-        self._database = database
-        self._shards = shards
-        self._stopping = stopping
+    def __init__(self, context: ChoreContext) -> None:
+        self._database = context.database
+        self._served = context.served
+        self._stopping = context.stopping
         self._walks: dict[tuple[str, str], ExpiryWalk] = {}  # by endpoint, and the paused queue that alone holds it
-        self._survey = ExpirySurvey(database)
+        self._survey = ExpirySurvey(context.database)
 
     def expire(self) -> Counts:
         """Look through the lanes of endpoints that bound the age of their executions, where these may wait for long.
@@ -42,7 +45,7 @@ class Expirer:
             for (endpoint, queue), walk in self._walks.items()
             if (queue in bounds.paused if queue else endpoint in bounds.held)
         }
-        for visit in self._survey.go_on(bounds, self._shards(), began + RUN_SECONDS / 2, self._stopping):
+        for visit in self._survey.go_on(bounds, self._served.count, began + RUN_SECONDS / 2, self._stopping):
             endpoint, queue = visit.left.endpoint, visit.left.queue
             walk = self._walks.setdefault((endpoint, "" if endpoint in bounds.held else queue), ExpiryWalk())
             walk.add(queue, visit.left.shard, visit.lanes, visit.age_ms)

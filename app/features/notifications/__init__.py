@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import click
 
     from app.queue.ending.handler import Handler
+    from app.scheduler.chore import Chore, ChoreContext
     from app.web.openapi.resource import Resource
 
 
@@ -31,3 +32,8 @@ class Notifications(Feature):
         from app.features.notifications import handlers
 
         return [handlers.NOTIFICATIONS]
+
+    def chores(self, context: "ChoreContext") -> "Sequence[Chore]":
+        from app.features.notifications import chores
+
+        return chores.chores(context)

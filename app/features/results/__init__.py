@@ -1,9 +1,20 @@
 """Results: the outcome of an execution, and waiting for it."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from app.feature import Feature
+
+if TYPE_CHECKING:
+    from app.scheduler.chore import Chore, ChoreContext
 
 
 class Results(Feature):
     """Results: the outcome of an execution, and waiting for it."""
 
     name = "results"
+
+    def chores(self, context: "ChoreContext") -> "Sequence[Chore]":
+        from app.features.results import chores
+
+        return chores.chores(context)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row
 
 from app.catalog.retry_policy import RetryPolicy
+from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.sql import of_regions, statement
 from app.queue.ending.outbox_rows import put_ends_of

@@ -8,15 +8,15 @@ from app.scheduler import __main__ as program
 from app.scheduler import scheduler_process
 from app.scheduler.chore import Counts
 from app.scheduler.chore_heartbeats import Signs
-from app.scheduler.chores import Chores
+from app.scheduler.promoter import Promoter
 
-_promote, _runs = Chores.promote, count(1)
+_promote, _runs = Promoter.promote, count(1)
 
 
-def _block(chores: Chores) -> Counts:
+def _block(promoter: Promoter) -> Counts:
     if next(_runs) > 2:
         threading.Event().wait()
-    return _promote(chores)
+    return _promote(promoter)
 
 
 class _Impatient(Signs):
@@ -24,7 +24,7 @@ class _Impatient(Signs):
         super().__init__(patience=20)
 
 
-Chores.promote = _block  # type: ignore[method-assign]
+Promoter.promote = _block  # type: ignore[method-assign]
 scheduler_process.Signs = _Impatient  # type: ignore[misc]
 scheduler_process.LOOK_SECONDS = 0.05
 

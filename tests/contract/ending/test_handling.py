@@ -9,6 +9,7 @@ from sqlalchemy import event, text
 from app.catalog.retry_policy import RetryPolicy
 from app.features import completion_handlers
 from app.kernel import db
+from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.kernel.errors import UnavailableError
 from app.kernel.metrics import series
@@ -20,6 +21,7 @@ from app.queue.ending.subscriptions import Followed, is_followed, may_be_followe
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.executions.retry_outcome import Action
 from app.queue.executions.verdict import Tried, Verdict, decide
+from app.scheduler.chore import ChoreContext
 from app.scheduler.outbox_chore import Outbox
 from brokers.worker_process import WorkerProcess
 from schema.states import ExecutionStatus
@@ -43,6 +45,10 @@ REJECTED = decide(ERROR, Action.REJECT, Tried("exec_1", 1, 3), RetryPolicy(), No
 def worker(database: Database) -> str:
     worker_lease.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
     return WORKER
+
+
+def outbox_chore(database: Database) -> Outbox:
+    return Outbox(ChoreContext.of(database, Settings(), hint=lambda _queue: None, stopping=never), HANDLERS)
 
 
 def test_what_nobody_follows_is_written_by_the_statement_that_knows_of_no_outbox(
@@ -169,7 +175,7 @@ def test_what_is_locked_in_one_shard_holds_up_no_other_shard(
     database.fetch(move, {"shard": 3, "tries": 1, "id": stuck.execution_id})
     database.fetch(move, {"shard": 4, "tries": 0, "id": fresh.execution_id})
     with locked(database, stuck):
-        done = Outbox(hasty, hint=lambda _queue: None, stopping=never).handle()
+        done = outbox_chore(hasty).handle()
     hasty.close()
     assert (done["ends"], done["put_off"]) == (1, 1)
     assert set(letters(database)) == {fresh.execution_id}
@@ -205,7 +211,7 @@ def test_a_scheduler_that_tries_many_alone_asks_before_each_whether_it_stops(dat
 def test_a_scheduler_handles_what_its_writers_did_not(database: Database, worker: str) -> None:
     found = end(database, claimed(database, worker, 250))
     database.fetch(text("UPDATE execution_ends SET shard = 40 WHERE end_id = :id"), {"id": found[7]})
-    chore = Outbox(database, hint=lambda _queue: None, stopping=never)
+    chore = outbox_chore(database)
     assert chore.handle().total() == 0, "its writer has a second"
     grow_old(database)
     assert chore.handle()["ends"] == 250
@@ -215,7 +221,7 @@ def test_a_scheduler_handles_what_its_writers_did_not(database: Database, worker
 def test_a_scheduler_tries_alone_what_has_failed_once_its_wait_is_over(database: Database, worker: str) -> None:
     found = end(database, claimed(database, worker, 2))
     database.fetch(text("UPDATE execution_ends SET tries = 3, due_at = now() + INTERVAL '1 minute'"))
-    chore = Outbox(database, hint=lambda _queue: None, stopping=never)
+    chore = outbox_chore(database)
     assert chore.handle().total() == 0
     grow_old(database)
     assert chore.handle()["ends"] == len(found)

@@ -18,6 +18,7 @@ from app.features.notifications.store import RULES, get
 from app.features.notifications.watching import Watcher
 from app.kernel.audit import SYSTEM
 from app.kernel.audit.change import AuditedChange
+from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
 from app.kernel.errors import ConflictError, UnavailableError
@@ -26,6 +27,7 @@ from app.queue.ending.handler import Brought, Handler
 from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.ending.outbox_rows import End
 from app.queue.ending.subscriptions import Followed
+from app.scheduler.chore import ChoreContext
 from tests import rows
 from tests.contract.notifications.telling import CHANNEL, add_rule, fail, handle, messages, pass_time, tell
 from tests.contract.races.racing import WAYS, schedulers
@@ -218,7 +220,7 @@ def test_what_only_a_newer_release_can_read_holds_up_no_other_rule(database: Dat
         database.fetch(text(NOTE), {"event": "job.failing", "rule": rule})
     handle(database, fail(database, 2))
     Watcher(database).look()
-    Notifier(database, hint=lambda _: None, stopping=lambda: False).notify()
+    Notifier(ChoreContext.of(database, Settings(), hint=lambda _: None, stopping=lambda: False)).notify()
     assert [(message["rule"], message["count"]) for message in messages(database)] == [("r", 2)]
     left = database.fetch(text("SELECT event, rule FROM notification_conditions ORDER BY event, rule"))
     assert [tuple(row) for row in left] == [("job.failing", "a"), ("worker.lost", "a")]

@@ -2,22 +2,24 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from sqlalchemy import text
 
 from app.kernel.config import Settings
 from app.kernel.db import Database
-from app.scheduler.chore import Stopping
-from app.scheduler.chores import Chores
+from app.scheduler.chore import ChoreContext, Stopping
 from tests import rows
+from tests.chores import chores_of
 from tests.contract.races.racing import Hints, never, schedulers
 
 
-def chores(database: Database, *, hints: Hints | None = None, stopping: Stopping = never, **changes: object) -> Chores:
+def chores(database: Database, *, hints: Hints | None = None, stopping: Stopping = never, **changes: object) -> Any:
     """Make the chores with the default settings, but one shard and no look-ahead, and these changes."""
     values: dict[str, object] = {"queue_shards": 1, "look_ahead_seconds": 0.0} | changes
-    return Chores(database, Settings(**values), hint=hints or Hints(), stopping=stopping)  # type: ignore[arg-type]
+    settings = Settings(**values)  # type: ignore[arg-type]
+    return chores_of(ChoreContext.of(database, settings, hint=hints or Hints(), stopping=stopping))
 
 
 @pytest.fixture

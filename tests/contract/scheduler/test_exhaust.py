@@ -5,7 +5,7 @@ from sqlalchemy import text
 
 from app.kernel.db import Database
 from app.queue.executions.repairs import EXHAUSTED
-from app.scheduler.chores import EXHAUSTED_BATCH
+from app.scheduler.upkeep import EXHAUSTED_BATCH
 from tests import rows
 from tests.contract.scheduler.conftest import chores
 

@@ -1,6 +1,7 @@
 """Executions whose rows, or whose jobs, another transaction holds for long: all others are reclaimed."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -8,7 +9,6 @@ from sqlalchemy import text
 from app.kernel.db import Database
 from app.queue.executions.execution_model import Claim
 from app.scheduler.chore import Counts
-from app.scheduler.chores import Chores
 from tests import rows
 from tests.contract.scheduler.conftest import chores, held
 from tests.contract.scheduler.reclaiming import DEATHS, claimed
@@ -26,7 +26,7 @@ Reclaim = Callable[..., Counts]
 def reclaim_all(request: pytest.FixtureRequest) -> Reclaim:
     """Each of the chores that reclaim what is `abandoned`."""
 
-    def run(ours: Chores, **given: int) -> Counts:
+    def run(ours: Any, **given: int) -> Counts:
         counts: Counts = getattr(ours, request.param)(**given)
         return counts
 

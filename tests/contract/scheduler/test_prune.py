@@ -9,7 +9,7 @@ from sqlalchemy import event, text
 from app.kernel import ids
 from app.kernel.db import Database
 from app.queue.executions.execution_pruning import EXPIRED
-from app.scheduler import pruner
+from app.scheduler import bulk_chore
 from tests import rows
 from tests.contract.notifications.telling import add_rule
 from tests.contract.races.racing import WAYS, schedulers, total
@@ -265,7 +265,7 @@ def test_what_was_noted_for_rules_that_are_gone_is_pruned(database: Database) ->
             "groups (group_id, rule, told, closed_at, messages) VALUES (:rule || ' told', :rule, '{}', now(), '[]')",
         ):
             database.fetch(text(f"INSERT INTO notification_{put}"), {"rule": rule})
-    assert chores(database).prune()["notifications"] == 4
+    assert chores(database).prune_notifications()["notifications"] == 4
     left = {
         kind: [row.rule for row in database.fetch(text(f"SELECT rule FROM notification_{kind} ORDER BY rule"))]
         for kind in ("parts", "conditions", "subjects", "groups")
@@ -285,12 +285,12 @@ def test_all_walks_that_ended_before_the_retention_go_in_one_run(
     database: Database, monkeypatch: pytest.MonkeyPatch, walks: str, key: str, more: dict[str, str]
 ) -> None:
     """Whoever begins one for each of many customers would otherwise add more than an hourly batch deletes."""
-    monkeypatch.setattr(pruner, "BATCH", 2)
+    monkeypatch.setattr(bulk_chore, "BATCH", 2)
     ended = "now() - CAST(:days AS BIGINT) * INTERVAL '1 day'"
     for number, (status, days) in enumerate([("DONE", 31)] * 5 + [("STOPPED", 29), ("RUNNING", None)]):
         row = {key: ":id", "status": ":status", "wanted": "'{}'", "rate": "1", "ended_at": ended} | more
         add = text(f"INSERT INTO {walks} ({', '.join(row)}) VALUES ({', '.join(row.values())})")
         database.fetch(add, {"id": str(number), "status": status, "days": days})
-    assert chores(database).prune()[walks] == 5
+    assert getattr(chores(database), f"prune_{walks}")()[walks] == 5
     left_over = database.fetch(text(f"SELECT status FROM {walks} ORDER BY status"))
     assert [each.status for each in left_over] == ["RUNNING", "STOPPED"]

@@ -1,6 +1,7 @@
 """Pruning of breakers: what nobody needs goes, what somebody waits for stays."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -9,17 +10,18 @@ from app.features.breakers.rules import slot_at
 from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
-from app.scheduler.pruner import Pruner
+from app.scheduler.chore import ChoreContext
 from tests import rows
+from tests.chores import chores_of
 from tests.contract.races.racing import never
 
 HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
-def pruner(database: Database, database_url: str) -> Pruner:
+def pruner(database: Database, database_url: str) -> Any:
     settings = Settings(database_url=database_url, retention_days=7)
-    return Pruner(database, settings, survey=lambda: 1, stopping=never)
+    return chores_of(ChoreContext.of(database, settings, hint=lambda _queue: None, stopping=never))
 
 
 def age(database: Database, target: str, by: timedelta) -> None:
@@ -36,7 +38,7 @@ def names(database: Database, table: str) -> set[str]:
     return {row.target for row in database.fetch(text(f"SELECT target FROM {table}"))}
 
 
-def test_what_is_closed_and_had_no_failure_of_late_goes(database: Database, pruner: Pruner) -> None:
+def test_what_is_closed_and_had_no_failure_of_late_goes(database: Database, pruner: Any) -> None:
     for name, state, by in [
         ("late", "closed", 2 * HOUR),
         ("recent", "closed", HOUR / 2),
@@ -53,7 +55,7 @@ def test_what_is_closed_and_had_no_failure_of_late_goes(database: Database, prun
     assert tuple(event) == ("forgotten", "open", "closed", "FORGOTTEN")
 
 
-def test_counts_and_events_go_with_their_time(database: Database, pruner: Pruner) -> None:
+def test_counts_and_events_go_with_their_time(database: Database, pruner: Any) -> None:
     now = (rows.database_now(database) - EPOCH).total_seconds()
     for seconds in (0, 300, 600, 700, 10_000):
         database.fetch(

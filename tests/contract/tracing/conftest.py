@@ -12,8 +12,9 @@ from actors.loop import DeliveryLoop
 from app.dev.receiver import Receiver
 from app.kernel.config import Settings
 from app.kernel.db import Database
-from app.scheduler.chores import Chores
+from app.scheduler.chore import ChoreContext
 from brokers.worker_process import WorkerProcess
+from tests.chores import chores_of
 from tests.contract.broker.delivering import Attempts, catalog_of
 from tests.integration.client import Api, administrator, running
 from tests.integration.registered import register
@@ -56,7 +57,7 @@ def deliver(api: Api, attempt: Attempting, receiver: Receiver, database: Databas
 
     A repeating job has a tick; or it is run by a request with the headers `asked`.
     """
-    chores = Chores(database, settings, hint=lambda _queue: None, stopping=lambda: False)
+    chores = chores_of(ChoreContext.of(database, settings, hint=lambda _queue: None, stopping=lambda: False))
 
     def deliver(
         name: str,

@@ -11,9 +11,10 @@ import tests.worker_environment  # noqa: F401 - first
 from app.kernel.config import SettingError, Settings
 from app.kernel.db import Database
 from app.kernel.tracing.exporting import exporting
-from app.scheduler.chores import Chores
+from app.scheduler.chore import ChoreContext
 from brokers.spans import WorkerSpans
 from brokers.worker_process import WorkerProcess
+from tests.chores import chores_of
 from tests.contract.broker.delivering import Attempts
 from tests.contract.tracing.collector import Collector, attributes, collecting
 from tests.contract.tracing.conftest import Deliver
@@ -128,7 +129,9 @@ def test_an_attempt_that_dies_with_its_worker_ends_in_the_scheduler(
     database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone' RETURNING execution_id"))
     (scheduler,) = exporting("otlp", "scheduler")
     scheduler.start()
-    chores = Chores(database, settings, hint=lambda _queue: None, stopping=lambda: False, exporting=[scheduler])
+    chores = chores_of(
+        ChoreContext.of(database, settings, hint=lambda _queue: None, stopping=lambda: False, exporting=[scheduler])
+    )
     assert chores.reclaim_from_dead_workers().total() == 1
     assert scheduler.stop(60)
     assert stop()

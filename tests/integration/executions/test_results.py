@@ -6,8 +6,9 @@ from sqlalchemy import text
 from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.queue.executions.verdict import Verdict
-from app.scheduler.pruner import Pruner
+from app.scheduler.chore import ChoreContext
 from schema.states import ExecutionStatus
+from tests.chores import chores_of
 from tests.integration.client import Api, pointers, problem
 from tests.integration.executions.worker import claim, end
 from tests.integration.registered import created, one_shot
@@ -68,7 +69,9 @@ def test_a_result_is_deleted_when_its_endpoint_says_and_a_manual_retry_has_anoth
         failed = claimed.execution_id == second
         status = ExecutionStatus.FAILED if failed else ExecutionStatus.SUCCESS
         end(database, claimed, Verdict(status, None, None if failed else {"status_code": 200, "body": "b"}, ERROR))
-    prune = Pruner(database, Settings(), survey=lambda: 1, stopping=lambda: False).prune_results
+    prune = chores_of(
+        ChoreContext.of(database, Settings(queue_shards=1), hint=lambda _queue: None, stopping=lambda: False)
+    ).prune_results
     assert prune()["results"] == 0
     assert api.get(f"/executions/{first}/result").json["kept_until"] is not None
     assert api.get(f"/executions/{execution_id}/result").json["kept_until"] is None

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from inspect import getsource
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,11 @@ import yaml
 
 from app.features.control.held_back import Hold
 from app.features.control.worker_list import WorkerState
+from app.kernel import db
+from app.kernel.config import Settings
 from app.kernel.metrics.series import BUILD, PREFIX, SERIES, Kind, Merge, Series
-from app.scheduler.chores import Chores
+from app.scheduler.chore import ChoreContext
+from app.scheduler.plan import plan
 from schema.states import BreakerState
 
 ROOT = Path(__file__).parents[3]
@@ -26,8 +28,11 @@ OF_TARGETS = {"job", "instance"}
 SELECTED = re.compile(rf"\b{PREFIX}(\w+)(?:\{{(.*?)\}})?")
 MATCHER = re.compile(r'(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"')
 GROUPED = re.compile(r"\b(?:by|on|without|ignoring|group_left|group_right)\s*\((.*?)\)")
+CONTEXT = ChoreContext.of(
+    db.connect("postgresql://nobody@127.0.0.1:1/none"), Settings(), hint=lambda _queue: None, stopping=lambda: False
+)
 VALUES = {
-    "chore": set(re.findall(r'Chore\("(.+?)"', getsource(Chores.plan))),
+    "chore": {chore.name for chore in plan(CONTEXT)},
     "hold": {hold.value for hold in Hold},
     "status_class": {"2xx", "3xx", "4xx", "5xx"},
 }

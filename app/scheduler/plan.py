@@ -1,0 +1,11 @@
+"""Plan of a scheduler: the chores of the kernel and of the features."""
+
+from app.features import FEATURES, completion_handlers
+from app.scheduler.chore import Chore, ChoreContext
+from app.scheduler.chores import kernel_chores
+
+
+def plan(context: ChoreContext) -> list[Chore]:
+    """Build all chores of one scheduler."""
+    of_features = (chore for feature in FEATURES for chore in feature.chores(context))
+    return [*kernel_chores(context, completion_handlers()), *of_features]
