@@ -1,5 +1,5 @@
 """Administration on the command line: `flask --app app ...`.
 
-The commands are entry points for Flask (pyproject.toml): even without a valid configuration `--help` lists them, and
-those that need no database work.
+`app.web.application` adds the commands of the kernel and of the features to the application. Without a valid
+configuration it has nothing else: `--help` lists them, and those that need no database work.
 """

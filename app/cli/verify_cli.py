@@ -1,7 +1,6 @@
 """`flask verify`: prove the promises under faults.
 
-A plain command and an entry point of Flask's, not a command of the application: it needs no TE_DATABASE_URL, and the
-verifier with its servers is imported only when it is run.
+It needs no TE_DATABASE_URL. The verifier with its servers is imported only when it is run.
 """
 
 import importlib

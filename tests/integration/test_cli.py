@@ -115,8 +115,7 @@ def test_help_needs_no_settings() -> None:
     assert {"api-keys", "db", "secrets", "verify"} <= {
         line.split()[0] for line in done.stdout.splitlines() if line.strip()
     }
-    assert done.stderr.splitlines()[0].startswith("Error: TE_DATABASE_URL is not set")
-    assert "Traceback" not in done.stderr
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("command", [["db", "upgrade"], ["db", "current"], ["api-keys", "list"]])

@@ -8,7 +8,7 @@ from brokers.worker_process import EXIT_LEASE_LOST
 # Fills the pipe that it logs into, and then gives up from a thread of its own.
 MUTE = """
 import logging, os, threading
-from app import db
+from app.kernel import db
 from tests.contract.conftest import worker_process
 
 database = db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-test")
@@ -28,7 +28,7 @@ threading.Thread(target=process.give_up, args=["the test says so"]).start()
 # Finds it out on a second thread while the first one is ending the process.
 TWICE = """
 import threading
-from app import db
+from app.kernel import db
 from app.kernel.metrics.series import LOST_LEASES
 from tests.contract.conftest import worker_process
 

@@ -74,7 +74,7 @@ def test_work_that_was_cut_off_goes_on(
     api: Api, database: Database, job_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as cut:
-        cut.setattr("app.queue.jobs.job_pause.holding.hold", fails_at_its_second_call())
+        cut.setattr("app.queue.jobs.job_pause.on_hold.hold", fails_at_its_second_call())
         assert send(api, f"/jobs/{job_id}/pause", None).status_code == 500
     assert states(database) == {("PENDING", True): 2, ("QUEUED", False): OPEN - 2}
     again = send(api, f"/jobs/{job_id}/pause", None)

@@ -29,7 +29,10 @@ SELECTED = re.compile(rf"\b{PREFIX}(\w+)(?:\{{(.*?)\}})?")
 MATCHER = re.compile(r'(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"')
 GROUPED = re.compile(r"\b(?:by|on|without|ignoring|group_left|group_right)\s*\((.*?)\)")
 CONTEXT = ChoreContext.of(
-    db.connect("postgresql://nobody@127.0.0.1:1/none"), Settings(), hint=lambda _queue: None, stopping=lambda: False
+    db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-none"),
+    Settings(),
+    hint=lambda _queue: None,
+    stopping=lambda: False,
 )
 VALUES = {
     "chore": {chore.name for chore in plan(CONTEXT)},
