@@ -113,7 +113,11 @@ class Ready:
         owed = self._passed_over // (ONE_IN - 1) if len(priorities) > 1 else 0
         if owed:
             self._fill(choice, priorities[1:], min(owed, most))
-        for priority in priorities:
+        if len(priorities) > 1:
+            # Priority goes before appetite: the highest takes all it may, but for the part of lower ones in this claim.
+            choice.eager = priorities[0]
+            self._fill(choice, priorities[:1], choice.most if owed else choice.most - choice.most // ONE_IN)
+        for priority in (*priorities[1:], priorities[0]):
             self._fill(choice, [priority], most)
         # With few slots there may be none left for the highest after what was owed: it is no less the highest.
         self.top = priorities[0] if owed else max((lane.priority for lane in choice.slots), default=None)
@@ -196,10 +200,13 @@ class _Choice:
     most: int
     slots: dict[Lane, int] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
+    eager: int | None = None  # the priority whose lanes are asked for more than their appetite
 
     def ask(self, lane: Lane, most: int) -> int:
         """Reserve up to so many more slots for a lane, within its appetite; returns how many."""
-        most = min(most, self.most, self.appetite_of(lane) - self.slots.get(lane, 0))
+        most = min(most, self.most)
+        if lane.priority != self.eager:
+            most = min(most, self.appetite_of(lane) - self.slots.get(lane, 0))
         if most <= 0:
             return 0
         got = self.take(lane, most)

@@ -63,6 +63,7 @@ class Simulation:
         self.lanes = Lanes(1, ahead=0.0)
         self.late: dict[str, list[float]] = {}
         self.served: Counter[str] = Counter()
+        self.starts: list[str] = []  # names of endpoints, in the order of their starts
         self.most_held = 0
         self._order = itertools.count()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -126,7 +127,7 @@ class Simulation:
     def _answer(self, wanted: list[Wanted], asked_at: float) -> None:
         found, attempts, reserved = {}, [], Counter[str]()
         db_now = START + timedelta(seconds=self.now)
-        for lane, quota, _ in wanted:
+        for lane, quota, _ in sorted(wanted, key=lambda one: -one.lane.priority):
             endpoint = self.endpoints[lane.endpoint]
             count = quota if endpoint.has_backlog else min(quota, len(endpoint.waiting))
             found[lane] = count, db_now
@@ -140,6 +141,7 @@ class Simulation:
     def _start(self, endpoint: Endpoint) -> Running:
         arrived = endpoint.waiting.popleft() if endpoint.waiting else self.now
         key = ClaimKey(f"exec_{next(self._order)}", 1, START)
+        self.starts.append(endpoint.name)
         if self.now >= self.counted_from:
             self.served[endpoint.name] += 1
             if not endpoint.has_backlog:

@@ -70,3 +70,30 @@ def test_one_bound_by_its_slots_gets_most_of_them_beside_many_that_hang() -> Non
 def test_an_endpoint_alone_may_hold_all_slots_also_when_it_hangs() -> None:
     simulation = simulate([hanging(0)], 1.0)
     assert simulation.held("hanging") == simulation.shares.capacity
+
+
+def ranked(*priorities: int) -> list[Endpoint]:
+    """Endpoints that answer quickly, each with a backlog and a priority of its own."""
+    seed = random.Random(5)
+    return [quick(priority, seed, has_backlog=True, priority=priority) for priority in priorities]
+
+
+def test_first_starts_are_those_of_the_highest_priority() -> None:
+    simulation = simulate(ranked(10, 100, 200, 250), 0.1)
+    assert simulation.starts[:50].count("quick-250") >= 40
+
+
+def test_backlog_of_the_highest_priority_leaves_lower_ones_an_eighth() -> None:
+    simulation = simulate(ranked(10, 100, 200, 250), 3.0, 1.0)
+    lower = simulation.served_by("quick") - simulation.served_by("quick-250")
+    assert 0.1 <= lower / simulation.served_by("quick") <= 0.16
+    assert min(simulation.served_by(f"quick-{priority}") for priority in (10, 100, 200)) > 0
+
+
+def test_endpoint_of_the_highest_priority_that_hangs_leaves_others_their_slots() -> None:
+    hanging_one = hanging(0)
+    hanging_one.priority = 250
+    simulation = simulate([hanging_one, *ranked(10, 100, 200)], HANGS_SECONDS, 1.0)
+    assert simulation.held("hanging") <= simulation.shares.capacity // 4
+    alone = simulate(ranked(10, 100, 200), HANGS_SECONDS, 1.0)
+    assert simulation.served_by("quick") >= 0.7 * alone.served_by("quick"), "the slots that it does not hold"
