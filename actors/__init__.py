@@ -17,7 +17,7 @@ from actors.open_files import DEFAULT_POOL_SIZE, ensure_open_files
 from app.catalog import rotation
 from app.catalog.crypto import SecretBox
 from app.catalog.loader import Catalog
-from app.features import completion_handlers
+from app.features import FEATURES
 from app.kernel import db, log
 from app.kernel.collector import spare_what_is_there
 from app.kernel.config import SettingError, Settings
@@ -61,7 +61,7 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
         _worker_settings(settings, database),
         on_revision=catalog.observe,
         values=PROCESS,
-        handlers=completion_handlers(),
+        features=FEATURES,
     )
     loop = DeliveryLoop(lambda: open_dispatchers(settings))
     deliveries = Deliveries(catalog, loop, database, process.targets, process.rules)

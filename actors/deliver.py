@@ -21,12 +21,12 @@ from app.catalog.retry_policy import RetryPolicy
 from app.kernel.db import Database
 from app.kernel.db.retries import explained
 from app.kernel.errors import TemplateError, UnavailableError
+from app.queue.claiming.known_rules import FlowRules
 from app.queue.executions.execution_model import Claim, DeliveryError
 from app.queue.executions.verdict import Verdict
 from app.queue.reading.execution_queries import channels_of, uncertain_for
 from brokers.attempt import Attempt, Stage
 from brokers.attempt_line import ids_of
-from brokers.known_rules import FlowRules
 from brokers.known_targets import NO_LIMIT, Bound, Targets
 from schema.states import EndpointType
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     import click
 
+    from app.queue.claiming.admission import AdmissionRule
+    from app.queue.claiming.known_rules import FlowRules
     from app.queue.ending.handler import Handler
     from app.scheduler.chore import Chore, ChoreContext
     from app.web.openapi.resource import Resource
@@ -44,3 +46,14 @@ class Feature:
     def chores(self, context: "ChoreContext") -> "Sequence[Chore]":  # noqa: ARG002
         """Return chores of the scheduler, built once for each process."""
         return ()
+
+    def admission(self, rules: "FlowRules", capacity: int) -> "Sequence[AdmissionRule]":  # noqa: ARG002
+        """Return rules for claims, built for each queue of a worker process that has `capacity` slots."""
+        return ()
+
+
+def completion_handlers(features: Sequence[Feature]) -> "list[Handler]":
+    """Return all that follows a completion event: the dead letter of a failure, then the handlers of features."""
+    from app.queue.ending.letter_handler import DEAD_LETTERS  # noqa: PLC0415 - a web process needs none
+
+    return [DEAD_LETTERS, *(handler for feature in features for handler in feature.handlers())]

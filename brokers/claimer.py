@@ -4,20 +4,17 @@ import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from operator import attrgetter
 
-from app.features.limits.limited_claim import claim_gated
-from app.features.limits.store import Gate
-from app.features.limits.store import add as add_gates
 from app.kernel.metrics import series
+from app.queue.claiming.admission import AdmissionRule, ClaimRequest
 from app.queue.claiming.claim import claim, claims_of
 from app.queue.claiming.partition import Wanted
 from app.queue.claiming.release import Release
 from app.queue.executions.database_clock import DatabaseClock
 from brokers.attempt import Attempt
 from brokers.discovery import Discovery
-from brokers.gating import Gating
+from brokers.sharing.choice import Choice
 from brokers.sharing.partitions import Lanes
 from brokers.worker_process import WorkerProcess
 
@@ -25,12 +22,20 @@ from brokers.worker_process import WorkerProcess
 class Claimer:
     """Belongs to the thread of its queue's consumer, which finds the lanes."""
 
-    def __init__(self, process: WorkerProcess, queue: str, lanes: Lanes, gating: Gating, discovery: Discovery) -> None:
+    def __init__(
+        self,
+        process: WorkerProcess,
+        queue: str,
+        lanes: Lanes,
+        rules: Sequence[AdmissionRule],
+        discovery: Discovery,
+    ) -> None:
         self.claimed: list[Attempt] = []  # not handed out yet
         self._process = process
         self._queue = queue
         self._lanes = lanes
-        self._gating = gating
+        self._rules = rules
+        self._choice = Choice(lanes, rules, process.shares, process.rules)
         self._discovery = discovery
         self._clock = DatabaseClock(learns=not process.database.is_cockroach)
         # Of its queue no other thread counts.
@@ -38,26 +43,18 @@ class Claimer:
         self._rows = process.values.cells(series.CLAIM_ROWS)[queue,]
 
     def claim(self) -> bool:
-        """Claim from the lanes whose turn it is, as far as their endpoints have room and their gates may be open.
+        """Claim from the lanes whose turn it is, as far as every rule has room for them.
 
         Returns whether the database has answered. Raises UnavailableError; what was claimed before it is kept.
         """
-        process, rules, gating, now = self._process, self._process.rules, self._gating, time.monotonic()
-        if gating.freed or gating.revision != rules.revision:
-            gating.follow(now)
-        # By rules that are as new as the revision that the claim tells, so that none goes by a pause.
+        process, now = self._process, time.monotonic()
+        # Before the lanes are chosen: a claim with an older revision than the database's claims nothing.
+        revision = process.rules.revision
         if self.is_paused():
             return False
-        shares, targets = process.shares, process.targets
-        if targets.shut:
-            self._shut_lanes(now)
-        shares.want(self._queue, self._lanes.wanting(now))
-        quick, others = shares.quick, shares.others
-        if rules.windowed:
-            # What a window has counted must not wait for a connection, nor behind what others have claimed ahead.
-            quick, others = quick - rules.windowed, others | (quick & rules.windowed)
-        take = targets.taking(shares.slots, shares.reserve, quick, others)
-        wanted = gating.pick(now, take) if rules.by_endpoint else self._lanes.pick(now, take)
+        self._choice.begin(now)
+        process.shares.want(self._queue, self._lanes.wanting(now))
+        wanted = self._choice.choose(now)
         if not wanted:
             return False
         reserved = Counter[str]()
@@ -65,19 +62,19 @@ class Claimer:
             reserved[lane.endpoint] += quota
         claimed: list[Attempt] = []
         try:
-            for part, gates in gating.parts(wanted) if rules.by_endpoint else ((wanted, ()),):
-                self._ask(part, gates, claimed)
+            for owner, part in self._parts(wanted):
+                self._ask(owner, part, revision, claimed)
         finally:
-            shares.settle(reserved, claimed, now)
+            process.shares.settle(reserved, claimed, now)
             if process.finalizer.outcomes.spans is not None and claimed:
                 process.finalizer.outcomes.spans.claimed(self._queue, claimed, now)
-            # By instant, and what is due already by priority before that.
-            claimed.sort(key=attrgetter("due_at"))
-            if len({attempt.claim.priority for attempt in claimed}) > 1:
-                now = time.monotonic()
-                claimed.sort(key=lambda one: -one.claim.priority if one.due_at <= now else 1)
-            self.claimed = claimed
+            self.claimed = _in_order(claimed)
         return True
+
+    def freed(self, ended: Sequence[tuple[str, str]]) -> None:
+        """Tell the rules which endpoints and limit keys have room again; called by any thread."""
+        for rule in self._rules:
+            rule.freed(ended)
 
     def is_paused(self) -> bool:
         """Return whether its queue is paused; then it wants no slots that others could use."""
@@ -104,41 +101,51 @@ class Claimer:
             process.finalizer.submit_release(Release(stray))
         process.values.add(series.STRAYS, amount=len(strays))
 
-    def _shut_lanes(self, now: float) -> None:
-        """Leave alone what has something due for a target whose breaker is open; it wants no slots meanwhile."""
-        shut = self._process.targets.shut
-        for endpoint in shut.keys() & set(self._lanes.wanting(now)):
-            until = shut[endpoint].shut_until(now, endpoint)
-            if until > now:
-                self._lanes.shut(endpoint, until)
+    def _parts(self, wanted: list[Wanted]) -> list[tuple[AdmissionRule | None, list[Wanted]]]:
+        """Divide lanes by the rule that claims from them itself, if any."""
+        if not self._process.rules.by_endpoint:
+            return [(None, wanted)]
+        parts: dict[AdmissionRule | None, list[Wanted]] = {}
+        for one in wanted:
+            owner = next((rule for rule in self._rules if rule.claims(one.lane)), None)
+            parts.setdefault(owner, []).append(one)
+        return list(parts.items())
 
-    def _ask(self, wanted: Sequence[Wanted], gates: Sequence[Gate], claimed: list[Attempt]) -> None:
-        """Claim from some lanes, through their gates if they have any, and take in the answer."""
-        process, known = self._process, self._gating.revision  # by which the lanes were picked
-        asked_at = time.monotonic()
-        taken = (partial(claim_gated, gates=gates) if gates else claim)(
-            process.database,
-            queue=self._queue,
-            worker_id=process.worker_id,
-            wanted=wanted,
-            ahead_ms=process.settings.claim_ahead_ms,
-            flow_revision=known,
-            clock=self._clock,
-        )
-        if taken.flow_revision > known:
+    def _ask(self, rule: AdmissionRule | None, wanted: Sequence[Wanted], revision: int, claimed: list[Attempt]) -> None:
+        """Claim from some lanes, and take in the answer."""
+        process, database, asked_at = self._process, self._process.database, time.monotonic()
+        request = ClaimRequest(self._queue, process.worker_id, process.settings.claim_ahead_ms, revision, self._clock)
+        if rule is None:
+            taken = claim(database, wanted=wanted, **request._asdict())
+        else:
+            taken = rule.claim(database, wanted, request)
+        if taken.flow_revision > revision:
             # Nothing was claimed, and of its lanes nothing is known: they are asked again, by the rules in force.
             self.learn(taken.flow_revision)
             return
         claimed += [Attempt(one, process.finalizer, process.shares) for one in taken.claims]
         now = time.monotonic()
         process.on_revision(taken.catalog_revision)
-        took, rows = now - asked_at, len(taken.claims)
-        self._seconds[bisect_left(series.CLAIM_SECONDS.buckets, took) + 1] += 1
-        self._seconds[0] += took
-        self._rows[bisect_left(series.CLAIM_ROWS.buckets, rows) + 1] += 1
-        self._rows[0] += rows
+        self._count(now - asked_at, len(taken.claims))
         self._lanes.claimed(wanted, taken.found, taken.now, now)
         if all(taken.found[lane].rows < quota for lane, quota, _ in wanted):
             self._discovery.drained(len(taken.claims), now)
-        if gates and (missing := self._gating.answered(wanted, gates, taken, now)):
-            add_gates(process.database, missing)
+        if rule is not None:
+            rule.answered(database, wanted, taken, now)
+
+    def _count(self, seconds: float, rows: int) -> None:
+        for cell, bounds, value in (
+            (self._seconds, series.CLAIM_SECONDS.buckets, seconds),
+            (self._rows, series.CLAIM_ROWS.buckets, rows),
+        ):
+            cell[bisect_left(bounds, value) + 1] += 1
+            cell[0] += value
+
+
+def _in_order(claimed: list[Attempt]) -> list[Attempt]:
+    """Order attempts by instant, and those that are due already by priority before that."""
+    claimed.sort(key=attrgetter("due_at"))
+    if len({attempt.claim.priority for attempt in claimed}) > 1:
+        now = time.monotonic()
+        claimed.sort(key=lambda one: -one.claim.priority if one.due_at <= now else 1)
+    return claimed

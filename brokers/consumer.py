@@ -22,7 +22,6 @@ from app.queue.executions.verdict import Tried, decide
 from brokers.attempt import Attempt, Stage
 from brokers.claimer import Claimer
 from brokers.discovery import FIRST_IDLE_WAIT_SECONDS, Discovery
-from brokers.gating import Gating
 from brokers.sharing.partitions import Lanes
 from brokers.worker_process import WorkerProcess
 
@@ -57,10 +56,9 @@ class ClaimConsumer(Consumer):
         ahead = settings.claim_ahead_ms / 1000
         # Slots that an idle queue reserves for its claim are missing for a busy one meanwhile, so start small.
         self._lanes = Lanes(settings.shards, ahead=ahead, appetite=max(1, settings.capacity // 8))
-        self._gating = Gating(process.rules, self._lanes, settings.capacity)
         longest_wait = settings.poll_interval_ms / 1000
         self._discovery = Discovery(process.database, queue, self._lanes, longest_wait=longest_wait, ahead=ahead)
-        self._claimer = Claimer(process, queue, self._lanes, self._gating, self._discovery)
+        self._claimer = Claimer(process, queue, self._lanes, process.admission(), self._discovery)
         self._survey_at = 0.0
         self._shards = shards.ShardCount(settings.shards, partial(shards.claimable_beyond, process.database, queue))
         process.on_wake(queue, self._hinted)
@@ -169,7 +167,7 @@ class ClaimConsumer(Consumer):
         self._wake.set()
 
     def _told_of_ends(self, freed: Sequence[tuple[str, str]]) -> None:
-        self._gating.freed.extend(freed)
+        self._claimer.freed(freed)
         self._told_of_room()
 
 

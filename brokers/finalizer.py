@@ -19,12 +19,12 @@ from app.kernel.errors import UnavailableError
 from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from app.kernel.threads import STOP_SECONDS, BackgroundThread
+from app.queue.claiming.known_rules import FlowRules
 from app.queue.claiming.release import Release
 from app.queue.executions.completion import Conclusion
 from app.queue.executions.execution_model import ClaimKey
 from app.queue.executions.soft_limit import SoftLimitPassed
 from brokers.attempt_line import ids_of
-from brokers.known_rules import FlowRules
 from brokers.outcomes import Outcomes
 from brokers.unwritten import FITTING, RETRY_SECONDS, TRIES_WHOLE, Batch, Unwritten, by_bytes
 

@@ -10,8 +10,6 @@ from app.features.breakers.result_counts import Clock
 from app.features.breakers.rules import BreakerSettings, slot_at
 from app.features.breakers.target_rows import Noted, Notes
 from app.kernel.formats import EPOCH
-from app.queue.claiming.partition import Lane
-from brokers.sharing.ready_partitions import Take
 from brokers.target_state import Target
 
 NO_LIMIT = 1_000_000
@@ -34,8 +32,7 @@ class Bound(NamedTuple):
 class Targets:
     """The targets of a worker process; thread-safe.
 
-    An endpoint is bound to its target when its first delivery is prepared, and anew when that leads elsewhere. `taking`
-    is asked before each claim, by consumers.
+    An endpoint is bound to its target when its first delivery is prepared, and anew when that leads elsewhere.
     """
 
     def __init__(
@@ -50,7 +47,7 @@ class Targets:
         self.shut: Mapping[str, Target] = {}  # the endpoints whose target is shut; replaced, never changed
         self._wake = wake
         self._settings_revision = -1
-        self._limit = NO_LIMIT if connections_per_host is None else connections_per_host
+        self.limit = NO_LIMIT if connections_per_host is None else connections_per_host
         self._settings_of = settings_of
         self._targets: dict[str, Target] = {}
         self._notes: dict[str, tuple[Noted, float]] = {}  # with the instant of the next change
@@ -105,41 +102,19 @@ class Targets:
         with self._lock:
             return {endpoint: bound.target.key for endpoint, bound in self.bound.items() if bound.target.is_shut}
 
-    def taking(
-        self,
-        held: Mapping[str, int],
-        reserve: Callable[[str, int], int],
-        quick: Collection[str] = frozenset(),
-        others: Collection[str] = frozenset(),
-    ) -> Take:
-        """Return what reserves slots for the lanes of one pick: no more than find a connection soon.
+    def sharing(self, name: str) -> tuple[str, ...]:
+        """Return the endpoints that share the connections of a target."""
+        return tuple(self._sharing[name])
 
-        As many as there are connections, and as many again of `quick` endpoints, unless one of the `others` wants some
-        of them: else each would be idle until the next claim is answered. None while the breaker is open, and one for
-        its probe. `held` is how many are in flight, by endpoint. Asked for none, too, `reserve` tells of what is given
-        back.
-        """
-        used: dict[str, int] = {}  # connections, by name of the target, or of an endpoint whose target is not known yet
-        ahead: dict[str, int] = {}
-
-        def take(lane: Lane, most: int) -> int:
-            endpoint = lane.endpoint
-            bound = self.bound.get(endpoint)
-            if bound is not None and bound.target.is_shut:
-                return reserve(endpoint, min(most, self._room_of_shut(bound.target, endpoint, held.get(endpoint, 0))))
-            if bound is not None and not bound.has_turns:
-                return reserve(endpoint, most)
-            name, turns = (endpoint, self._limit) if bound is None else (bound.name, min(self._limit, bound.turns))
-            if name not in used:  # counted once: all of very many endpoints at a busy host are asked in each pick
-                sharing = (endpoint,) if bound is None else tuple(self._sharing[name])
-                used[name] = sum(held.get(other, 0) for other in sharing)
-                ahead[name] = 0 if any(other in others for other in sharing) else turns
-            limit = turns + ahead[name] if endpoint in quick else turns
-            got = reserve(endpoint, max(0, min(most, limit - used[name])))
-            used[name] += got
-            return got
-
-        return take
+    @staticmethod
+    def room_of_shut(target: Target, endpoint: str, held: int) -> int:
+        """Return how many deliveries may be claimed for a target that is shut: one for its probe."""
+        probe = target.probe
+        if probe is not None and target.may_probe(endpoint):
+            # What is reserved for it since is its one; what began before the breaker opened is not.
+            return int(held <= probe.held.setdefault(endpoint, held))
+        target.want_probe(endpoint)
+        return 0
 
     def active(self) -> list[tuple[Target, list[str]]]:
         """Return the targets that have failed or are noted, each with the endpoints that lead to it."""
@@ -213,16 +188,6 @@ class Targets:
     def _note_shut(self) -> None:
         if self.shut or any(target.is_shut for target in self._targets.values()):
             self.shut = {endpoint: bound.target for endpoint, bound in self.bound.items() if bound.target.is_shut}
-
-    @staticmethod
-    def _room_of_shut(target: Target, endpoint: str, held: int) -> int:
-        """Return how many deliveries may be claimed for a target that is shut: one for its probe."""
-        probe = target.probe
-        if probe is not None and target.may_probe(endpoint):
-            # What is reserved for it since is its one; what began before the breaker opened is not.
-            return int(held <= probe.held.setdefault(endpoint, held))
-        target.want_probe(endpoint)
-        return 0
 
     def _target(self, endpoint: str, name: str) -> Target:
         settings = self._settings_of(endpoint) or BreakerSettings()

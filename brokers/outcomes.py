@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from app.kernel.db import Database
 from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
+from app.queue.claiming.known_rules import FlowRules
 from app.queue.claiming.release import HandedBack, Release, hand_back
 from app.queue.executions.completion import Conclusion, conclude, still_held, written
 from app.queue.executions.soft_limit import SoftLimitPassed, note
 from brokers.attempt_counters import Tally
 from brokers.attempt_line import ids_of
-from brokers.known_rules import FlowRules
 from brokers.spans import WorkerSpans
 from brokers.unwritten import TRIES_WHOLE, Batch
 

@@ -12,7 +12,7 @@ from app.kernel.db.retries import explained
 from app.kernel.errors import UnavailableError
 from app.kernel.threads import BackgroundThread
 from app.queue.claiming.endpoint_rules import Pulse, pulse
-from brokers.known_rules import FlowRules
+from app.queue.claiming.known_rules import FlowRules
 
 log = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
+from app.feature import Feature, completion_handlers
 from app.features.breakers.look_ups import LookUps
 from app.features.breakers.moves import Moves
 from app.features.breakers.rules import BreakerSettings
@@ -21,19 +22,20 @@ from app.kernel.processes.heartbeat_thread import HealthThread
 from app.kernel.processes.process_heartbeat import Component, Kind
 from app.kernel.processes.region import REGION
 from app.kernel.processes.worker_commands import CommandKind
+from app.queue.claiming.admission import AdmissionRule
 from app.queue.claiming.endpoint_rules import Pulse
+from app.queue.claiming.known_rules import FlowRules
 from app.queue.claiming.partition import Lane
-from app.queue.ending.handler import Handler
 from app.queue.ending.outbox_processor import OutboxProcessor
 from brokers import worker_metrics
 from brokers.command_handler import Commands
 from brokers.draining import Draining
 from brokers.finalizer import Finalizer
-from brokers.known_rules import FlowRules
 from brokers.known_targets import Targets
 from brokers.lease_heartbeat import Heartbeat
 from brokers.outbox_thread import OutboxThread
 from brokers.rules_thread import FlowThread
+from brokers.sharing.connections import BreakerAdmission, ConnectionAdmission
 from brokers.sharing.fair_shares import Shares
 from brokers.watchdog import Watchdog
 from brokers.worker_breakers import Breakers
@@ -70,10 +72,10 @@ class WorkerProcess:
         *,
         on_revision: Callable[[int], None],
         values: Values | None = None,
-        handlers: Sequence[Handler] = (),
+        features: Sequence[Feature] = (),
     ) -> None:
         self.database = database
-        self._handlers = handlers
+        self._features = features
         self.settings = settings
         self.worker_id = ids.worker_id()
         self._host = socket.gethostname()
@@ -103,7 +105,8 @@ class WorkerProcess:
         self.rules = FlowRules(self.database)
         self.finalizer = Finalizer(self.database, self.worker_id, self.values, self.rules)
         self.finalizer.outcomes.tell_handed_back = lambda back: self.wake(back.queue, (back.lane,), back.run_at)
-        processor = OutboxProcessor(self.database, handlers=self._handlers, values=self.values)
+        handlers = completion_handlers(self._features)
+        processor = OutboxProcessor(self.database, handlers=handlers, values=self.values)
         self.outbox = OutboxThread(processor, wake=self.wake)
         self.finalizer.outcomes.tell_ends = self.outbox.tell
 
@@ -167,6 +170,12 @@ class WorkerProcess:
     def on_unknown_queue(self, call: Callable[[], None]) -> None:
         """Call `call` when a hint names a queue that this process does not serve; it must not block."""
         self._on_unknown_queue = call
+
+    def admission(self) -> list[AdmissionRule]:
+        """Build the rules for the consumer of one queue, in the order in which they are asked."""
+        rules = [rule for feature in self._features for rule in feature.admission(self.rules, self.settings.capacity)]
+        breakers = BreakerAdmission(self.targets, self.shares)
+        return [*rules, breakers, ConnectionAdmission(self.targets, self.shares, self.rules)]
 
     def _breaker_of(self, endpoint: str) -> BreakerSettings | None:
         rules = self.rules.of(endpoint)

@@ -4,7 +4,6 @@ To remove one, remove its folder, its import and its entry here, its tests and i
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from app.feature import Feature
 from app.features.breakers import Breakers
@@ -22,13 +21,10 @@ from app.features.queues import Queues
 from app.features.results import Results
 from app.features.simulate import Simulate
 
-if TYPE_CHECKING:
-    from app.queue.ending.handler import Handler
-
 FEATURES: Sequence[Feature] = (
+    Queues(),
     Limits(),
     Breakers(),
-    Queues(),
     Expiry(),
     DeadLetters(),
     BulkJobs(),
@@ -41,10 +37,3 @@ FEATURES: Sequence[Feature] = (
     Simulate(),
     CatalogFiles(),
 )
-
-
-def completion_handlers() -> "Sequence[Handler]":
-    """Return all that follows a completion event: the dead letter of a failure, then the handlers of the features."""
-    from app.queue.ending.letter_handler import DEAD_LETTERS
-
-    return [DEAD_LETTERS, *(handler for feature in FEATURES for handler in feature.handlers())]

@@ -1,6 +1,7 @@
 """Plan of a scheduler: the chores of the kernel and of the features."""
 
-from app.features import FEATURES, completion_handlers
+from app.feature import completion_handlers
+from app.features import FEATURES
 from app.scheduler.chore import Chore, ChoreContext
 from app.scheduler.chores import kernel_chores
 
@@ -8,4 +9,4 @@ from app.scheduler.chores import kernel_chores
 def plan(context: ChoreContext) -> list[Chore]:
     """Build all chores of one scheduler."""
     of_features = (chore for feature in FEATURES for chore in feature.chores(context))
-    return [*kernel_chores(context, completion_handlers()), *of_features]
+    return [*kernel_chores(context, completion_handlers(FEATURES)), *of_features]

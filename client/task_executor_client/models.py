@@ -1006,62 +1006,6 @@ class Health(TypedDict):
     status: str
 
 
-class Breaker(TypedDict):
-    target: str
-    """Scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest where endpoints have
-    settings of their own.
-    """
-    state: Literal["closed", "open", "half_open"]
-    """`closed` lets all through, `open` nothing, `half_open` a single probe."""
-    reason: str | None
-    """`FAILURES`, `RETRY_AFTER`, `PROBE`, `PROBE_SUCCEEDED`, `PROBE_FAILED`, `PROBE_UNUSED`, `CLOSED_BY_HAND`,
-    `FORGOTTEN`.
-    """
-    failed: int | None
-    """How many of `results` failed when it opened."""
-    results: int | None
-    changed_at: str
-    open_until: str | None
-    """From then on what is due next is a probe."""
-    probe_worker: str | None
-    """The worker that sends the probe."""
-    probe_until: str | None
-    """From then on another worker may probe."""
-    endpoints: list[str]
-    """The first 100 that lead to the target, by name."""
-
-
-class BreakerPage(TypedDict):
-    items: list[Breaker]
-    cursor: str | None
-    """Opaque; `null` on the last page."""
-
-
-class BreakerEvent(TypedDict):
-    event_id: str
-    target: str
-    """Scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest where endpoints have
-    settings of their own.
-    """
-    from_state: Literal["closed", "open", "half_open"]
-    to_state: Literal["closed", "open", "half_open"]
-    reason: str
-    """`FAILURES`, `RETRY_AFTER`, `PROBE`, `PROBE_SUCCEEDED`, `PROBE_FAILED`, `PROBE_UNUSED`, `CLOSED_BY_HAND`,
-    `FORGOTTEN`.
-    """
-    actor: str | None
-    """A worker, or the name of the API key that closed it."""
-    open_until: str | None
-    """Until when it is open, or its probe has time."""
-    occurred_at: str
-
-
-class BreakerEventPage(TypedDict):
-    items: list[BreakerEvent]
-    cursor: str | None
-    """Opaque; `null` on the last page."""
-
-
 class Queue(TypedDict):
     queue: str
     workers: int
@@ -1120,6 +1064,62 @@ class RouteAnswer(TypedDict):
     """With `routes`: the first 100 that would move."""
     move_count: NotRequired[int]
     """With `routes`: how many would move."""
+
+
+class Breaker(TypedDict):
+    target: str
+    """Scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest where endpoints have
+    settings of their own.
+    """
+    state: Literal["closed", "open", "half_open"]
+    """`closed` lets all through, `open` nothing, `half_open` a single probe."""
+    reason: str | None
+    """`FAILURES`, `RETRY_AFTER`, `PROBE`, `PROBE_SUCCEEDED`, `PROBE_FAILED`, `PROBE_UNUSED`, `CLOSED_BY_HAND`,
+    `FORGOTTEN`.
+    """
+    failed: int | None
+    """How many of `results` failed when it opened."""
+    results: int | None
+    changed_at: str
+    open_until: str | None
+    """From then on what is due next is a probe."""
+    probe_worker: str | None
+    """The worker that sends the probe."""
+    probe_until: str | None
+    """From then on another worker may probe."""
+    endpoints: list[str]
+    """The first 100 that lead to the target, by name."""
+
+
+class BreakerPage(TypedDict):
+    items: list[Breaker]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
+class BreakerEvent(TypedDict):
+    event_id: str
+    target: str
+    """Scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest where endpoints have
+    settings of their own.
+    """
+    from_state: Literal["closed", "open", "half_open"]
+    to_state: Literal["closed", "open", "half_open"]
+    reason: str
+    """`FAILURES`, `RETRY_AFTER`, `PROBE`, `PROBE_SUCCEEDED`, `PROBE_FAILED`, `PROBE_UNUSED`, `CLOSED_BY_HAND`,
+    `FORGOTTEN`.
+    """
+    actor: str | None
+    """A worker, or the name of the API key that closed it."""
+    open_until: str | None
+    """Until when it is open, or its probe has time."""
+    occurred_at: str
+
+
+class BreakerEventPage(TypedDict):
+    items: list[BreakerEvent]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
 
 
 class DeadLetter(TypedDict):

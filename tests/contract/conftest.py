@@ -9,7 +9,7 @@ from dramatiq import Worker
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch import open_dispatchers
 from actors.loop import DeliveryLoop
-from app.features import completion_handlers
+from app.features import FEATURES
 from app.kernel import db
 from app.kernel.config import Settings
 from app.kernel.db import Database
@@ -55,7 +55,7 @@ def worker_process(database: Database, lease: Database, **changes: object) -> Wo
         lease,
         worker_settings(**changes),
         on_revision=lambda _revision: None,
-        handlers=completion_handlers(),
+        features=FEATURES,
     )
 
 

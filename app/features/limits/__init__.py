@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
+    from app.queue.claiming.admission import AdmissionRule
+    from app.queue.claiming.known_rules import FlowRules
     from app.scheduler.chore import Chore, ChoreContext
 
 
@@ -18,3 +20,8 @@ class Limits(Feature):
         from app.features.limits import chores
 
         return chores.chores(context)
+
+    def admission(self, rules: "FlowRules", capacity: int) -> "Sequence[AdmissionRule]":
+        from app.features.limits.admission import LimitAdmission
+
+        return [LimitAdmission(rules, capacity)]

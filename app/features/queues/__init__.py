@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
+    from app.queue.claiming.admission import AdmissionRule
+    from app.queue.claiming.known_rules import FlowRules
     from app.web.openapi.resource import Resource
 
 
@@ -18,3 +20,8 @@ class Queues(Feature):
         from app.features.queues import api, routes_api
 
         return [api.resource, routes_api.resource, routes_api.questions]
+
+    def admission(self, rules: "FlowRules", capacity: int) -> "Sequence[AdmissionRule]":  # noqa: ARG002
+        from app.features.queues.admission import PauseAdmission
+
+        return [PauseAdmission(rules)]

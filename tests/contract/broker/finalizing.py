@@ -9,11 +9,11 @@ from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.metrics.values import Values
 from app.kernel.processes import worker_lease
+from app.queue.claiming.known_rules import FlowRules
 from app.queue.executions.completion import Conclusion
 from app.queue.executions.execution_model import Claim, LogLine
 from app.queue.executions.verdict import Verdict
 from brokers.finalizer import Finalizer
-from brokers.known_rules import FlowRules
 from schema.states import LogLevel
 from tests import rows
 from tests.claiming import take

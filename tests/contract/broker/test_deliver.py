@@ -21,9 +21,9 @@ from app.kernel.audit import SYSTEM
 from app.kernel.audit.change import AuditedChange
 from app.kernel.config import Settings
 from app.kernel.db import Database
+from app.queue.claiming.known_rules import FlowRules
 from app.queue.claiming.release import SHORTEST_PUT_OFF_MS
 from brokers.attempt import Stage
-from brokers.known_rules import FlowRules
 from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType
 from tests import rows

@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import event, text
 
 from app.catalog.retry_policy import RetryPolicy
-from app.features import completion_handlers
+from app.feature import completion_handlers
+from app.features import FEATURES
 from app.kernel import db
 from app.kernel.config import Settings
 from app.kernel.db import Database
@@ -35,7 +36,7 @@ from tests.contract.scheduler.conftest import chores
 from tests.racing import at_once
 from tests.waiting import eventually
 
-HANDLERS = completion_handlers()
+HANDLERS = completion_handlers(FEATURES)
 
 WORKER = "wrk_1"
 REJECTED = decide(ERROR, Action.REJECT, Tried("exec_1", 1, 3), RetryPolicy(), None)

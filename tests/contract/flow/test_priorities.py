@@ -1,6 +1,6 @@
 """Priorities: what is due is claimed by them, whatever it is, and low ones get their share."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from sqlalchemy import text
@@ -20,14 +20,29 @@ from tests.contract.conftest import worker_process
 PRIORITIES = (0, 5, 127, 128, 200, 255)
 
 
+NewProcess = Callable[..., WorkerProcess]
+
+
 @pytest.fixture
-def process(database_url: str) -> Iterator[WorkerProcess]:
+def new_process(database_url: str) -> Iterator[NewProcess]:
+    """Opens a process with these settings."""
+    opened = list[WorkerProcess]()
+
+    def new_process(**settings: int) -> WorkerProcess:
+        ours, lease = (db.connect(database_url, pool_size=size, application_name="te-test") for size in (5, 1))
+        opened.append(worker_process(ours, lease, **settings))
+        opened[-1].open(["http"])
+        return opened[-1]
+
+    yield new_process
+    for process in opened:
+        process.close()
+
+
+@pytest.fixture
+def process(new_process: NewProcess) -> WorkerProcess:
     """A process with one slot, and the reserve of one."""
-    ours, lease = (db.connect(database_url, pool_size=size, application_name="te-test") for size in (5, 1))
-    process = worker_process(ours, lease, capacity=1)
-    process.open(["http"])
-    yield process
-    process.close()
+    return new_process(capacity=1)
 
 
 def lane(priority: int, endpoint: str = "target") -> Lane:
@@ -75,3 +90,11 @@ def test_a_backlog_of_high_ones_leaves_low_ones_their_share(database: Database, 
         add_to(database, lane(255, f"e{len(got) % 3}"))
         assert len(got) <= ONE_IN * (sum(low.values()) + 2), got
     assert got.count(255) >= sum(low.values()), "the high ones go first"
+
+
+def test_first_starts_are_those_of_the_highest_priority(database: Database, new_process: NewProcess) -> None:
+    """Of four quick endpoints with a backlog each, in a process with its usual slots."""
+    for priority in (10, 100, 200, 250):
+        add_to(database, lane(priority, f"p{priority}"), 100)
+    attempts = Attempts(new_process(capacity=200))
+    assert [deliver(attempts) for _ in range(50)].count(250) >= 40

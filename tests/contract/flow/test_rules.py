@@ -7,7 +7,7 @@ from app.catalog.endpoints.limits import Limits
 from app.kernel import db
 from app.kernel.db import Database
 from app.queue.claiming.endpoint_rules import PULSE, Pulse, Rules, load
-from brokers.known_rules import FlowRules
+from app.queue.claiming.known_rules import FlowRules
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.conftest import worker_process
@@ -63,7 +63,7 @@ def test_a_change_that_is_told_while_the_rules_are_read_is_not_missed(
         return found
 
     with monkeypatch.context() as reading:
-        reading.setattr("brokers.known_rules.load", late)
+        reading.setattr("app.queue.claiming.known_rules.load", late)
         rules.observe(0)
         assert rules.refresh()
     assert rules.of("target") is None

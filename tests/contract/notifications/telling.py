@@ -4,7 +4,8 @@ from typing import Any
 
 from sqlalchemy import text
 
-from app.features import completion_handlers
+from app.feature import completion_handlers
+from app.features import FEATURES
 from app.features.notifications import store as notifications_store
 from app.features.notifications.group_sending import Step, go_on
 from app.kernel.audit import SYSTEM
@@ -50,7 +51,7 @@ def fail(database: Database, count: int = 1, *, endpoint: str = "target", follow
 
 def handle(database: Database, ends: list[str]) -> None:
     """Let all effects of these ends come about."""
-    assert OutboxProcessor(database, handlers=completion_handlers()).handle(ends).ends == len(ends)
+    assert OutboxProcessor(database, handlers=completion_handlers(FEATURES)).handle(ends).ends == len(ends)
 
 
 def tell(database: Database, rule: str = "r") -> Step:

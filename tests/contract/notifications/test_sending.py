@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from app.features import completion_handlers
+from app.feature import completion_handlers
+from app.features import FEATURES
 from app.features.notifications import group_sending, message_list
 from app.features.notifications import store as notifications_store
 from app.features.notifications.chores import Notifier
@@ -51,12 +52,14 @@ def test_a_storm_is_one_message_for_each_rule(database: Database, database_url: 
             go_on(one, rule)
 
     with schedulers(database_url, way, 4) as others:
-        handlers = [partial(OutboxProcessor(one, handlers=completion_handlers()).handle, ends) for one in others[:2]]
+        handlers = [
+            partial(OutboxProcessor(one, handlers=completion_handlers(FEATURES)).handle, ends) for one in others[:2]
+        ]
         at_once(*handlers, *(partial(gather, one, rule) for one in others[2:] for rule in ("r", "all")))
         # Who met a serialization failure to the last left ends for the chore.
         left = [row.end_id for row in database.fetch(text("SELECT end_id FROM execution_ends ORDER BY end_id"))]
         for end_id in left:
-            OutboxProcessor(database, handlers=completion_handlers()).handle_alone(end_id)
+            OutboxProcessor(database, handlers=completion_handlers(FEATURES)).handle_alone(end_id)
         for rule in ("r", "all"):
             tell(database, rule)
         pass_time(database, 60)

@@ -15,6 +15,7 @@ from app.kernel.db import Database
 from app.kernel.errors import UnavailableError
 from app.kernel.metrics.values import Values
 from app.kernel.processes import worker_lease
+from app.queue.claiming.known_rules import FlowRules
 from app.queue.claiming.release import Release
 from app.queue.executions import reclaim
 from app.queue.executions.completion import Conclusion
@@ -23,7 +24,6 @@ from app.queue.executions.verdict import Verdict
 from app.scheduler.chore import Counts
 from brokers.attempt import Stage
 from brokers.finalizer import Finalizer
-from brokers.known_rules import FlowRules
 from tests import rows
 from tests.claiming import take
 from tests.contract.broker.delivering import Attempts

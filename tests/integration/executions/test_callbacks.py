@@ -8,7 +8,8 @@ from sqlalchemy import text
 
 from app.catalog.callback_outcome import OUTCOME_SCHEMA
 from app.catalog.retry_policy import RetryPolicy
-from app.features import completion_handlers
+from app.feature import completion_handlers
+from app.features import FEATURES
 from app.features.callbacks import handlers as callbacks_handlers
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
@@ -50,8 +51,8 @@ def claimed(database: Database) -> Claim:
 def handled(database: Database) -> int:
     """Handle what is in the outbox, and then all of it again, which changes nothing."""
     found = [row.end_id for row in database.fetch(text("SELECT end_id FROM execution_ends"))]
-    done = OutboxProcessor(database, handlers=completion_handlers()).handle(found)
-    assert OutboxProcessor(database, handlers=completion_handlers()).handle(found).ends == 0
+    done = OutboxProcessor(database, handlers=completion_handlers(FEATURES)).handle(found)
+    assert OutboxProcessor(database, handlers=completion_handlers(FEATURES)).handle(found).ends == 0
     return done.ends
 
 
@@ -235,10 +236,10 @@ def test_an_endpoint_that_somebody_has_locked_holds_up_only_its_callbacks(called
     (found,) = [row.end_id for row in database.fetch(text("SELECT end_id FROM execution_ends"))]
     with database.engine.connect() as other, other.begin():
         other.execute(text("SELECT 1 FROM endpoints WHERE name = 'alarm' FOR UPDATE"))
-        assert OutboxProcessor(database, handlers=completion_handlers()).handle_alone(found) == Handled(0, 1)
+        assert OutboxProcessor(database, handlers=completion_handlers(FEATURES)).handle_alone(found) == Handled(0, 1)
     (letter,) = called.get("/dead-letters").json["items"]
     assert (letter["letter_id"], calls(called)) == (found, [])
-    assert OutboxProcessor(database, handlers=completion_handlers()).handle_alone(found).ends == 1
+    assert OutboxProcessor(database, handlers=completion_handlers(FEATURES)).handle_alone(found).ends == 1
     assert [call["endpoint"] for call in calls(called)] == ["alarm", "watch"]
 
 

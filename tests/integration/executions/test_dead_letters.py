@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.features import completion_handlers
+from app.feature import completion_handlers
+from app.features import FEATURES
 from app.features.dead_letters import letter_list
 from app.kernel.db import Database
 from app.queue.ending.outbox_processor import OutboxProcessor
@@ -18,7 +19,7 @@ from tests.integration.executions.worker import ERROR, claim, end
 from tests.integration.registered import INPUT, created, cron, one_shot, register
 from tests.racing import at_once
 
-HANDLERS = completion_handlers()
+HANDLERS = completion_handlers(FEATURES)
 
 
 @pytest.fixture

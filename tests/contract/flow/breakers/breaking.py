@@ -1,6 +1,8 @@
 """Several worker processes that lead to one target, and what the database has of its breaker."""
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from sqlalchemy import text
@@ -17,6 +19,7 @@ from app.kernel.metrics.values import Values
 from app.kernel.processes import worker_lease as workers
 from app.queue.claiming.partition import Lane
 from brokers.known_targets import NO_LIMIT, Targets
+from brokers.sharing.connections import BreakerAdmission, ConnectionAdmission
 from brokers.target_state import Target
 from brokers.worker_breakers import Breakers
 from brokers.worker_process import WorkerProcess
@@ -75,7 +78,35 @@ class Worker:
 
 def room_of(targets: Targets, endpoint: str, held: Mapping[str, int]) -> int:
     """Return how many deliveries of an endpoint may be claimed, where there are slots enough."""
-    return targets.taking(held, lambda _endpoint, most: most)(Lane(0, endpoint, "", 128), NO_LIMIT)
+    return Rooms(targets, held).take(endpoint, NO_LIMIT)
+
+
+class Rooms:
+    """One claim, for which only breakers and connections are asked, by a process that holds slots."""
+
+    def __init__(
+        self, targets: Targets, held: Mapping[str, int], *, quick: Collection[str] = (), others: Collection[str] = ()
+    ) -> None:
+        slots: Any = SimpleNamespace(slots=held, quick=frozenset(quick), others=frozenset(others))
+        no_rules: Any = SimpleNamespace(windowed=frozenset())
+        self._rules = [BreakerAdmission(targets, slots), ConnectionAdmission(targets, slots, no_rules)]
+        for rule in self._rules:
+            rule.begin(time.monotonic())
+
+    def room(self, endpoint: str) -> int:
+        """Return how many more of an endpoint may be claimed."""
+        return min(rule.room(_lane(endpoint), time.monotonic()).slots for rule in self._rules)
+
+    def take(self, endpoint: str, most: int) -> int:
+        """Reserve up to so many for an endpoint; returns how many."""
+        slots = min(most, self.room(endpoint))
+        for rule in self._rules:
+            rule.reserved(_lane(endpoint), slots)
+        return slots
+
+
+def _lane(endpoint: str) -> Lane:
+    return Lane(0, endpoint, "", 128)
 
 
 def deliveries_of(database: Database, process: WorkerProcess, loop: DeliveryLoop) -> Deliveries:

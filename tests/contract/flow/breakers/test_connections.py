@@ -2,9 +2,8 @@
 
 from app.features.breakers.store import close
 from app.kernel.db import Database
-from app.queue.claiming.partition import Lane
 from brokers.known_targets import NO_LIMIT
-from tests.contract.flow.breakers.breaking import LIMIT, NAME, TIMEOUT_MS, NewWorker, room_of
+from tests.contract.flow.breakers.breaking import LIMIT, NAME, TIMEOUT_MS, NewWorker, Rooms, room_of
 
 
 def test_no_more_is_claimed_than_finds_a_connection(database: Database, new_worker: NewWorker) -> None:
@@ -21,24 +20,16 @@ def test_no_more_is_claimed_than_finds_a_connection(database: Database, new_work
     assert room_of(worker.targets, "records", {"records": 1000}) == NO_LIMIT
     worker.targets.bind("people", "slack~1", TIMEOUT_MS, has_turns=True, turns=8)
     assert room_of(worker.targets, "people", {"people": 5}) == 3, "a message has a thread, of which there are fewer"
-    take = worker.targets.taking({"people": 9}, lambda _, most: most, {"people"})
-    assert take(Lane(0, "people", "", 128), 90) == 7
+    assert Rooms(worker.targets, {"people": 9}, quick=["people"]).take("people", 90) == 7
 
 
 def test_lanes_of_one_pick_share_the_connections_to_their_host(database: Database, new_worker: NewWorker) -> None:
     worker = new_worker()
     worker.bind("other")
     worker.bind("elsewhere", "http:elsewhere:80")
-    held, asked = {"endpoint": 30, "other": 50}, list[tuple[str, int]]()
-
-    def reserve(endpoint: str, most: int) -> int:
-        asked.append((endpoint, most))
-        return min(most, 15)
-
-    take = worker.targets.taking(held, reserve)
-    got = [take(Lane(0, endpoint, "", 128), 90) for endpoint in ("endpoint", "other", "other", "elsewhere")]
+    rooms = Rooms(worker.targets, {"endpoint": 30, "other": 50})
+    got = [rooms.take(endpoint, 15) for endpoint in ("endpoint", "other", "other", "elsewhere")]
     assert got == [15, 5, 0, 15]
-    assert asked == [("endpoint", 20), ("other", 5), ("other", 0), ("elsewhere", 90)]
 
 
 def test_quick_endpoints_have_as_many_again_claimed_while_no_other_wants_a_connection(
@@ -49,11 +40,10 @@ def test_quick_endpoints_have_as_many_again_claimed_while_no_other_wants_a_conne
     worker.bind("elsewhere", "http:elsewhere:80")
     held = {"endpoint": LIMIT + 30}
     for others, got in (((), LIMIT - 30), (("elsewhere",), LIMIT - 30), (("slow",), 0)):
-        take = worker.targets.taking(held, lambda _, most: most, {"endpoint"}, others)
-        assert take(Lane(0, "endpoint", "", 128), 90) == got
+        assert Rooms(worker.targets, held, quick=["endpoint"], others=others).take("endpoint", 90) == got
     # So what is claimed ahead is used up soon, and whoever is first by turn has the next connection.
-    take = worker.targets.taking({"endpoint": LIMIT - 1}, lambda _, most: most, {"endpoint"}, ("slow",))
-    assert (take(Lane(0, "slow", "", 128), 90), take(Lane(0, "endpoint", "", 128), 90)) == (1, 0)
+    rooms = Rooms(worker.targets, {"endpoint": LIMIT - 1}, quick=["endpoint"], others=["slow"])
+    assert (rooms.take("slow", 90), rooms.take("endpoint", 90)) == (1, 0)
 
 
 def test_who_leads_nowhere_for_long_is_forgotten(new_worker: NewWorker) -> None:

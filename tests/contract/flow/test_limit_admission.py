@@ -7,12 +7,15 @@ from itertools import pairwise
 import pytest
 from sqlalchemy import text
 
+from app.features.limits.admission import LimitAdmission
 from app.features.limits.store import GateState
+from app.features.queues.admission import PauseAdmission
 from app.kernel.db import Database
+from app.queue.claiming.known_rules import FlowRules
 from app.queue.claiming.partition import Lane, Wanted
 from app.queue.claiming.taken import Found, Taken
-from brokers.gating import Gating
-from brokers.known_rules import FlowRules
+from brokers.sharing.choice import Choice
+from brokers.sharing.fair_shares import Shares
 from brokers.sharing.partitions import Lanes
 from tests import rows
 from tests.contract.flow.test_limited_workers import set_rules
@@ -29,22 +32,24 @@ class Side:
         self.rules = FlowRules(database)
         self.rules.refresh()
         self.lanes = Lanes(1, ahead=0.0)
-        self.gating = Gating(self.rules, self.lanes, 200)
-        self.gating.follow(0.0)
+        self.database = database
+        self.limits = LimitAdmission(self.rules, 200)
+        self.choice = Choice(self.lanes, [PauseAdmission(self.rules), self.limits], Shares(10_000), self.rules)
+        self.choice.begin(0.0)
 
     def notice(self, *lanes: Lane) -> None:
         self.lanes.swept([(lane, NOW - timedelta(seconds=1)) for lane in lanes], NOW, 0.0)
 
     def pick(self, now: float) -> list[Wanted]:
-        return self.gating.pick(now, lambda _lane, most: most)
+        self.choice.begin(now)
+        return self.choice.choose(now)
 
     def nothing_got_through(self, wanted: list[Wanted], state: GateState, now: float) -> None:
         """Take in the answer to a claim that found executions, and gates in a state."""
-        ((part, gates),) = self.gating.parts(wanted)
-        found = {lane: Found(quota, since) for lane, quota, since in part}
-        taken = Taken([], NOW, 0, 0, found, {gate.gate_id: state for gate in gates})
-        self.lanes.claimed(part, found, NOW, now)
-        assert self.gating.answered(part, gates, taken, now) == []
+        found = {lane: Found(quota, since) for lane, quota, since in wanted}
+        gates = {gate_id: state for lane in found for gate_id in (lane.endpoint, lane.endpoint + lane.limit_key)}
+        self.lanes.claimed(wanted, found, NOW, now)
+        self.limits.answered(self.database, wanted, Taken([], NOW, 0, 0, found, gates), now)
 
 
 @pytest.fixture
@@ -66,8 +71,7 @@ def test_a_key_whose_gate_is_closed_rests_and_others_go_on(side: Side) -> None:
 def test_what_ends_here_lets_the_lanes_of_its_key_go_on_at_once(side: Side) -> None:
     side.notice(*KEYS)
     side.nothing_got_through(side.pick(0.0), FULL, 0.0)
-    side.gating.freed.append(("target", "=b"))
-    side.gating.follow(0.01)
+    side.limits.freed([("target", "=b")])
     assert [(lane.limit_key, quota) for lane, quota, _ in side.pick(0.01)] == [("=b", 1)]
 
 
@@ -99,12 +103,10 @@ def test_a_change_of_another_endpoint_opens_nothing(database: Database, side: Si
     database.fetch(text("UPDATE endpoints SET paused_at = now() WHERE name = 'other' RETURNING 1"))
     side.rules.observe(side.rules.revision + 1)
     assert side.rules.refresh()
-    side.gating.follow(0.01)
     assert side.pick(0.01) == []
     set_rules(database, {"per_key": {"key": "{{input.x}}", "max_in_flight": 2}})
     side.rules.observe(side.rules.revision + 1)
     assert side.rules.refresh()
-    side.gating.follow(0.02)
     assert len(side.pick(0.02)) == len(KEYS)
 
 
@@ -112,14 +114,13 @@ def test_what_is_paused_stays_so_whatever_else_opens_it(database: Database, side
     set_rules(database, paused=True)
     side.rules.observe(side.rules.revision + 1)
     side.rules.refresh()
-    side.gating.follow(0.0)
     side.notice(*KEYS)
+    assert side.pick(0.0) == []
     side.lanes.shut("target", 0.0)  # a breaker that has closed
     assert side.pick(0.01) == []
     assert side.lanes.next_at() == math.inf
     set_rules(database)
     side.rules.observe(side.rules.revision + 1)
     side.rules.refresh()
-    side.gating.follow(1.0)
     assert not side.rules.by_endpoint
-    assert len(side.lanes.pick(1.0, lambda _lane, most: most)) == 3
+    assert len(side.pick(1.0)) == 3

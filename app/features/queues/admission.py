@@ -1,0 +1,34 @@
+"""Admission of pauses: nothing of a paused endpoint is claimed."""
+
+from math import inf
+
+from app.queue.claiming.admission import OPEN, AdmissionRule, Opened, Room
+from app.queue.claiming.known_rules import FlowRules
+from app.queue.claiming.partition import Lane
+
+
+class PauseAdmission(AdmissionRule):
+    """Closes the lanes of paused endpoints until these are resumed."""
+
+    of_settings = True
+
+    def __init__(self, rules: FlowRules) -> None:
+        self._rules = rules
+        self._closed = set[str]()
+
+    def begin(self, now: float) -> Opened:  # noqa: ARG002
+        """Open the endpoints that were resumed."""
+        resumed = {endpoint for endpoint in self._closed if not self._is_paused(endpoint)}
+        self._closed -= resumed
+        return Opened(resumed)
+
+    def room(self, lane: Lane, now: float) -> Room:  # noqa: ARG002
+        """Return no room for a paused endpoint."""
+        if not self._is_paused(lane.endpoint):
+            return OPEN
+        self._closed.add(lane.endpoint)
+        return Room(0, inf, of_endpoint=True)
+
+    def _is_paused(self, endpoint: str) -> bool:
+        rules = self._rules.of(endpoint)
+        return rules is not None and rules.is_paused
