@@ -4,7 +4,7 @@
 compare both with it, and the CHECK constraints in `schema.tables` enforce what SQL can express.
 """
 
-from enum import StrEnum
+from enum import IntFlag, StrEnum
 
 
 class ExecutionStatus(StrEnum):
@@ -122,6 +122,23 @@ class CallbackEvent(StrEnum):
     ON_SUCCESS = "on_success"
     ON_FAILURE = "on_failure"  # whatever ends in FAILED, with an attempt or without
     ON_ATTEMPT_FAILED = "on_attempt_failed"  # each attempt that failed, the last one too
+
+
+class Followed(IntFlag):
+    """The bits of `executions.followed`."""
+
+    SUCCESS = 1
+    FAILURE = 2  # also a rejection by the retry policy
+    CANCELLATION = 4
+    ATTEMPT_FAILED = 8  # each failed attempt, the last included
+    NOTIFICATION = 16  # the execution delivers a notification: its own end causes none
+
+
+FOLLOWED_BY = {
+    CallbackEvent.ON_SUCCESS: Followed.SUCCESS,
+    CallbackEvent.ON_FAILURE: Followed.FAILURE,
+    CallbackEvent.ON_ATTEMPT_FAILED: Followed.ATTEMPT_FAILED,
+}
 
 
 class NotificationEvent(StrEnum):

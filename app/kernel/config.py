@@ -11,12 +11,12 @@ from typing import Any
 
 import redis
 
+from schema.job_bounds import MAX_INPUT_BYTES, QUEUE_NAME
 from schema.url import database_url
 
 MOST_SHARDS = 256
 MOST_ROUTES = 200
 ROUTE_PATTERN = re.compile(r"^[a-z0-9*?_-]{1,128}$")
-QUEUE_NAME = re.compile(r"^[a-z][a-z0-9_-]{0,62}$")
 
 
 class SettingError(ValueError):
@@ -149,7 +149,7 @@ class Settings:
     rate_limit_bad_keys: str = _env("TE_RATE_LIMIT_BAD_KEYS", "60/minute", _rate)
     rate_limit_storage_url: str = _env("TE_RATE_LIMIT_STORAGE_URL", "", _redis_url)
     request_timeout_seconds: float = _env("TE_REQUEST_TIMEOUT_SEC", 20.0, _seconds(0.1))
-    max_body_bytes: int = _env("TE_MAX_BODY_BYTES", 1_048_576, _whole(1024))
+    max_body_bytes: int = _env("TE_MAX_BODY_BYTES", MAX_INPUT_BYTES, _whole(1024))
     routes: tuple[tuple[str, str], ...] = _env("TE_ROUTES", (), _routes)
 
     worker_max_concurrent: int = _env("TE_WORKER_MAX_CONCURRENT", 200, _whole(1, 100_000))

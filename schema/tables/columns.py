@@ -5,6 +5,8 @@ from enum import StrEnum
 
 from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, DateTime, MetaData, Text, text
 
+from schema.job_bounds import MAX_PRIORITY
+
 metadata = MetaData()
 
 NOW = text("now()")
@@ -29,7 +31,8 @@ def word(name: str, *, default: str | None = None, required: bool = False) -> Co
 def count(name: str, *, default: int | None = None, required: bool = False) -> Column[int]:
     """Make a BIGINT column."""
     server_default = None if default is None else text(str(default))
-    return Column(name, BigInteger, nullable=not (required or default is not None), server_default=server_default)
+    is_nullable = not (required or default is not None)
+    return Column(name, BigInteger, nullable=is_nullable, server_default=server_default, autoincrement=False)
 
 
 def one_of(column: str, name: str, values: type[StrEnum]) -> CheckConstraint:
@@ -39,7 +42,7 @@ def one_of(column: str, name: str, values: type[StrEnum]) -> CheckConstraint:
 
 def priority_range(table: str) -> CheckConstraint:
     """Make the CHECK of a table's `priority`; NULL passes it."""
-    return CheckConstraint("priority >= 0 AND priority <= 255", name=f"chk_{table}_priority")
+    return CheckConstraint(f"priority >= 0 AND priority <= {MAX_PRIORITY}", name=f"chk_{table}_priority")
 
 
 def flag(name: str, *, default: bool) -> Column[bool]:

@@ -10,8 +10,8 @@ from app.catalog.templates.compilation import compile_fields
 from app.catalog.templates.field_rules import INPUT, Kind, Rule
 from app.catalog.templates.nodes import Placeholder, Whole, as_text, resolve
 from app.kernel.errors import Detail, TemplateError
+from schema.job_bounds import MAX_LIMIT_KEY
 
-LONGEST = 100
 NO_KEY = ""
 _AT = "/limits/per_key"
 
@@ -36,7 +36,7 @@ class KeyTemplate:
 
 def stored_key(value: str) -> str:
     """Return the limit key of a value, as rows hold it."""
-    if len(value) > LONGEST or value.startswith("#"):
+    if len(value) > MAX_LIMIT_KEY or value.startswith("#"):
         # What looks like a digest is made one, so that nobody can choose to be somebody else.
         value = f"#{blake2b(value.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"
     return f"={value}"

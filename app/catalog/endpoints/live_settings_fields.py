@@ -6,10 +6,9 @@ from typing import Any
 from marshmallow import RAISE, Schema, ValidationError, fields, validate, validates_schema
 
 from app.catalog.specs.spec_fields import Described
-from app.kernel.config import QUEUE_NAME
 from app.kernel.formats import duration_ms, show_duration
+from schema.job_bounds import MAX_PRIORITY, QUEUE_NAME
 
-HIGHEST_PRIORITY = 255
 DEFAULT_PRIORITY = 128
 MOST = 1_000_000
 MAX_KEY = 200
@@ -37,8 +36,8 @@ def queue_field(**options: Any) -> fields.String:
 
 
 def priority_field(**options: Any) -> fields.Integer:
-    """Declare a priority; of what is due a higher one goes first."""
-    return fields.Integer(strict=True, validate=validate.Range(0, HIGHEST_PRIORITY), **options)
+    """Declare a priority; among due executions a higher priority goes first."""
+    return fields.Integer(strict=True, validate=validate.Range(0, MAX_PRIORITY), **options)
 
 
 def _most(**options: Any) -> fields.Integer:

@@ -12,10 +12,10 @@ from app.features.dead_letters.api import MAX_NOTE
 from app.queue.bulk.walker import MOST_COUNTED
 from app.queue.executions.execution_cancellation import IfRunning
 from app.web.executions.execution_schemas import ExecutionSchema
-from app.web.http.idempotency_keys import MAX_KEY
 from app.web.http.request_fields import Body, Instant
 from app.web.http.walk_schemas import all_field, check_all, rate_field, waits_field
 from app.web.jobs.labels import labels_field
+from schema.job_bounds import MAX_IDEMPOTENCY_KEY
 from schema.states import BulkAction, ExecutionStatus, WalkStatus
 
 _NOTE = "The customer was deleted."
@@ -55,7 +55,7 @@ class WantedExecutionsSchema(Body):
     )
     labels = labels_field()
     idempotency_key_prefix = fields.String(
-        validate=validate.Length(1, MAX_KEY),
+        validate=validate.Length(1, MAX_IDEMPOTENCY_KEY),
         metadata={"description": "with which the keys of their jobs begin", "example": "order-1234-"},
     )
     created_after = Instant()

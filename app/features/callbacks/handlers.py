@@ -18,11 +18,10 @@ from app.kernel.formats import rfc3339
 from app.kernel.sql import statement
 from app.queue.ending.handler import Brought, Handler
 from app.queue.ending.outbox_rows import End
-from app.queue.ending.subscriptions import Followed
 from app.queue.jobs import job_insertion
 from app.queue.jobs.endpoint_cache import CachedEndpoint, read_targets
 from app.queue.jobs.job_model import NewJob
-from schema.states import CallbackEvent, ExecutionStatus, LogLevel, Trigger
+from schema.states import CallbackEvent, ExecutionStatus, Followed, LogLevel, Trigger
 
 log = logging.getLogger(__name__)
 

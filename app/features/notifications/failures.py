@@ -19,8 +19,7 @@ from app.kernel.metrics import series
 from app.kernel.metrics.series import Series
 from app.kernel.sql import statement
 from app.queue.ending.outbox_rows import End
-from app.queue.ending.subscriptions import Followed
-from schema.states import NotificationEvent, Trigger
+from schema.states import Followed, NotificationEvent, Trigger
 
 _E = NotificationEvent
 _OF_ENDS = frozenset({_E.EXECUTION_FAILED, _E.JOB_FAILING, _E.JOB_RECOVERED})

@@ -10,11 +10,10 @@ from app.features.notifications.grouping import Group
 from app.features.notifications.rules import Rule
 from app.features.notifications.wording import message_of
 from app.kernel import ids
-from app.queue.ending.subscriptions import Followed
 from app.queue.jobs import job_insertion
 from app.queue.jobs.endpoint_cache import CachedEndpoint, read_targets
 from app.queue.jobs.job_model import NewJob
-from schema.states import Trigger
+from schema.states import Followed, Trigger
 
 log = logging.getLogger(__name__)
 

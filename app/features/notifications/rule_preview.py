@@ -17,8 +17,7 @@ from app.features.notifications.pacing import Told, simulate
 from app.features.notifications.rules import Rule
 from app.kernel.db import Database
 from app.kernel.sql import statement
-from app.queue.ending.subscriptions import Followed
-from schema.states import ExecutionStatus, NotificationEvent, Trigger
+from schema.states import ExecutionStatus, Followed, NotificationEvent, Trigger
 
 _E = NotificationEvent
 A_DAY = timedelta(days=1)

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, Row
 
 from app.kernel.sql import statement
 from app.queue.ending.execution_events import Reason, StateChange
-from app.queue.ending.subscriptions import Followed, is_followed
-from schema.states import ExecutionStatus
+from app.queue.ending.subscriptions import is_followed
+from schema.states import ExecutionStatus, Followed
 
 
 def put_ends_of(

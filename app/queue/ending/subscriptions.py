@@ -5,26 +5,9 @@ it from the claim. A failure always has followers, since it leaves a dead letter
 """
 
 from collections.abc import Mapping
-from enum import IntFlag
 
-from schema.states import CallbackEvent, ExecutionStatus
+from schema.states import FOLLOWED_BY, CallbackEvent, ExecutionStatus, Followed
 
-
-class Followed(IntFlag):
-    """The bits of `executions.followed`."""
-
-    SUCCESS = 1
-    FAILURE = 2  # also one that the retry policy rejected
-    CANCELLATION = 4
-    ATTEMPT_FAILED = 8  # each attempt that failed, the last one too
-    NOTIFICATION = 16  # asks for no end: it tells people of something, so nobody is told of its own
-
-
-_OF_CALLBACK = {
-    CallbackEvent.ON_SUCCESS: Followed.SUCCESS,
-    CallbackEvent.ON_FAILURE: Followed.FAILURE,
-    CallbackEvent.ON_ATTEMPT_FAILED: Followed.ATTEMPT_FAILED,
-}
 _S = ExecutionStatus
 # Which bits ask for an end in a state: of an attempt, and of an execution that ended without one.
 _OF_ATTEMPT = {
@@ -43,7 +26,7 @@ def followed_for(callbacks: Mapping[CallbackEvent, str]) -> int | None:
     """Return what `followed` must hold for these callbacks; None where it is not needed."""
     bits = 0
     for event in callbacks:
-        bits |= _OF_CALLBACK[event]
+        bits |= FOLLOWED_BY[event]
     return bits or None
 
 

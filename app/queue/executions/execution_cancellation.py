@@ -14,9 +14,8 @@ from app.kernel.sql import statement
 from app.queue.ending import execution_events
 from app.queue.ending.execution_events import Reason, StateChange
 from app.queue.ending.outbox_rows import put_ends
-from app.queue.ending.subscriptions import Followed
 from app.queue.executions.settlement import settle_jobs
-from schema.states import CANCELLABLE, ExecutionStatus
+from schema.states import CANCELLABLE, ExecutionStatus, Followed
 
 BATCH = 500  # executions of a job in one transaction
 

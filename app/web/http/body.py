@@ -14,8 +14,8 @@ from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from app.kernel.errors import Detail, InvalidRequestError
 from app.kernel.formats import MAX_DIGITS, is_deeper, marshmallow_faults, pointer
+from schema.job_bounds import MAX_JSON_DEPTH
 
-MAX_DEPTH = 100
 MAX_DETAILS = 20
 DRAIN_BYTES = 33_554_432
 DRAIN_SECONDS = 5.0
@@ -86,7 +86,7 @@ def parse_json(text: str) -> Any:
     except ValueError as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise InvalidRequestError(f"The body is not valid JSON: {reason}.") from None
-    if text.count("[") + text.count("{") > MAX_DEPTH and is_deeper(value, MAX_DEPTH):
+    if text.count("[") + text.count("{") > MAX_JSON_DEPTH and is_deeper(value, MAX_JSON_DEPTH):
         raise _too_deep()
     if _MAY_HIDE_UNSTORABLE.search(text):
         for string in _strings(value):
@@ -180,4 +180,4 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _too_deep() -> InvalidRequestError:
-    return InvalidRequestError(f"The body is nested deeper than {MAX_DEPTH} levels.")
+    return InvalidRequestError(f"The body is nested deeper than {MAX_JSON_DEPTH} levels.")

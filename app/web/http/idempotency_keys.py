@@ -4,8 +4,8 @@ from flask import request
 
 from app.kernel.idempotency import KEPT_HOURS
 from app.web.http.body import invalid
+from schema.job_bounds import MAX_IDEMPOTENCY_KEY
 
-MAX_KEY = 255
 HEADER = "Idempotency-Key"
 REPLAYED = {"Idempotency-Replayed": "true"}
 
@@ -17,7 +17,7 @@ PARAMETER = {
         f"chosen by the client, a UUID for instance: for {KEPT_HOURS} hours the same request with the same key changes "
         "nothing more and gets the first answer again"
     ),
-    "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY},
+    "schema": {"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY},
 }
 REPLAYED_DOC = {"Idempotency-Replayed": {"description": "on the first answer again", "schema": {"const": "true"}}}
 
@@ -25,6 +25,10 @@ REPLAYED_DOC = {"Idempotency-Replayed": {"description": "on the first answer aga
 def key_in_header() -> str | None:
     """Read the Idempotency-Key header; raises InvalidRequestError for one that cannot be a key."""
     header = request.headers.get(HEADER)
-    if header is not None and not (1 <= len(header) <= MAX_KEY and header.isascii() and header.isprintable()):
-        raise invalid([{"pointer": HEADER, "message": f"Must be 1 to {MAX_KEY} printable ASCII characters."}])
+    if header is not None and not (
+        1 <= len(header) <= MAX_IDEMPOTENCY_KEY and header.isascii() and header.isprintable()
+    ):
+        raise invalid(
+            [{"pointer": HEADER, "message": f"Must be 1 to {MAX_IDEMPOTENCY_KEY} printable ASCII characters."}]
+        )
     return header

@@ -10,10 +10,7 @@ from marshmallow import RAISE, Schema, ValidationError, fields
 from app.kernel.errors import InvalidRequestError
 from app.kernel.formats import rfc3339
 from app.schedule.interval import parse_every
-
-MAX_NAME = 128
-EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
-LATEST = datetime(2200, 1, 1, tzinfo=UTC)
+from schema.job_bounds import EARLIEST_INSTANT, LATEST_INSTANT, MAX_NAME
 
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
@@ -82,8 +79,8 @@ def read_instant(value: Any) -> datetime:
         instant = datetime.fromisoformat(value.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValidationError("There is no such time.") from None
-    if not EARLIEST <= instant < LATEST:
-        raise ValidationError(f"Must lie between {EARLIEST.year} and {LATEST.year}.")
+    if not EARLIEST_INSTANT <= instant < LATEST_INSTANT:
+        raise ValidationError(f"Must lie between {EARLIEST_INSTANT.year} and {LATEST_INSTANT.year}.")
     return instant
 
 

@@ -1,32 +1,24 @@
 """Labels of jobs: pairs of strings by which a client finds its jobs, with the alphabet and lengths of Kubernetes."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from marshmallow import ValidationError, fields
 
 from app.kernel.formats import marshmallow_faults
+from schema.job_bounds import LABEL_KEY, LABEL_VALUE, MAX_LABEL_PART, MAX_LABEL_PREFIX, MAX_LABELS
 
-MOST_LABELS = 32
-MAX_PREFIX = 253
-MAX_PART = 63
-
-_PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
-_DNS = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-_KEY = re.compile(rf"(?:(?P<prefix>{_DNS}(?:\.{_DNS})*)/)?{_PART}")
-_VALUE = re.compile(rf"(?:{_PART})?")
 _KEY_FAULT = (
-    f"A key has 1 to {MAX_PART} letters, digits, dots, hyphens and underscores, begins and ends with a letter or a "
-    "digit, and may follow a DNS name and a slash."
+    f"A key has 1 to {MAX_LABEL_PART} letters, digits, dots, hyphens and underscores, begins and ends with a letter or "
+    "a digit, and may follow a DNS name and a slash."
 )
 _VALUE_FAULT = (
-    f"A value is a string of up to {MAX_PART} letters, digits, dots, hyphens and underscores, and begins and ends with "
-    "a letter or a digit."
+    f"A value is a string of up to {MAX_LABEL_PART} letters, digits, dots, hyphens and underscores, and begins and "
+    "ends with a letter or a digit."
 )
 _SCHEMA: dict[str, Any] = {
-    "maxProperties": MOST_LABELS,
-    "additionalProperties": {"type": "string", "maxLength": MAX_PART, "pattern": f"^{_VALUE.pattern}$"},
+    "maxProperties": MAX_LABELS,
+    "additionalProperties": {"type": "string", "maxLength": MAX_LABEL_PART, "pattern": LABEL_VALUE.pattern},
 }
 
 
@@ -78,16 +70,15 @@ class LabelCondition(fields.String):
 
 def _check(labels: Mapping[str, Any]) -> None:
     """Raise ValidationError for too many labels, or with what is wrong with each."""
-    if len(labels) > MOST_LABELS:
-        raise ValidationError(f"Must have at most {MOST_LABELS} labels.")
+    if len(labels) > MAX_LABELS:
+        raise ValidationError(f"Must have at most {MAX_LABELS} labels.")
     faults = {str(key): list(_faults(key, value)) for key, value in labels.items()}
     if any(faults.values()):
         raise ValidationError({key: found for key, found in faults.items() if found})
 
 
 def _faults(key: str, value: Any) -> Iterator[str]:
-    match = _KEY.fullmatch(key)
-    if match is None or len(match["prefix"] or "") > MAX_PREFIX:
+    if not LABEL_KEY.fullmatch(key) or len(key.rpartition("/")[0]) > MAX_LABEL_PREFIX:
         yield _KEY_FAULT
-    if not isinstance(value, str) or not _VALUE.fullmatch(value):
+    if not isinstance(value, str) or not LABEL_VALUE.fullmatch(value):
         yield _VALUE_FAULT

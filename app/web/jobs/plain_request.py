@@ -4,13 +4,9 @@ from typing import Any
 
 from marshmallow import ValidationError
 
-from app.catalog.endpoints.live_settings_fields import HIGHEST_PRIORITY
-from app.kernel.config import QUEUE_NAME
-from app.web.http.idempotency_keys import MAX_KEY
 from app.web.http.request_fields import read_instant
+from schema.job_bounds import MAX_IDEMPOTENCY_KEY, MAX_NAME, MAX_PRIORITY, QUEUE_NAME
 from schema.states import Trigger
-
-MAX_ENDPOINT = 128
 
 _USUAL = frozenset({"endpoint", "trigger", "idempotency_key", "run_at", "input"})
 _SOME_QUEUE = "q"
@@ -27,9 +23,9 @@ def read_plain(body: Any) -> dict[str, Any] | None:
     endpoint, key, input_ = body.get("endpoint"), body.get("idempotency_key", "-"), body.get("input", _NO_INPUT)
     are_valid = (
         type(endpoint) is str
-        and 1 <= len(endpoint) <= MAX_ENDPOINT
+        and 1 <= len(endpoint) <= MAX_NAME
         and type(key) is str
-        and 1 <= len(key) <= MAX_KEY
+        and 1 <= len(key) <= MAX_IDEMPOTENCY_KEY
         and type(input_) is dict
     )
     return _with_time(body) if are_valid else None
@@ -42,7 +38,7 @@ def _has_plain_flow(body: dict[str, Any]) -> bool:
         and type(queue) is str
         and QUEUE_NAME.fullmatch(queue) is not None
         and type(priority) is int
-        and 0 <= priority <= HIGHEST_PRIORITY
+        and 0 <= priority <= MAX_PRIORITY
     )
 
 

@@ -13,14 +13,13 @@ from app.queue.jobs.job_model import NewJob
 from app.schedule.interval import SHORTEST_MS
 from app.schedule.timetable import DEFAULT_MAX_CATCH_UP, Timetable
 from app.web.http.callback_fields import callbacks_field
-from app.web.http.idempotency_keys import MAX_KEY
 from app.web.http.pagination import PageQuery
 from app.web.http.request_fields import Body, Every, Instant, QueryInstant
 from app.web.jobs.labels import LabelSelector, labels_field
-from app.web.jobs.plain_request import MAX_ENDPOINT, read_plain
+from app.web.jobs.plain_request import read_plain
+from schema.job_bounds import MAX_IDEMPOTENCY_KEY, MAX_JOB_NAME, MAX_NAME
 from schema.states import CatchUp, JobStatus, Overlap, Trigger
 
-MAX_NAME = 200
 MOST_CATCH_UP = 1000
 
 REPEATING_FIELDS = {"starts_at", "ends_at", "catch_up", "max_catch_up", "overlap"}
@@ -44,7 +43,7 @@ class ChangeableFields(Body):
 
     name = fields.String(
         allow_none=True,
-        validate=validate.Length(1, MAX_NAME),
+        validate=validate.Length(1, MAX_JOB_NAME),
         metadata={"description": "for people and filters; need not be unique", "example": "Daily report"},
     )
     labels = labels_field()
@@ -112,11 +111,11 @@ class ChangeableFields(Body):
 class NewJobSchema(ChangeableFields):
     """A job to create. A field that belongs to another trigger is refused unless it is null."""
 
-    endpoint = fields.String(required=True, validate=validate.Length(1, MAX_ENDPOINT))
+    endpoint = fields.String(required=True, validate=validate.Length(1, MAX_NAME))
     trigger = fields.Enum(Trigger, required=True)
     idempotency_key = fields.String(
         allow_none=True,
-        validate=validate.Length(1, MAX_KEY),
+        validate=validate.Length(1, MAX_IDEMPOTENCY_KEY),
         metadata={"description": "needed for IMMEDIATE and DELAYED, here or in the Idempotency-Key header"},
     )
     run_at = Instant(allow_none=True, metadata={"description": "for DELAYED; a time in the past means now"})
@@ -162,8 +161,8 @@ class JobQuery(PageQuery):
 
     status = fields.Enum(JobStatus)
     trigger = fields.Enum(Trigger)
-    endpoint = fields.String(validate=validate.Length(1, MAX_ENDPOINT))
-    name = fields.String(validate=validate.Length(1, MAX_NAME), metadata={"example": "Daily report"})
+    endpoint = fields.String(validate=validate.Length(1, MAX_NAME))
+    name = fields.String(validate=validate.Length(1, MAX_JOB_NAME), metadata={"example": "Daily report"})
     labels = LabelSelector()
     queue = queue_field(metadata={"description": "jobs that name this queue themselves", "example": "bulk"})
     created_after = QueryInstant()

@@ -8,10 +8,10 @@ from app.kernel import ids
 from app.kernel.db import Database
 from app.queue.ending.handler import Brought, Handler
 from app.queue.ending.outbox_rows import End
-from app.queue.ending.subscriptions import Followed
 from app.queue.executions.completion import Conclusion, conclude
 from app.queue.executions.execution_model import Claim, DeliveryError
 from app.queue.executions.verdict import Verdict
+from schema.states import Followed
 from tests import rows
 from tests.claiming import take
 

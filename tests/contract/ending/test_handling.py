@@ -18,14 +18,14 @@ from app.kernel.metrics.values import Values
 from app.kernel.processes import worker_lease
 from app.queue.ending import outbox_taking
 from app.queue.ending.outbox_processor import Handled, OutboxProcessor
-from app.queue.ending.subscriptions import Followed, is_followed, may_be_followed
+from app.queue.ending.subscriptions import is_followed, may_be_followed
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.executions.retry_outcome import Action
 from app.queue.executions.verdict import Tried, Verdict, decide
 from app.scheduler.chore import ChoreContext
 from app.scheduler.outbox_chore import Outbox
 from brokers.worker_process import WorkerProcess
-from schema.states import ExecutionStatus
+from schema.states import ExecutionStatus, Followed
 from tests import rows
 from tests.contract.broker.finalizing import locked
 from tests.contract.ending import following

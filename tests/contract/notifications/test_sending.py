@@ -27,8 +27,8 @@ from app.kernel.metrics.values import Values
 from app.queue.ending.handler import Brought, Handler
 from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.ending.outbox_rows import End
-from app.queue.ending.subscriptions import Followed
 from app.scheduler.chore import ChoreContext
+from schema.states import Followed
 from tests import rows
 from tests.contract.notifications.telling import CHANNEL, add_rule, fail, handle, messages, pass_time, tell
 from tests.contract.races.racing import WAYS, schedulers

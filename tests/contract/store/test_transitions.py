@@ -11,7 +11,6 @@ from app.features.expiry.store import expire
 from app.kernel.errors import TaskExecutorError
 from app.queue.claiming.partition import Lane
 from app.queue.claiming.release import release
-from app.queue.ending.subscriptions import Followed
 from app.queue.executions import on_hold, reclaim
 from app.queue.executions.completion import Conclusion, conclude
 from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
@@ -22,7 +21,7 @@ from app.queue.executions.repairs import fail_exhausted
 from app.queue.executions.verdict import Tried, Verdict, decide
 from app.queue.jobs.run_now import run_job
 from brokers.worker_process import WorkerProcess
-from schema.states import FINAL, TRANSITIONS, EndpointType, ExecutionStatus
+from schema.states import FINAL, TRANSITIONS, EndpointType, ExecutionStatus, Followed
 from tests import rows
 from tests.claiming import take
 

@@ -14,11 +14,11 @@ from app.features.callbacks import handlers as callbacks_handlers
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from app.queue.ending.outbox_processor import Handled, OutboxProcessor
-from app.queue.ending.subscriptions import Followed
 from app.queue.executions.execution_model import Claim
 from app.queue.executions.repairs import fail_exhausted
 from app.queue.executions.retry_outcome import Action
 from app.queue.executions.verdict import Tried, Verdict, decide
+from schema.states import Followed
 from tests.claiming import TARGET, take
 from tests.integration.client import Api, another_process
 from tests.integration.executions.worker import ERROR, WORKER, end

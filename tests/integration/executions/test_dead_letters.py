@@ -11,8 +11,8 @@ from app.features import FEATURES
 from app.features.dead_letters import letter_list
 from app.kernel.db import Database
 from app.queue.ending.outbox_processor import OutboxProcessor
-from app.queue.ending.subscriptions import Followed
 from app.queue.executions.verdict import Verdict
+from schema.states import Followed
 from tests import rows
 from tests.integration.client import Api, pointers, problem
 from tests.integration.executions.worker import ERROR, claim, end
