@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from schema import lease, session
+from schema import functions, lease, session
 from schema.url import database_url
 
 LEASE_SECONDS = 60
@@ -66,6 +66,7 @@ def upgrade(
         config = _config(folders)
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
+        functions.install(connection)
         return newest
 
 

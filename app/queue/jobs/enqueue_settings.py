@@ -1,7 +1,7 @@
-"""What te_enqueue needs to know of the settings: the function that puts a job into its caller's own transaction.
+"""Settings that the SQL function `te_enqueue` reads: it puts a job into the caller's own transaction.
 
-Its text is in the revision that created it (schema/migrations/versions/*_te_enqueue.py): it inserts what
-app.queue.jobs.job_insertion would, and tests/contract/store/test_enqueue.py compares the rows of both.
+Its text is schema/functions/te_enqueue.sql. It inserts the rows that app.queue.jobs.job_insertion would insert;
+tests/contract/store/test_enqueue.py compares both.
 """
 
 from app.kernel.db import Database

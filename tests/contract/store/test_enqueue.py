@@ -203,6 +203,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"queue": "No"}, "INVALID_REQUEST", "queue"),
     ({"priority": 256}, "INVALID_REQUEST", "priority"),
     ({"labels": {"a b": "c"}}, "INVALID_REQUEST", "a key is spelt"),
+    ({"labels": {f"{'a.' * 126}aa/b": "c"}}, "INVALID_REQUEST", "a key is spelt"),
     ({"labels": {"a": "c\n"}}, "INVALID_REQUEST", "a value is spelt"),
     ({"labels": {f"k{n}": "" for n in range(33)}}, "INVALID_REQUEST", "at most 32"),
     ({"run_at": datetime(2300, 1, 1, tzinfo=UTC)}, "INVALID_REQUEST", "run_at"),

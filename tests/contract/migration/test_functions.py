@@ -1,0 +1,55 @@
+"""Functions: each upgrade installs the text of its release, and grants stay."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import ProgrammingError
+
+from schema import functions, migrate
+
+TEMPLATE = (Path(functions.__file__).parent / "te_enqueue.sql").read_text()
+BODY = text("SELECT prosrc FROM pg_proc WHERE proname = 'te_enqueue'")
+MAY_EXECUTE = text("SELECT has_function_privilege(:role, oid, 'EXECUTE') FROM pg_proc WHERE proname = 'te_enqueue'")
+OTHER = "FUNCTION te_enqueue(endpoint text) RETURNS text LANGUAGE sql AS 'SELECT 1'"
+
+
+@pytest.fixture
+def role(observer: Connection, database_url: str) -> Iterator[str]:
+    name = f"caller_{database_url.rpartition('/')[2]}"[:60]
+    observer.execute(text(f"CREATE ROLE {name}"))
+    yield name
+    observer.execute(text(f"DROP OWNED BY {name}"))
+    observer.execute(text(f"DROP ROLE {name}"))
+
+
+def test_template_names_every_constant_and_no_other() -> None:
+    assert set(re.findall(r"\{([a-z_]+)\}", TEMPLATE)) == {*functions.CONSTANTS, "schema"}
+    assert not re.search(r"\{[a-z_]+\}", functions.te_enqueue("public"))
+
+
+@pytest.mark.postgresql_only
+def test_upgrade_at_the_newest_revision_replaces_another_text_and_keeps_grants(
+    database_url: str, observer: Connection, role: str
+) -> None:
+    body = observer.execute(BODY).scalar()
+    assert not observer.execute(MAY_EXECUTE, {"role": role}).scalar()
+    observer.execute(text("GRANT EXECUTE ON FUNCTION te_enqueue TO PUBLIC"))
+    changed = functions.te_enqueue("public").replace("te_wakeup", "te_nowhere").replace(":", r"\:")
+    observer.execute(text(changed))
+    assert observer.execute(BODY).scalar() != body
+    migrate.upgrade(database_url)
+    assert observer.execute(BODY).scalar() == body
+    assert observer.execute(MAY_EXECUTE, {"role": role}).scalar()
+
+
+@pytest.mark.postgresql_only
+def test_another_function_of_the_name_stops_the_upgrade(database_url: str, observer: Connection) -> None:
+    """A change of the arguments has to drop the function of the release before: a call would find two."""
+    observer.execute(text(f"CREATE {OTHER}"))
+    with pytest.raises(ProgrammingError, match=r"te_enqueue.*not unique"):
+        migrate.upgrade(database_url)
+    observer.execute(text("DROP FUNCTION te_enqueue(text)"))
+    migrate.upgrade(database_url)
