@@ -23,6 +23,10 @@ _UNDEFINED_TABLE = "42P01"
 _SOCKET_OPTIONS = {"connect_timeout": 5, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 
 
+class UnreleasedSchemaError(RuntimeError):
+    """The database has the schema of an unreleased version, which no revision leads on from."""
+
+
 def head(folders: Sequence[Path] = ()) -> str:
     """Return the newest revision that this code knows, of its own and of further folders."""
     revision = ScriptDirectory.from_config(_config(folders)).get_current_head()
@@ -52,10 +56,10 @@ def upgrade(
 ) -> str:
     """Migrate the database to the newest revision and return its name; does nothing when it is there or further.
 
-    Raises lease.MigrationBusyError when another migrator holds the lease for `wait_seconds`, or took it over. `folders`
-    hold further revisions, which come after those of this package.
+    Raises lease.MigrationBusyError when another migrator holds the lease for `wait_seconds`, or took it over, and
+    UnreleasedSchemaError. `folders` hold further revisions, which come after those of this package.
     """
-    newest = head(folders)
+    newest, config = head(folders), _config(folders)
     with (
         lease.held(_engine(url), seconds=lease_seconds, wait_seconds=wait_seconds) as mine,
         session.opened(_engine(url), mine.check) as connection,
@@ -63,7 +67,11 @@ def upgrade(
         found = current(connection)
         if found is not None and found > newest:
             return found  # migrated by newer code, whose release was rolled back: processes start on it all the same
-        config = _config(folders)
+        if found is not None and found < str(ScriptDirectory.from_config(config).get_base()):
+            raise UnreleasedSchemaError(
+                f"the database is at revision {found}, which an unreleased version made; create an empty database and "
+                "migrate that"
+            )
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
         functions.install(connection)

@@ -13,6 +13,7 @@ from app.cli.console import plain
 from app.kernel.db.retries import driver_message
 from app.kernel.errors import TaskExecutorError
 from schema.lease import MigrationBusyError
+from schema.migrate import UnreleasedSchemaError
 
 # 2 is click's, for a command line that makes no sense.
 FAILED, MEANINGLESS, NOT_FOUND, REFUSED, UNAVAILABLE = 1, 2, 3, 4, 5
@@ -38,6 +39,8 @@ def one_line() -> Iterator[None]:
         raise CommandError(_worded(error), _BY_HTTP_STATUS.get(error.status, otherwise)) from error
     except MigrationBusyError as error:
         raise CommandError(str(error), UNAVAILABLE) from error
+    except UnreleasedSchemaError as error:
+        raise CommandError(str(error), REFUSED) from error
     except SQLAlchemyError as error:
         raise CommandError(f"the database said: {driver_message(error)}") from error
     except UnicodeEncodeError as error:

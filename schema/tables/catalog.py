@@ -91,7 +91,7 @@ endpoints = Table(
     PrimaryKeyConstraint("name", name="pk_endpoints"),
     ForeignKeyConstraint(["payload_spec_ref"], ["payload_specs.name"], name="fk_endpoints_payload_spec"),
     ForeignKeyConstraint(["config_ref"], ["configs.name"], name="fk_endpoints_config"),
-    one_of("endpoint_type", "chk_endpoints_endpoint_type", EndpointType),
+    one_of("endpoint_type", "chk_endpoint_type", EndpointType),
     one_of("keep_response", "chk_endpoints_keep_response", KeepResponse),
     priority_range("endpoints"),
 )
@@ -119,6 +119,6 @@ endpoint_versions = Table(
     Column("callbacks", JSONB),
     instant("created_at", default_now=True),
     PrimaryKeyConstraint("endpoint", "version", name="pk_endpoint_versions"),
-    one_of("endpoint_type", "chk_endpoint_versions_endpoint_type", EndpointType),
+    one_of("endpoint_type", "chk_endpoint_versions_type", EndpointType),
     one_of("keep_response", "chk_endpoint_versions_keep_response", KeepResponse),
 )

@@ -129,7 +129,7 @@ bulk_operations = Table(
     instant("created_at", default_now=True),
     instant("ended_at"),
     PrimaryKeyConstraint("operation_id", name="pk_bulk_operations"),
-    one_of("action", "chk_bulk_operations_one_action", BulkAction),
+    one_of("action", "chk_bulk_operations_action", BulkAction),
     one_of("status", "chk_bulk_operations_status", WalkStatus),
     CheckConstraint("(status IN ('STOPPED', 'DONE')) = (ended_at IS NOT NULL)", name="chk_bulk_operations_ended"),
 )

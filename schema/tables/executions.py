@@ -63,7 +63,8 @@ executions = Table(
     instant("created_at", default_now=True),
     PrimaryKeyConstraint("execution_id", name="pk_executions"),
     ForeignKeyConstraint(["job_id"], ["jobs.job_id"], name="fk_executions_job"),
-    one_of("status", "chk_executions_status", ExecutionStatus),
+    one_of("status", "chk_exec_status", ExecutionStatus),
+    CheckConstraint("max_attempts >= 1", name="chk_executions_max_attempts"),
     CheckConstraint("attempt_count >= 0 AND attempt_count <= max_attempts", name="chk_executions_attempts"),
     CheckConstraint(
         "status <> 'RUNNING' OR (worker_id IS NOT NULL AND started_at IS NOT NULL AND attempt_count >= 1)",
@@ -187,7 +188,7 @@ attempts = Table(
     PrimaryKeyConstraint("attempt_id", name="pk_attempts"),
     ForeignKeyConstraint(["execution_id"], ["executions.execution_id"], name="fk_attempts_execution"),
     UniqueConstraint("execution_id", "attempt_number", name="uq_attempts_exec_number"),
-    one_of("status", "chk_attempts_status", AttemptStatus),
+    one_of("status", "chk_attempt_status", AttemptStatus),
 )
 
 # Events are read in the order of the transactions that write them. Not by the id as well, so that those of a batch,
@@ -206,7 +207,7 @@ execution_logs = Table(
     instant("logged_at", default_now=True),
     PrimaryKeyConstraint("log_id", name="pk_execution_logs"),
     ForeignKeyConstraint(["execution_id"], ["executions.execution_id"], name="fk_logs_execution"),
-    one_of("level", "chk_logs_level", LogLevel),
+    one_of("level", "chk_log_level", LogLevel),
 )
 Index(
     "idx_logs_by_execution",

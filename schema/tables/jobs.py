@@ -88,9 +88,10 @@ jobs = Table(
     word("end_reason"),
     PrimaryKeyConstraint("job_id", name="pk_jobs"),
     ForeignKeyConstraint(["endpoint"], ["endpoints.name"], name="fk_jobs_endpoint"),
-    one_of("trigger_type", "chk_jobs_trigger_type", Trigger),
-    one_of("status", "chk_jobs_state", JobStatus),
-    one_of("endpoint_type", "chk_jobs_type", EndpointType),
+    one_of("trigger_type", "chk_trigger_type", Trigger),
+    one_of("status", "chk_status", JobStatus),
+    one_of("endpoint_type", "chk_endpoint_type", EndpointType),
+    CheckConstraint("max_attempts >= 1", name="chk_jobs_max_attempts"),
     CheckConstraint("(status = 'RETIRED') = (retired_at IS NOT NULL)", name="chk_jobs_retired_at"),
     CheckConstraint(
         "trigger_type <> 'CRON' OR (cron_expression IS NOT NULL AND cron_timezone IS NOT NULL)",

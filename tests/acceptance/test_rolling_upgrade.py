@@ -1,6 +1,7 @@
 """An upgrade while jobs flow: the release before and this one, on one database, and nobody notices.
 
-The release before is what the repository was before the last revision of the schema: a wheel of it is built from there.
+The release before is the commit before the newest revision of the schema, or the newest commit while the baseline is
+the only revision: the test builds its wheel. A revision of the test's own then changes tables in use.
 """
 
 import signal
@@ -23,6 +24,7 @@ from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
 from app.kernel import db
 from app.kernel.db import Database
+from schema import migrate
 from tests import rows
 from tests.acceptance.conftest import client_of
 from tests.acceptance.installing import ROOT, SOURCES, built, environment, libraries_of
@@ -34,6 +36,15 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
 REVISIONS = Path("schema", "migrations", "versions")
 TICK = timedelta(milliseconds=500)
 TOKEN = "known to both releases"
+NEXT_REVISION = """
+from schema import migrate, online
+revision, down_revision = "9001", migrate.head()
+def upgrade():
+    for table, key in (("jobs", "job_id"), ("executions", "execution_id"), ("endpoints", "name")):
+        online.add_column(table, "added", "BIGINT DEFAULT 0 NOT NULL")
+        online.create_index(f"idx_{table}_added", table, ["added", key])
+        online.add_check(table, f"chk_{table}_added", "added >= 0")
+"""
 
 
 def git(*arguments: str) -> bytes:
@@ -43,17 +54,32 @@ def git(*arguments: str) -> bytes:
     return done.stdout
 
 
+def commit_before(revision: str) -> str:
+    # Under whatever name: one that was given another number had stood beside one of the same number before.
+    added = git("log", "--follow", "--diff-filter=A", "--format=%H", "--", str(REVISIONS / revision)).decode().split()
+    return f"{added[-1]}^" if added else "HEAD"
+
+
+@pytest.fixture
+def next_revision(tmp_path: Path) -> Path:
+    """The folder of a revision that comes after all others."""
+    folder = tmp_path / "next"
+    folder.mkdir()
+    (folder / "revision.py").write_text(NEXT_REVISION)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def python_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with the wheel of the release before; the libraries are those of this one."""
-    newest = max(path.name for path in (ROOT / REVISIONS).glob("[0-9]*.py"))
-    # Under whatever name: one that was given another number had stood beside one of the same number before.
-    added = git("log", "--follow", "--diff-filter=A", "--format=%H", "--", str(REVISIONS / newest)).decode().split()
-    before = f"{added[-1]}^" if added else "HEAD"
+    baseline, *later = sorted(path.name for path in (ROOT / REVISIONS).glob("[0-9]*.py"))
+    before = commit_before(later[-1]) if later else "HEAD"
     source, wheel, home = (tmp_path_factory.mktemp(name) for name in ("source", "wheel", "before"))
     with ZipFile(BytesIO(git("archive", "--format=zip", before, *SOURCES))) as archive:
         archive.extractall(source)
-    assert not (source / REVISIONS / newest).exists()
+    found = {path.name for path in (source / REVISIONS).glob("[0-9]*.py")}
+    assert baseline in found
+    assert found.isdisjoint(later[-1:])
     python = environment(home, built(source, wheel))
     # Behind its own: of what is in both, the release before counts.
     libraries = "\n".join(path for path in sys.path if path.endswith("site-packages"))
@@ -113,7 +139,7 @@ def create(api: Api, endpoint: str) -> tuple[int, str]:
 
 
 def test_nothing_is_lost_or_refused_while_releases_change(
-    before: Stack, after: Stack, database: Database, receiver: Receiver
+    before: Stack, after: Stack, database: Database, receiver: Receiver, next_revision: Path
 ) -> None:
     before.run(programs.MIGRATE)
     for process in (before.web, before.worker, before.scheduler):
@@ -127,6 +153,7 @@ def test_nothing_is_lost_or_refused_while_releases_change(
     (_, open_one), (_, failing) = create(api, "held"), create(api, "failing")
     with Load(api, "before") as old_clients:
         after.run(programs.MIGRATE)
+        assert migrate.upgrade(before.database_url, folders=[next_revision]) == "9001"
         old_clients.wait_for_more(20)
         after.web()
         new_api = client_of(after, database)

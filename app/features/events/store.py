@@ -49,8 +49,8 @@ BEHIND_ALL = statement(
     "events.behind_all", f"SELECT now() - INTERVAL '{LONGEST_TRANSACTION_SECONDS} seconds' AS horizon, now() AS now"
 )
 
-# What a failed attempt led to is noted since revision 0027, and not by processes from before it. Where it was the end,
-# its execution ended at the same instant, unless it was retried by hand since.
+# Without `led_to`, a failed attempt was the last one if its execution ended at the same instant. A manual retry since
+# then hides that.
 _OF_ATTEMPT = """
     CASE WHEN p.status = 'SUCCESS' THEN 'execution.succeeded'
          ELSE CASE COALESCE(p.led_to, CASE WHEN e.completed_at = p.ended THEN e.status END)

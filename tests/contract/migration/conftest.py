@@ -19,6 +19,17 @@ revision, down_revision = "9001", migrate.head()
 def upgrade():
     {}
 """
+# Each change that `schema.online` offers, on tables of the baseline.
+EVERY_CHANGE = (
+    "online.add_column('jobs', 'tried', 'BIGINT DEFAULT 1 NOT NULL')",
+    "online.create_index('idx_jobs_tried', 'jobs', ['tried', 'job_id'], where='''endpoint <> 'a:b' ''')",
+    "online.create_index('idx_jobs_tried_once', 'jobs', ['job_id', 'tried'], unique=True)",
+    "online.create_index('idx_attempts_tried', 'attempts', ['started_at'], leads_with_time=True)",
+    "online.add_check('jobs', 'chk_jobs_tried', 'tried > 0')",
+    "online.add_foreign_key('executions', 'fk_executions_target', ['endpoint'], 'endpoints', ['name'])",
+    "online.drop_index('idx_jobs_on_pause')",
+    "online.drop_constraint('jobs', 'chk_jobs_overlap')",
+)
 _BUILDER = text(
     "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'te-migrate' "
     "AND state = 'active' AND wait_event_type = 'Lock'"

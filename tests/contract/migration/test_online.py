@@ -12,19 +12,10 @@ from app.kernel.processes import worker_lease
 from schema import migrate
 from tests import rows
 from tests.claiming import take
-from tests.contract.migration.conftest import Migrator, waiting_builder
+from tests.contract.migration.conftest import EVERY_CHANGE, Migrator, waiting_builder
 
 WriteRevision = Callable[..., Path]
 
-ALL = (
-    "online.add_column('jobs', 'tried', 'BIGINT DEFAULT 1 NOT NULL')",
-    "online.create_index('idx_jobs_tried', 'jobs', ['tried', 'job_id'], where='''endpoint <> 'a:b' ''')",
-    "online.create_index('idx_jobs_tried_once', 'jobs', ['job_id', 'tried'], unique=True)",
-    "online.add_check('jobs', 'chk_jobs_tried', 'tried > 0')",
-    "online.add_foreign_key('executions', 'fk_executions_target', ['endpoint'], 'endpoints', ['name'])",
-    "online.drop_index('idx_jobs_on_pause')",
-    "online.drop_constraint('jobs', 'chk_jobs_overlap')",
-)
 INDEX = "online.create_index('idx_executions_tried', 'executions', ['attempt_count'])"
 IS_VALID = text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('idx_executions_tried')")
 
@@ -39,7 +30,7 @@ def _postgresql(database: Database) -> None:
 def test_each_change_may_be_repeated(
     database_url: str, observer: Connection, write_revision: WriteRevision, sent: list[str]
 ) -> None:
-    folder = write_revision(*ALL)
+    folder = write_revision(*EVERY_CHANGE)
     assert migrate.upgrade(database_url, folders=[folder]) == "9001"
     shape = _shape(observer)
     assert {"chk_jobs_tried": True, "fk_executions_target": True}.items() <= shape.items()

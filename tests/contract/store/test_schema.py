@@ -20,6 +20,17 @@ from schema.tables import metadata
 from schema.url import database_url as parse_url
 from tests import rows
 
+# Everything that revisions and tables both define, as PostgreSQL spells it, without the order of columns.
+CATALOG = text(
+    """
+    SELECT concat_ws(' ', table_name, column_name, data_type, is_nullable, column_default)
+      FROM information_schema.columns WHERE table_schema = 'public'
+    UNION ALL SELECT concat_ws(' ', conrelid::regclass, conname, pg_get_constraintdef(oid))
+      FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+    UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
+    """
+)
+
 
 @pytest.fixture
 def empty_url(empty_database_url: str) -> str:
@@ -44,6 +55,15 @@ def test_what_newer_code_migrated_is_left_alone(database: Database, database_url
     database.fetch(text("UPDATE alembic_version SET version_num = '9999'"))
     assert migrate.upgrade(database_url) == "9999"
     check_ready(database)
+
+
+def test_schema_of_an_unreleased_version_is_refused_and_left_alone(database: Database, database_url: str) -> None:
+    database.fetch(text("UPDATE alembic_version SET version_num = '0036'"))
+    with pytest.raises(migrate.UnreleasedSchemaError, match=r"revision 0036.*create an empty database"):
+        migrate.upgrade(database_url)
+    assert database.transact(migrate.current) == "0036"
+    with pytest.raises(UnavailableError, match="it is at 0036"):
+        check_ready(database)
 
 
 def test_two_migrators_at_once(empty_url: str) -> None:
@@ -104,6 +124,24 @@ def test_the_migrations_build_what_the_tables_say(engine: Engine) -> None:
             assert wanted == {name for name in found if not str(name).startswith("check_crdb_internal_")}
 
 
+@pytest.mark.postgresql_only
+def test_migrations_and_tables_make_the_same_catalog(engine: Engine, empty_url: str) -> None:
+    """Types, defaults, conditions and indexes, to the letter."""
+    other = create_engine(parse_url(empty_url))
+    metadata.create_all(other)
+    migrated, created = (set(definitions(engine)), set(definitions(other)))
+    other.dispose()
+    assert created - migrated == set()
+    assert {
+        each for each in migrated - created if "alembic_version" not in each and "migration_lease" not in each
+    } == set()
+
+
+def definitions(engine: Engine) -> list[str]:
+    with engine.connect() as connection:
+        return [str(definition) for definition in connection.execute(CATALOG).scalars()]
+
+
 def is_comparable(engine: Engine, name: str | None, kind: str) -> bool:
     """On CockroachDB an index that leads with a time has a hidden column in front; see test_revisions.py."""
     if engine.dialect.name != "cockroachdb" or kind != "index":
@@ -116,14 +154,14 @@ def test_the_checks_list_the_values_of_the_tables(engine: Engine) -> None:
     """A new value of an enumeration needs a migration; the databases spell a CHECK each in their own way."""
     inspector = inspect(engine)
     found = {
-        check["name"]: words(check["sqltext"])
+        (table.name, check["name"]): words(check["sqltext"])
         for table in metadata.sorted_tables
         for check in inspector.get_check_constraints(table.name)
     }
     for table in metadata.sorted_tables:
         for constraint in table.constraints:
             if isinstance(constraint, CheckConstraint):
-                assert words(str(constraint.sqltext)) == found[str(constraint.name)], constraint.name
+                assert words(str(constraint.sqltext)) == found[table.name, str(constraint.name)], constraint.name
 
 
 def words(condition: str) -> set[str]:
@@ -159,6 +197,7 @@ def test_the_revision_is_read_without_a_catalogue(database_url: str, empty_url: 
         "completed_at = now()",
         "attempt_count = 2",
         "attempt_count = -1",
+        "max_attempts = 0",
     ],
 )
 def test_the_database_refuses_rows_that_no_transition_makes(database: Database, change: str) -> None:
