@@ -26,6 +26,10 @@ _IS_BEING_BUILT = text(
 _IS_CONSTRAINT_VALID = text(
     "SELECT convalidated FROM pg_constraint WHERE conname = :name AND conrelid = to_regclass(:table)"
 )
+_REFERRED_TABLE = text(
+    "SELECT confrelid::regclass::text FROM pg_constraint "
+    "WHERE conname = :name AND conrelid = to_regclass(:table) AND contype = 'f'"
+)
 
 
 def is_cockroach() -> bool:
@@ -35,7 +39,12 @@ def is_cockroach() -> bool:
 
 def add_column(table: str, name: str, definition: str) -> None:
     """Add a column, such as `("jobs", "name", "TEXT")`; one that is NOT NULL needs a constant DEFAULT."""
-    _execute(f"ALTER TABLE {table} ADD COLUMN IF NOT EXISTS {name} {definition}")
+    _alter(table, f"ADD COLUMN IF NOT EXISTS {name} {definition}")
+
+
+def drop_column(table: str, name: str) -> None:
+    """Drop a column, if it exists; no process of the release before may name it."""
+    _alter(table, f"DROP COLUMN IF EXISTS {name}")
 
 
 def create_index(
@@ -79,12 +88,13 @@ def add_check(table: str, name: str, condition: str) -> None:
 
 def add_foreign_key(table: str, name: str, columns: Sequence[str], to: str, to_columns: Sequence[str]) -> None:
     """Add a foreign key that holds for all rows; raises the database's error when one breaks it."""
-    _add_constraint(table, name, f"FOREIGN KEY ({', '.join(columns)}) REFERENCES {to} ({', '.join(to_columns)})")
+    _add_constraint(table, name, f"FOREIGN KEY ({', '.join(columns)}) REFERENCES {to} ({', '.join(to_columns)})", to)
 
 
 def drop_constraint(table: str, name: str) -> None:
     """Drop a CHECK or a foreign key, if it exists."""
-    _execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}")
+    referred = None if is_cockroach() else _first(_REFERRED_TABLE, name=name, table=table)
+    _alter(table, f"DROP CONSTRAINT IF EXISTS {name}", *([str(referred)] if referred else []))
 
 
 def set_storage(table: str, change: str) -> None:
@@ -122,15 +132,29 @@ def _build(name: str, statement: str) -> None:
         _execute_unhurried(statement)
 
 
-def _add_constraint(table: str, name: str, definition: str) -> None:
+def _add_constraint(table: str, name: str, definition: str, *referred: str) -> None:
     if is_cockroach():
         _execute(f"ALTER TABLE {table} ADD CONSTRAINT IF NOT EXISTS {name} {definition}")
         return
     is_valid = _first(_IS_CONSTRAINT_VALID, name=name, table=table)
     if is_valid is None:
-        _execute(f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition} NOT VALID")
+        _alter(table, f"ADD CONSTRAINT {name} {definition} NOT VALID", *referred)
     if not is_valid:
         _execute_unhurried(f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}")
+
+
+def _alter(table: str, change: str, *referred: str) -> None:
+    """Change a table; the change locks the tables of `referred`, too.
+
+    PostgreSQL cancels an autovacuum once a lock has waited for it for a second, which is longer than LOCK_TIMEOUT_MS.
+    So the first lock waits without a limit: it conflicts with vacuums, and with neither reads nor writes of rows.
+    """
+    statement = f"ALTER TABLE {table} {change}"
+    if not is_cockroach():
+        lock = f"LOCK TABLE {', '.join((table, *referred))} IN SHARE UPDATE EXCLUSIVE MODE"
+        # PostgreSQL runs statements that are sent together in one transaction.
+        statement = f"SET LOCAL lock_timeout = 0; {lock}; SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}; {statement}"
+    _execute(statement)
 
 
 def _execute_unhurried(statement: str) -> None:

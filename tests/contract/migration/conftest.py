@@ -29,6 +29,8 @@ EVERY_CHANGE = (
     "online.add_foreign_key('executions', 'fk_executions_target', ['endpoint'], 'endpoints', ['name'])",
     "online.drop_index('idx_jobs_on_pause')",
     "online.drop_constraint('jobs', 'chk_jobs_overlap')",
+    "online.drop_constraint('attempts', 'fk_attempts_execution')",
+    "online.drop_column('jobs', 'catch_up')",
 )
 _BUILDER = text(
     "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'te-migrate' "

@@ -13,11 +13,13 @@ from schema import migrate
 from tests import rows
 from tests.claiming import take
 from tests.contract.migration.conftest import EVERY_CHANGE, Migrator, waiting_builder
+from tests.waiting import eventually
 
 WriteRevision = Callable[..., Path]
 
 INDEX = "online.create_index('idx_executions_tried', 'executions', ['attempt_count'])"
 IS_VALID = text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('idx_executions_tried')")
+IS_TO_GIVE_WAY = text("SELECT true FROM pg_locks WHERE NOT granted AND waitstart < clock_timestamp() - INTERVAL '1 s'")
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +37,7 @@ def test_each_change_may_be_repeated(
     shape = _shape(observer)
     assert {"chk_jobs_tried": True, "fk_executions_target": True}.items() <= shape.items()
     assert {"idx_jobs_tried": True, "idx_jobs_tried_once": True}.items() <= shape.items()
-    assert not {"idx_jobs_on_pause", "chk_jobs_overlap"} & set(shape)
+    assert not {"idx_jobs_on_pause", "chk_jobs_overlap", "chk_jobs_catch_up", "fk_attempts_execution"} & set(shape)
     observer.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": migrate.head()})
     sent.clear()
     assert migrate.upgrade(database_url, folders=[folder]) == "9001"
@@ -88,6 +90,33 @@ def test_claims_pass_a_change_that_waits_for_a_long_reader(
             waiting_builder(observer)
             claimed = take(database, "w", 1)
             assert len(claimed.claims) == 1
+    assert migrator.finish() == "9001"
+
+
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("executions", "online.add_column('executions', 'tried', 'BIGINT')"),
+        ("executions", "online.drop_column('executions', 'trace_context')"),
+        ("executions", "online.add_check('executions', 'chk_tried', 'shard >= 0')"),
+        ("executions", "online.drop_constraint('executions', 'chk_executions_on_hold')"),
+        ("endpoints", "online.add_foreign_key('executions', 'fk_tried', ['endpoint'], 'endpoints', ['name'])"),
+        ("executions", "online.drop_constraint('attempts', 'fk_attempts_execution')"),
+        ("executions", "online.set_storage('executions', 'SET (fillfactor = 70)')"),
+    ],
+)
+@pytest.mark.postgresql_only
+def test_an_autovacuum_gives_way_to_a_change(
+    database_url: str, observer: Connection, database: Database, write_revision: WriteRevision, table: str, change: str
+) -> None:
+    """PostgreSQL cancels an autovacuum for a lock that has waited for a second; jobs flow in that second."""
+    worker_lease.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
+    folder = write_revision(change)
+    with database.engine.begin() as autovacuum:
+        autovacuum.execute(text(f"LOCK TABLE {table} IN SHARE UPDATE EXCLUSIVE MODE"))
+        migrator = Migrator(database_url, folder)
+        eventually(lambda: observer.execute(IS_TO_GIVE_WAY).scalar(), what="a lock that has waited for a second")
+        assert len(take(database, "w", 1).claims) == 1
     assert migrator.finish() == "9001"
 
 
