@@ -161,6 +161,7 @@ def test_it_holds_the_product_and_what_the_verifier_needs(wheel: Path) -> None:
     development = {name.split("/")[2] for name in names if name.startswith("app/dev/") and name.count("/") > 2}
     assert development == {"process", "receiver", "servers", "stack", "verify"}
     assert "actors/dispatch/xadd_once.lua" in names
+    assert {path.relative_to(ROOT).as_posix() for path in (ROOT / "schema").rglob("*.sql")} <= set(names)
 
 
 @pytest.mark.usefixtures("verification")
